@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import LiteralString, cast
 
@@ -28,16 +29,17 @@ class Migration:
     name: str
     text: LiteralString
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def known_migrations() -> list[Migration]:
+@cache
+def known_migrations() -> tuple[Migration, ...]:
     """Return the migrations shipped with this code, in order."""
     folder = files("nous_sql").joinpath("migrations")
     paths = sorted((p for p in folder.iterdir() if p.name.endswith(".sql")), key=lambda p: p.name)
-    return [Migration(int(p.name[:4]), p.name[5:-4], shipped(f"migrations/{p.name}")) for p in paths]
+    return tuple(Migration(int(p.name[:4]), p.name[5:-4], shipped(f"migrations/{p.name}")) for p in paths)
 
 
 def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None = None) -> list[Migration]:
@@ -61,6 +63,7 @@ def migrate(connection: psycopg.Connection, *, known: Sequence[Migration] | None
     return pending
 
 
+@cache
 def roles() -> Migration:
     """Return the grants this code ships with."""
     return Migration(ROLES, "roles", shipped("roles.sql"))
@@ -100,6 +103,7 @@ def missing(seen: dict[int, str], known: Sequence[Migration]) -> list[Migration]
     return [migration for migration in known if migration.number not in seen]
 
 
+@cache
 def shipped(name: str) -> LiteralString:
-    """Return the text of a shipped SQL file, which is as trusted as code."""
+    """Return the text of a shipped SQL file, which is as trusted as code, and like code read once."""
     return cast(LiteralString, files("nous_sql").joinpath(name).read_text("utf-8"))

@@ -22,7 +22,7 @@ SHOWN = 3  # of what lets agents see each other's rows, in an error
 
 @dataclass(frozen=True)
 class Capability:
-    """What a server can do for Nous; versions of pgvector are None where it is absent."""
+    """What a server can do for Nous; no version of pgvector is offered where one is installed, or there is none."""
 
     server_version_num: int
     vector_offered: str | None

@@ -42,7 +42,6 @@ class NightRun(dg.ConfigurableResource):
 
     _database: Database | None = PrivateAttr(default=None)
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
-    _settled: set[date] = PrivateAttr(default_factory=set)
     _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
     _engine: Engine | None = PrivateAttr(default=None)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
@@ -58,7 +57,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._settled, self._policies, self._began_at = {}, set(), {}, datetime.now(UTC)
+        self._folders, self._policies, self._began_at = {}, {}, datetime.now(UTC)
         self._engine = None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
@@ -161,15 +160,11 @@ class NightRun(dg.ConfigurableResource):
     def settle(self, night: date) -> None:
         """Take this night's snapshot again if memories of its days came since, or an earlier night was applied.
 
-        The latter only while the night itself was not: a range launched in the interface takes the snapshot of a night
-        as soon as that of the night before is there. What a night has applied is known again by its proposals, so for
+        The latter only while the night itself was not. What a night has applied is known again by its proposals, so for
         memories that came late it is run again. A dry run leaves the files of a night that was applied where they are,
         and notes whose memories it does not see.
-        Once a run, before anything is made of the snapshot: what was made moves aside with it.
+        Before anything is made of the snapshot: what was made of the one before moves aside with it.
         """
-        if night in self._settled:
-            return
-        self._settled.add(night)
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
         late = came_late(self.database, taken, agent_ids=self.agent_ids)
         if self.is_dry_run and is_applied:

@@ -98,6 +98,7 @@ def run_night(
     A night whose checks fail has changed nothing, and says in `failures` which check and why.
     """
     from nous_pipelines.orchestration.definitions import defs
+    from nous_pipelines.orchestration.run_launcher import process_tag
 
     check(night, options)
     job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
@@ -111,7 +112,7 @@ def run_night(
                 partition_key=night.isoformat(),
                 run_config=QUIET,
                 resources={"night_run": options.night_run()},
-                tags=options.tags(),
+                tags={**options.tags(), **process_tag()},
                 instance=instance,
                 raise_on_error=False,
             )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from inspect import Parameter
 from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -614,8 +615,9 @@ ROUTES = (
 )
 
 
+@cache
 def verb_router() -> APIRouter:
-    """Return the routes of all verbs."""
+    """Return the routes of all verbs, which take a second to make and are the same for every application."""
     router = APIRouter()
     for each in ROUTES:
         each.add_to(router)

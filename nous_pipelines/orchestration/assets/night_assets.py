@@ -1,6 +1,6 @@
 """What all assets of a night have in common: their partitions, what they read, and from where."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -23,8 +23,16 @@ from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
-NIGHTS = dg.DailyPartitionsDefinition(start_date=FIRST_NIGHT.isoformat(), timezone="UTC", end_offset=1)
-"""One partition is one night for all agents; tonight is among them, so that it can be run before it is over."""
+
+def nights_from(first: date) -> dg.DailyPartitionsDefinition:
+    """Return the partitions: a night for all agents each; tonight is among them, and can be run before it is over."""
+    return dg.DailyPartitionsDefinition(start_date=first.isoformat(), timezone="UTC", end_offset=1)
+
+
+NIGHTS = nights_from(FIRST_NIGHT)
+"""Every night there may be; what Dagster's interface shows begins at the first memory."""
+OWNERS = ["team:memory"]
+"""Whom Dagster's catalogue names to turn to; a deployment has one team for its memory."""
 CHANGING = tuple(phase.name for phase in PHASES if CHANGED.name not in phase.reads)
 """The phases whose proposals the others are told of, as the table `changed`."""
 MADE_BY: Mapping[str, tuple[str, ...]] = {"copies": ("neighbours",), CHANGED.name: CHANGING}
@@ -38,11 +46,17 @@ def sources_of(reads: Reads) -> tuple[str, ...]:
 
 
 def night_asset(
-    *, reads: Reads | None = None, makes: TableSchema | None = None, deps: Iterable[Any] = (), **details: Any
+    *,
+    reads: Reads | None = None,
+    makes: TableSchema | None = None,
+    deps: Iterable[Any] = (),
+    changes_memories: bool = False,
+    **details: Any,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Return what makes a function an asset of a night that depends on what it reads, and on `deps`.
 
-    The columns of the table it `makes` are shown in Dagster's catalogue; `details` are those of `dagster.asset`.
+    The columns of the table it `makes` are shown in Dagster's catalogue, which finds by tag what changes memories;
+    `details` are those of `dagster.asset`.
     """
     told: dict[str, Any] = {}
     if reads is not None:
@@ -50,7 +64,15 @@ def night_asset(
     if makes is not None:
         told["dagster/column_schema"] = catalogued(makes)
     sources = () if reads is None else sources_of(reads)
-    return dg.asset(partitions_def=NIGHTS, group_name="night", deps=[*sources, *deps], metadata=told, **details)
+    return dg.asset(
+        partitions_def=NIGHTS,
+        group_name="night",
+        deps=[*sources, *deps],
+        metadata=told,
+        owners=OWNERS,
+        tags={"changes": "memories" if changes_memories else "nothing"},
+        **details,
+    )
 
 
 def catalogued(schema: TableSchema) -> dg.TableSchema:
@@ -59,9 +81,9 @@ def catalogued(schema: TableSchema) -> dg.TableSchema:
     return dg.TableSchema(columns)
 
 
-def row_count(table: pl.DataFrame) -> dict[str, int]:
-    """Return how many rows a table has, under the name by which Dagster's catalogue plots it."""
-    return {"dagster/row_count": len(table)}
+def row_count(rows: Sized) -> dict[str, int]:
+    """Return how many rows there are, under the name by which Dagster's catalogue plots it."""
+    return {"dagster/row_count": len(rows)}
 
 
 def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:
@@ -82,16 +104,14 @@ class Inputs:
 
     @classmethod
     def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
-        """Open the tables of a night; what reads the snapshot alone makes sure that it is settled."""
+        """Open the tables of a night."""
         files, engine = night_run.files(night), night_run.engine
-        names = [name for name in reads if name not in SNAPSHOT_TABLES]
-        if not names:
-            night_run.settle(night)
         made = {
             name: read_whole(files, name, reads[name])
             if engine.shares_memory or name == CHANGED.name
             else files.folder / f"{name}.parquet"
-            for name in names
+            for name in reads
+            if name not in SNAPSHOT_TABLES
         }
         return cls(reads, night_run.chunks(night), made, files, engine)
 

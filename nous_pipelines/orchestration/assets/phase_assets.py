@@ -44,7 +44,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
         parts = phase_parts(phase, inputs, night)
         whole = united(phase.name, [part.value for part in parts])
         night_run.files(night).write_phase(whole)
-        return dg.MaterializeResult(metadata=as_metadata(whole.metadata()))
+        return dg.MaterializeResult(metadata={**row_count(whole.proposals), **as_metadata(whole.metadata())})
 
     return proposals
 

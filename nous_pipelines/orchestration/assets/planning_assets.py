@@ -8,13 +8,14 @@ import dagster as dg
 from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about, phases_of
-from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of
+from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.left_out import each_apart, left_out_by
 from nous_pipelines.plan.planning import planned, united
 from nous_pipelines.plan.replaying import spared
+from nous_pipelines.reports.chart_images import plots_of
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.health import measure_health
 from nous_pipelines.reports.html_report import write_page
@@ -54,6 +55,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
         metadata=as_metadata(
             {
                 "hash": made.hash,
+                **row_count(made.proposals),
                 "proposals": len(made.proposals),
                 "waiting": len(made.waiting),
                 "policy": dict(made.policy),
@@ -65,6 +67,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
 @night_asset(
     deps=[plan],
     kinds={"postgres"},
+    changes_memories=True,
     description="The plan that passed its checks, carried out: versions compared, one event a change, undoable.",
 )
 def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
@@ -121,6 +124,7 @@ def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materia
             "cost_usd": made.cost_usd,
             **as_metadata(cost_metadata(night_run.database, night, agent_ids=night_run.agent_ids)),
             "report": dg.MetadataValue.md(markdown_of(made)),
+            "plots": dg.MetadataValue.md(plots_of(made)),
             "page": dg.MetadataValue.path(page),
         }
     )

@@ -8,6 +8,7 @@ from pydantic import Field
 from nous_online.core.errors import Refused
 from nous_online.database.connection import register_space
 from nous_online.language.embedding import Embedder, default_embedder
+from nous_pipelines.orchestration.assets.night_assets import OWNERS
 from nous_pipelines.orchestration.reembedding import BUCKETS, embedder_named, fill, settle
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 
@@ -32,6 +33,8 @@ class NextSpace(dg.ConfigurableResource):
 @dg.asset(
     partitions_def=PARTS,
     group_name="reembedding",
+    owners=OWNERS,
+    tags={"changes": "vectors"},
     kinds={"postgres"},
     description="Vectors of the embedding space to come, beside those that serve: only what is missing is made.",
 )
@@ -47,6 +50,8 @@ def next_embeddings(
 @dg.asset(
     deps=[next_embeddings],
     group_name="reembedding",
+    owners=OWNERS,
+    tags={"changes": "vectors"},
     kinds={"postgres"},
     description="Agents moved into the new space, each at once; refused while vectors are missing.",
 )

@@ -8,11 +8,8 @@ from nous_pipelines.orchestration.assets.night_assets import night_asset, night_
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.snapshots.snapshot import late_rows, take_snapshot
 
-YESTERDAY = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
-
 
 @night_asset(
-    deps=[dg.AssetDep("snapshot", partition_mapping=YESTERDAY)],
     kinds={"postgres", "parquet"},
     description="The store at the end of the night, read in one transaction; taken again for memories that come late.",
 )
@@ -27,6 +24,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     night_run.files(night).leave_out_nobody()
     return dg.MaterializeResult(
         metadata={
+            "dagster/row_count": sum(taken.counts.values()),
             **taken.counts,
             "folder": str(taken.folder),
             "taken_at": taken.taken_at.isoformat(),

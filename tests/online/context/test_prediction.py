@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from conftest import WordEmbedder
+from stopwatch import stopwatch
 
 from nous_online.context.predicting import Shelf, see
 from nous_online.context.signals import Signals
@@ -25,7 +26,7 @@ class Broken(WordEmbedder):
 
 class Slow(WordEmbedder):
     def embed_documents(self, texts):
-        time.sleep(0.5)
+        time.sleep(3)
         return super().embed_documents(texts)
 
 
@@ -166,12 +167,13 @@ def test_statistics_answer_while_the_embedder_fails(heart):
 
 def test_a_slow_embedder_takes_half_of_the_time_at_most(heart):
     heart.agent = replace(heart.agent, embedder=Slow())
-    began = time.monotonic()
+    began, took_s = time.monotonic(), stopwatch()
 
-    foreseen = heart.predict(signals={"task": "oil the pumps"}, deadline_s=0.6)
+    foreseen = heart.predict(signals={"task": "oil the pumps"}, deadline_s=2)
 
     assert foreseen.memories == ()
-    assert 0.25 < time.monotonic() - began < 0.6
+    assert took_s() < 2
+    assert time.monotonic() - began > 0.9
 
 
 def seen_by(owner, heart):

@@ -128,10 +128,13 @@ def test_the_refusal_gives_the_connections_back(database_url: str, owner: psycop
 def test_the_self_test_takes_a_moment(heart: Heart, database_url: str) -> None:
     heart.learn("Aria likes tea")
     with psycopg.connect(database_url, options="-c role=nous_app", autocommit=True) as connection:
-        bare = min(seconds(connection, list) for _ in range(40))
-        took = min(seconds(connection, lambda: find_openings(connection)) for _ in range(40))
 
-    assert took < max(LONGEST_S, 40 * bare), f"{took * 1000:.1f} ms, an empty transaction {bare * 1000:.1f} ms"
+        def is_quick() -> bool:
+            bare = min(seconds(connection, list) for _ in range(5))
+            return seconds(connection, lambda: find_openings(connection)) < max(LONGEST_S, 40 * bare)
+
+        # A machine that is busy makes some of them slow, a slow query makes all of them so.
+        assert any(is_quick() for _ in range(40))
 
 
 def seconds(connection: psycopg.Connection, work: Callable[[], list[object]]) -> float:

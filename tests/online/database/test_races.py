@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from examples import examples
 
 from nous_online.core.errors import Conflict, Refused
 from nous_online.core.kinds import FACT
@@ -22,7 +22,7 @@ from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan
 from nous_pipelines.plan.planning import planned
 
-RACES = int(os.environ.get("NOUS_TEST_RACES", "1000"))
+RACES = examples(400)
 """How many proposals meet an online writer; 10,000 take some minutes."""
 NIGHT = date(2026, 6, 1)
 ENDS = "2026-06-02T00:00:00+00:00"

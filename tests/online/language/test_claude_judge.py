@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from stopwatch import stopwatch
 
 from benchmarks.anthropic_server import LocalAnthropic, Play
 from benchmarks.anthropic_server.answers import ShownPair, pairs_in
@@ -264,12 +265,12 @@ def test_an_answer_nobody_can_read_is_paid_for_and_metered(api: LocalAnthropic) 
 @pytest.mark.parametrize("play", [Play(delay_s=30), Play(drip=4), Play(stall_at=0)], ids=str)
 def test_a_slow_api_ends_by_the_deadline(api: LocalAnthropic, play: Play) -> None:
     api.play_always(play)
-    began = time.monotonic()
+    took_s = stopwatch()
 
     with pytest.raises(Unavailable):
         judge_at(api, deadline_s=0.8).judge(numbered(6))
 
-    assert time.monotonic() - began < 1.6
+    assert took_s() < 1.6
 
 
 def test_pairs_whose_turn_does_not_come_are_left_to_the_night(api: LocalAnthropic) -> None:

@@ -131,11 +131,11 @@ def test_reads_any_text_without_failing(a, b):
     ],
 )
 def test_answers_within_a_second_on_hostile_text(hostile):
-    started = time.perf_counter()
+    started = time.process_time()
 
     differences(hostile, hostile[1:] + " not")
 
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import WordEmbedder
+from stopwatch import stopwatch
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.heart import Heart
@@ -29,7 +31,7 @@ TALK = "Ana: We moved the billing service to Postgres in March.\nBen: Backups ar
 
 @pytest.fixture
 def children() -> Iterator[Children]:
-    made = Children(seconds=1, most=2)
+    made = Children(seconds=2, most=2)
     yield made
     made.end()
 
@@ -61,12 +63,12 @@ def test_what_a_function_raises_in_a_child_is_raised_here(children: Children):
 
 def test_an_endless_search_is_ended_at_its_deadline_and_the_next_text_is_read(children: Children):
     first = pid(children)
-    began = time.monotonic()
+    took_s = stopwatch()
 
-    with pytest.raises(DeadlineExceeded, match="longer than 1 s"):
+    with pytest.raises(DeadlineExceeded, match="longer than 2 s"):
         children.call(*ENDLESS)
 
-    assert time.monotonic() - began < 6
+    assert took_s() < 8
     assert not psutil.pid_exists(first)
     assert children.call(len, "abc") == 3
 
@@ -82,7 +84,7 @@ def test_this_process_goes_on_while_a_child_is_stuck(children: Children):
         pauses.append(time.monotonic() - began)
 
     assert len(pauses) > 20
-    assert max(pauses) < 0.5
+    assert statistics.median(pauses) < 0.1  # one pause may be the machine's; the stuck child's would be all of them
 
 
 def test_no_more_texts_are_read_at_once_than_allowed(children: Children):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def test_a_fact_becomes_key_value_and_scope(content, subject, category, line):
 
 
 @given(statements(), SUBJECTS, SCOPES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_numbers_dates_names_and_denials_survive_into_every_line(content, subject, category):
     levels = fact(content, subject=subject, category=category)
     opened = with_subject(re.sub(r"^(Please note that|So,|Actually) ", "", content), subject)
@@ -82,13 +83,13 @@ def test_numbers_dates_names_and_denials_survive_into_every_line(content, subjec
 
 
 @given(statements(), SUBJECTS, SCOPES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_level_is_longer_than_the_one_before(content, subject, category):
     assert ordered(fact(content, subject=subject, category=category))
 
 
 @given(statements(), SUBJECTS, SCOPES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_word_is_put_in_that_was_not_told(content, subject, category):
     told = set(re.findall(r"\w+", f"{content} {subject} {category}".casefold()))
 
@@ -97,7 +98,7 @@ def test_no_word_is_put_in_that_was_not_told(content, subject, category):
 
 
 @given(statements(), SUBJECTS, SCOPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_line_is_its_own_line(content, subject, category):
     line = fact(content, subject=subject, category=category).compressed
 
@@ -105,7 +106,7 @@ def test_a_line_is_its_own_line(content, subject, category):
 
 
 @given(st.text(min_size=1, max_size=200).filter(str.strip), st.text(max_size=60))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_any_text_has_four_levels(content, subject):
     levels = fact(content, subject=subject or None)
 
@@ -180,7 +181,7 @@ def test_what_was_stored_wins_unless_it_is_longer_than_the_level_above():
 
 
 @given(statements(), SUBJECTS, SCOPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_stored_levels_read_back_as_they_were_derived(content, subject, category):
     row = {"content": content, "subject": subject, "category": category}
 

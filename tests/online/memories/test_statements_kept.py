@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import plan_of
@@ -177,7 +178,7 @@ def night_database(database_url: str) -> Iterator[Database]:
     opened.close()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 99)), min_size=4, max_size=14))
 def test_every_statement_is_found_word_for_word_whatever_is_done(
     deeds, database: Database, night_database: Database, owner: psycopg.Connection, tmp_path: Path

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from closed_episodes import TALK, facts, make_due, waiting
 from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
+from stopwatch import stopwatch
 
 from nous_online.core.errors import Conflict, Unavailable
 from nous_online.heart import Heart
@@ -94,11 +95,11 @@ class Slow(ScriptedWriter):
 def test_a_slow_writer_ends_the_call_by_its_deadline(heart: Heart, owner: psycopg.Connection):
     slow = with_writer(heart, Slow())
     slow.record_episode(TALK)
-    began = time.monotonic()
+    took_s = stopwatch()
 
-    assert slow.work(deadline_s=0.5) == Worked()
+    assert slow.work(deadline_s=2) == Worked()
 
-    assert time.monotonic() - began < 1
+    assert took_s() < 3
     attempts, _, error = waiting(owner) or (0, 0, "")
     assert attempts == 1
     assert "did not answer" in (error or "")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -194,7 +195,7 @@ def test_statistics_are_kept_for_each_kind_there_is(full: Heart, owner: psycopg.
     assert sorted(before) == sorted(each.id for each in full.recall(HARBOUR))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     asker=st.sampled_from(["aria", "ben"]), user=st.sampled_from([None, "ana"]), project=st.sampled_from([None, "p"])
 )

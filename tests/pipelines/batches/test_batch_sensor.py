@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from batch_answers import answering
 from batch_life import AT_NINE, NINE, VERDICTS, send_all, states
 from night_runs import remember
+from stopwatch import stopwatch
 from typer.testing import CliRunner
 
 from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
@@ -48,13 +48,13 @@ def night(
 
 @pytest.mark.usefixtures("night")
 def test_while_memories_are_erased_a_tick_is_skipped_and_says_so(database_url, owner):
-    began = time.monotonic()
+    took_s = stopwatch()
     with alone_with_copies(database_url):
         said = batch_results().skip_message or ""
-    took_s = time.monotonic() - began
+    lasted_s = took_s()
 
     assert "memories are being erased" in said
-    assert (took_s < 30, states(owner)) == (True, ["submitted"])
+    assert (lasted_s < 30, states(owner)) == (True, ["submitted"])
 
 
 @pytest.mark.usefixtures("night")

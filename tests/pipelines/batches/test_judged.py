@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from drawn import embedded_facts
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_pairs import NO_CONTRADICTIONS, NONE_UNDONE
@@ -297,7 +298,7 @@ STATEMENTS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(texts=st.tuples(STATEMENTS, STATEMENTS), said=st.sampled_from([None, 1, 2]), similarity=st.floats(0.5, 1.0))
 def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, said, similarity):
     moments = (None, None) if said is None else (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, said, tzinfo=UTC))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 NIGHT_COUNT = 2
 NIGHT_S = 150
-"""A night costs a tick of the daemon, 30 s; the rest is for machines that do something else at the same time."""
+"""A night takes seconds, and the daemon up to 30 to begin; the rest is for machines that do something else as well."""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from itertools import pairwise
 
 import dagster as dg
 import pytest
-from night_runs import facts_in, proposals_in, remember
 
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.assets.planning_assets import applied
@@ -24,44 +22,6 @@ from nous_pipelines.plan.left_out import CHECK
 NIGHT_ORDER = (
     "snapshot", "neighbours", "judgements", "duplicate_clusters", "merge_proposals", "plan", "applied", "report",
 )  # fmt: skip
-
-# A backfill as the interface launches it, without its daemon's pauses of 30 seconds. The daemon's loop has no public
-# door: this is the one place that knows Dagster from inside. In a process of its own, since Dagster leaves coroutines
-# behind that nobody awaits.
-BACKFILL = """
-import json, logging, sys, time
-from dagster import AssetKey
-from dagster._core.execution.backfill import PartitionBackfill
-from dagster._core.test_utils import create_test_daemon_workspace_context, instance_for_test
-from dagster._core.workspace.load_target import ModuleTarget
-from dagster._daemon.backfill import execute_backfill_iteration
-from nous_pipelines.orchestration.definitions import ASSETS
-
-folder, *nights = sys.argv[1:]
-target = ModuleTarget("nous_pipelines.definitions", attribute=None, working_directory=None, location_name=None)
-with (
-    instance_for_test(temp_dir=folder, synchronous_run_coordinator=True, synchronous_run_launcher=True) as instance,
-    create_test_daemon_workspace_context(target, instance) as workspace,
-):
-    instance.add_backfill(
-        PartitionBackfill.from_asset_partitions(
-            backfill_id="range", asset_graph=workspace.create_request_context().asset_graph, partition_names=nights,
-            asset_selection=[asset.key for asset in ASSETS], backfill_timestamp=time.time(), tags={},
-            dynamic_partitions_store=instance, all_partitions=False, title=None, description=None, run_config=None,
-        )
-    )
-    status = "REQUESTED"
-    while status in ("REQUESTED", "COMPLETING"):
-        errors = [error for error in execute_backfill_iteration(workspace, logging.getLogger("backfill")) if error]
-        assert not errors, errors
-        status = instance.get_backfill("range").status.value
-    runs = sorted(instance.get_run_records(), key=lambda record: record.start_time)
-    applied = [
-        (run.dagster_run.tags["dagster/partition"], run.dagster_run.status.value) for run in runs
-        if AssetKey("applied") in run.dagster_run.asset_selection
-    ]
-print(json.dumps({"status": status, "applied": applied}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -167,10 +127,10 @@ def test_the_partitions_are_the_nights_from_the_first_one_to_tonight():
     assert (keys[0], keys[-1]) == ("2020-01-01", "2026-06-01")
 
 
-def test_a_night_reads_what_the_night_before_left():
+def test_a_night_is_one_run_from_its_snapshot_to_its_report():
     graph = defs.resolve_asset_graph()
 
-    assert dg.AssetKey("snapshot") in graph.get(dg.AssetKey("snapshot")).parent_keys
+    assert graph.get(dg.AssetKey("snapshot")).parent_keys == set()
     for earlier, later in pairwise(NIGHT_ORDER):
         assert dg.AssetKey(earlier) in graph.get(dg.AssetKey(later)).parent_keys
 
@@ -193,20 +153,3 @@ def test_a_dry_run_ends_before_anything_is_applied():
     selected = {key.to_user_string() for key in defs.resolve_job_def("dry_run").asset_layer.executable_asset_keys}
 
     assert selected == {asset.key.to_user_string() for asset in PROPOSING}
-
-
-def test_a_range_of_nights_is_backfilled_in_order(heart, database_url, owner, tmp_path):
-    remember(heart, *["Cats like fish."] * 4)
-    nights = ["2026-05-02", "2026-05-03", "2026-05-04"]  # Dagster takes the last snapshot before the second is applied
-    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-c", BACKFILL, str(tmp_path), *nights]
-
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-
-    assert done.returncode == 0, done.stderr[-2000:]
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert said["status"] == "COMPLETED_SUCCESS"
-    assert [night for night, status in said["applied"] if status == "SUCCESS"] == nights
-    retired = [columns["superseded_at"] for columns in facts_in(owner).values() if columns["state"] == "superseded"]
-    assert sorted(moment[:10] for moment in retired) == ["2026-05-03", "2026-05-04", "2026-05-05"]
-    assert set(proposals_in(owner).values()) == {"applied"}

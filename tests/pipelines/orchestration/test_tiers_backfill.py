@@ -69,7 +69,7 @@ def every():
     return lived(COMPLETE, NIGHTS)
 
 
-@settings(max_examples=examples(5), deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(run=st.sets(st.sampled_from(NIGHTS)))
 def test_nights_one_by_one_end_where_some_of_them_end(every, run):
     assert lived(COMPLETE, sorted({*run, *NIGHTS[-3:]})) == every

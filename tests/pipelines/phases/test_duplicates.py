@@ -91,7 +91,7 @@ def as_table(rows):
 
 
 @given(pairs=accepted_pairs())
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_every_two_members_of_a_cluster_were_accepted_as_the_same(pairs):
     judged_same = {frozenset(pair[:2]) for pair in pairs}
 
@@ -101,7 +101,7 @@ def test_every_two_members_of_a_cluster_were_accepted_as_the_same(pairs):
 
 
 @given(pairs=accepted_pairs())
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_two_clusters_could_still_be_merged(pairs):
     judged_same = {frozenset(pair[:2]) for pair in pairs}
     named = {name for pair in pairs for name in pair[:2]}
@@ -114,7 +114,7 @@ def test_no_two_clusters_could_still_be_merged(pairs):
 
 
 @given(pairs=accepted_pairs(), data=st.data())
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_clusters_do_not_depend_on_order_or_direction_or_repetition_of_the_pairs(pairs, data):
     shuffled = [
         (right, left, similarity) if data.draw(st.booleans()) else (left, right, similarity)

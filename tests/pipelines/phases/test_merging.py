@@ -379,7 +379,7 @@ SENTENCES = st.lists(
 )
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(sentences=SENTENCES, order=st.randoms(use_true_random=False))
 def test_proposals_do_not_depend_on_the_order_of_the_rows(sentences, order):
     rows = "\n".join(f"f{index:02} | {text}" for index, text in enumerate(sentences))
@@ -390,7 +390,7 @@ def test_proposals_do_not_depend_on_the_order_of_the_rows(sentences, order):
     assert [p.as_dict() for p in proposals(table[shuffled])] == [p.as_dict() for p in proposals(table)]
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(sentences=SENTENCES)
 def test_after_a_night_no_two_copies_are_left_and_the_next_one_has_nothing_to_do(sentences):
     rows = "\n".join(f"f{index:02} | {text}" for index, text in enumerate(sentences))

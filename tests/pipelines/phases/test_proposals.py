@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from drawn import NIGHT, merge
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_proposals_and_plans_survive_json():
     assert again.hash == plan.hash
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.permutations([*MERGES, archive("b"), archive("x")]))
 def test_a_plan_does_not_depend_on_the_order_of_its_proposals(proposals):
     assert plan_of(*proposals).hash == plan_of(*MERGES, archive("b"), archive("x")).hash

@@ -55,7 +55,7 @@ def test_finds_exactly_the_pairs_of_brute_force_whatever_the_spectrum(draw, thre
 @given(
     seed=st.integers(0, 2**32 - 1), rows=st.integers(4, 60), width=st.integers(1, 20), threshold=st.floats(0.05, 1.0)
 )
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_finds_exactly_the_pairs_of_brute_force_for_small_inputs(seed, rows, width, threshold):
     drawn = clustered(np.random.default_rng(seed), rows, width)
 

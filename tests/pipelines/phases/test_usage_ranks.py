@@ -277,7 +277,7 @@ def test_ninety_nights_without_new_use_write_a_fading_weight_only_now_and_then()
     assert sorted(of_a, reverse=True) == of_a
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     asked=st.floats(0.7, 1.5),
     now=st.integers(14, 30).map(lambda steps: steps / 20),
@@ -350,9 +350,9 @@ def test_a_hundred_thousand_facts_with_a_million_uses_are_ranked_in_seconds():
             "ignored": (of % 5 == 0).cast(pl.Int64),
         }
     ).with_columns(pl.col("day").cast(pl.Date))
-    began = time.perf_counter()
+    began = time.process_time()
 
     ranked = ranks(known, used)
 
-    assert time.perf_counter() - began < 10, "two seconds on an idle machine"
+    assert time.process_time() - began < 10, "two seconds on an idle machine"
     assert len(ranked) > 0.99 * count

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -320,7 +321,7 @@ def test_too_little_memory_names_the_option(one):
 
 
 @given(agents=st.lists(st.sampled_from(["ada", "ben", "o'x"]), min_size=1, max_size=3), nights=st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_counts_in_sql_are_those_of_the_snapshots(tmp_path_factory, agents, nights):
     root, table = tmp_path_factory.mktemp("nights"), drawn(*agents)
     for day in range(1, nights + 1):

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from drawn import drawn_facts, merge
 from drawn_evidence import FACTS, VECTORS, evidence, gone, probe
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +97,7 @@ def test_a_memory_of_a_kind_that_was_not_asked_for_overtakes_nobody():
     assert CHECKS["recall_does_not_regress"](evidence(reweighted("c", 1.5), probes=asked)).passed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_shortcut_of_the_replay_never_hides_a_worse_rank(seed):
     rng = np.random.default_rng(seed)
@@ -162,7 +163,7 @@ def test_a_memory_that_its_words_found_and_its_vector_did_not_says_nothing():
     assert CHECKS["recall_does_not_regress"](evidence(merge("d", "a"), probes=asked)).passed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_sample_never_hides_what_the_whole_would_show(seed):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import NIGHT, SAID, events_in, facts_in, plan_of, proposals_in, remember, snapshot_of, usage_in
@@ -97,7 +98,7 @@ HISTORY = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORY)
 def test_whatever_happened_before_undoing_a_night_restores_it(history, opened, night_database, owner, tmp_path):
     heart = opened(agent_id := f"agent-{uuid.uuid4()}")

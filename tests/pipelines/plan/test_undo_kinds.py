@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import psycopg
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import events_in, usage_in
@@ -187,7 +188,7 @@ def new_store(database, embedder, judge, owner):
     return make
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORY)
 def test_taking_back_nights_of_all_kinds_in_any_order_restores_every_row(new_store, night_database, history):
     store = new_store()
