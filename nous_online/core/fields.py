@@ -31,6 +31,11 @@ DEADLINE = "How many seconds it may take; those of the heart (`Heart.open`) unle
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
+def as_told(_name: str, value: object) -> Any:
+    """Return a value that may be anything."""
+    return value
+
+
 @dataclass(frozen=True)
 class InputField:
     """One thing a verb may be told: what it is for, in one sentence, and what holds unless it is told."""
@@ -47,7 +52,7 @@ class InputField:
 
     limits: ClassVar[str] = ""
     """What limits this kind of field has, with their unit."""
-    checks: ClassVar[Callable[[str, object], Any]] = staticmethod(lambda _name, value: value)
+    checks: ClassVar[Callable[[str, object], Any]] = staticmethod(as_told)
     """What returns a value as it is stored, by the name an error calls it by."""
 
     @property

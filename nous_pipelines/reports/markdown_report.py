@@ -63,8 +63,7 @@ def markdown_of(report: NightReport) -> str:
         ),
         *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
         *listed("## Cost", (cost_line(cost) for cost in report.costs)),
-        "## Take it back",
-        back_line(report),
+        f"## Take it back\n\n{back_line(report)}",
     ]
     return "\n\n".join(lines)
 
