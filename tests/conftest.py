@@ -14,12 +14,16 @@ from functools import cache
 from pathlib import Path
 
 import few_threads  # noqa: F401 (before numpy)
+import hypothesis
 import numpy as np
 import psycopg
 import pytest
+import turns
 import typer.testing
+from examples import examples
 from no_real_api import Guard, no_real_api
-from postgres_homes import scratch
+from postgres_homes import hasten, scratch
+from unit_files import needs_server
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.settings import settings
@@ -30,35 +34,50 @@ from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft
 
+# What is loaded and collected stays to the end: until then there is no garbage worth looking for.
+gc.disable()
+
+# A call that is not about deadlines shall end by none on a machine that is five times slower.
+os.environ.setdefault("NOUS_DEADLINE_S", "60")
+
 # Every worker and every program that a test starts would compile the same files again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A property that says nothing of its own is tried on this many; an example may take as long as the machine needs.
+hypothesis.settings.register_profile("ordinary", max_examples=examples(40), deadline=None)
+hypothesis.settings.load_profile("ordinary")
 
 # A tree of fifty commands takes 80 ms to make, and more than a thousand tests type one.
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
 
 INTEGRATION = (
-    "test_anthropic_server", "test_background", "test_benchmark", "test_censors_calibration", "test_chat_client",
-    "test_children", "test_claude_", "test_cli", "test_containers", "test_dagster_from_outside", "test_demo",
-    "test_dev", "test_direct_asking", "test_doors_without_a_key", "test_embedding", "test_foreground", "test_hook",
-    "test_hostile_", "test_house", "test_injections", "test_judged", "test_linear_time", "test_malformed_messages",
-    "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_", "test_privacy", "test_reference",
-    "test_release", "test_rooms", "test_schedule", "test_training", "test_tutorial", "test_writing_child",
+    "test_anthropic_server", "test_audit_trail", "test_background", "test_batch_accounts", "test_benchmark",
+    "test_browser", "test_censors_calibration", "test_chat_client", "test_children", "test_claude_", "test_cli",
+    "test_containers", "test_dagster_from_outside", "test_demo", "test_dev", "test_direct_asking",
+    "test_doors_without_a_key", "test_embedding", "test_foreground", "test_hook", "test_hostile_", "test_house",
+    "test_injections", "test_judged", "test_linear_time", "test_malformed_messages", "test_memory_tool",
+    "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_", "test_preflight", "test_privacy",
+    "test_reference", "test_release", "test_restore_drills", "test_rooms", "test_schedule", "test_second_opinions",
+    "test_training", "test_tutorial", "test_wrap", "test_writing_child",
 )  # fmt: skip
 """Files whose tests start programs or servers of their own, load a model, or read the whole repository."""
 UNIT = "not integration"
 """What `make unit` asks for: then these files are not even read, which takes longer than to run the rest of them."""
 
 LONGEST = (
-    "test_browser", "test_failpoints", "test_nights_are_logical", "test_schedule", "test_commands", "test_bad_nights",
-    "test_postgres_kills", "test_benchmarks", "test_house",
+    "test_browser", "test_tutorial", "test_failpoints", "test_nights_are_logical", "test_schedule", "test_privacy",
+    "test_api_nights", "test_commands", "test_api_docs", "test_bad_nights", "test_postgres_kills", "test_benchmarks",
+    "test_postgres_outages", "test_recipes", "test_races", "test_api_contract", "test_house",
 )  # fmt: skip
 """Files that take longest: where files run side by side they begin first, else the last of them is waited for."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the files of which `make unit` runs nothing."""
-    return True if config.option.markexpr == UNIT and collection_path.name.startswith(INTEGRATION) else None
+    if config.option.markexpr != UNIT or not collection_path.match("test_*.py"):
+        return None
+    return True if collection_path.name.startswith(INTEGRATION) or needs_server(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -78,6 +97,12 @@ def pytest_collection_finish() -> None:
     """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which of the cases that take turns were left to other runs."""
+    terminalreporter.write_line(turns.said())
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +204,9 @@ def _stays_on_this_machine(dead_api: Guard) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[postgres.Server]:
     with scratch() as home:
-        yield postgres.ensure(home)
+        started = postgres.ensure(home)
+        hasten(started)
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,10 @@ import kubernetes_validate
 import pytest
 import typer
 import yaml
-from dagster._daemon.cli import run_command
-from distributed.cli import dask_scheduler, dask_worker
 from setting_names import setting_names
 from typer.main import get_command
 
 from nous_online.interfaces.cli import application
-from nous_pipelines.orchestration.interface_server import main
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 OBJECTS: list[Mapping[str, Any]] = [
@@ -112,9 +109,18 @@ def command_of(program: str, rest: list[str]) -> tuple[Any, list[str]]:
     if program == "nous":
         return get_command(application()).commands[rest[0]], rest[1:]
     if program == "dask":
+        from distributed.cli import (  # a second to load, in each worker that collects this file
+            dask_scheduler,
+            dask_worker,
+        )
+
         return {"scheduler": dask_scheduler, "worker": dask_worker}[rest[0]].main, rest[1:]
     if program == "dagster-daemon":
+        from dagster._daemon.cli import run_command
+
         return run_command, rest[1:]
+    from nous_pipelines.orchestration.interface_server import main
+
     app = typer.Typer()
     app.command()(main)
     return get_command(app), rest[rest.index(main.__module__) + 1 :]

@@ -55,14 +55,17 @@ def filled(pump: str, length: int, *, prefix: str = "", end: str = END) -> str:
     return (prefix + pump * (length // len(pump) + 1))[:length] + end
 
 
-def attacks_on(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
-    """Return (prefix, what to repeat, end) of texts that fit a pattern up to one of its repetitions, and then don't."""
+def attacks_on(pattern: re.Pattern[Any], runs: Sequence[str] = RUNS) -> list[tuple[str, str, str]]:
+    """Return (prefix, what to repeat, end) of texts that fit a pattern up to one of its repetitions, and then don't.
+
+    To them come `runs`, whatever the pattern is.
+    """
     pumps: list[tuple[str, str]] = []
     whole = sample(_parser.parse(pattern.pattern, pattern.flags), "", pumps)
     found = [(prefix, pump, end) for prefix, pump in pumps for end in (END, "a", "\n")]
     found += [("", prefix + pump, END) for prefix, pump in pumps if prefix]
     found += [("", near, END) for near in (whole, whole[:-1]) if near]
-    return list(dict.fromkeys([*found, *(("", run, END) for run in RUNS)]))
+    return list(dict.fromkeys([*found, *(("", run, END) for run in runs)]))
 
 
 def sample(parsed: Any, prefix: str, pumps: list[tuple[str, str]]) -> str:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-import anthropic  # noqa: F401 (what is loaded already is open at once)
 import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID
@@ -38,6 +37,8 @@ DAY = timedelta(days=1)
 @contextmanager
 def in_place_of_claude(patch: pytest.MonkeyPatch) -> Iterator[LocalAnthropic]:
     """Start the local server, and set a key for it in the environment."""
+    import anthropic  # noqa: F401 (two seconds to load: not in the first call, nor where no test asks for it)
+
     with LocalAnthropic() as server:
         patch.setenv("ANTHROPIC_API_KEY", "a-key-for-this-machine")
         patch.setenv("ANTHROPIC_BASE_URL", server.url)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.censors import read_actions
 
@@ -95,6 +94,8 @@ def written_actions() -> Iterator[dict[str, Any]]:
 
 def neighbours(own: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return statements of different pairs of one hand and language that look alike: both of each pair hold."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # takes seconds, and the other functions need it not
+
     known = {frozenset((row["a"], row["b"])) for row in own}
     found: list[dict[str, Any]] = []
     for group in {(row["author"], row["lang"]) for row in own}:

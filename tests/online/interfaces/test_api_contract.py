@@ -12,16 +12,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-import schemathesis
 from api_client import app_over, bearer, key_of
 from conftest import ScriptedJudge, WordEmbedder
 from fastapi import FastAPI
-from schemathesis import engine
-from schemathesis.config import SchemathesisConfig
 
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
-from nous_online.interfaces.api.application import Access
+from nous_online.interfaces.api.application import Access, application
 
 EXAMPLES = int(os.environ.get("NOUS_API_EXAMPLES", "0"))
 UNLIMITED = Access(policy=ApiPolicy(calls_per_minute=1_000_000, strangers_per_minute=1_000_000))
@@ -34,9 +31,15 @@ def app(database_url: str, embedder: WordEmbedder, judge: ScriptedJudge) -> Iter
     app.state.door.hearts.close()
 
 
-@pytest.fixture
-def document(app: FastAPI) -> dict[str, Any]:
-    return app.openapi()
+@pytest.fixture(scope="module")
+def described() -> FastAPI:
+    """An application of which only the document is asked for."""
+    return application()
+
+
+@pytest.fixture(scope="module")
+def document(described: FastAPI) -> dict[str, Any]:
+    return described.openapi()
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -54,6 +57,10 @@ def findings(
     app: FastAPI, key: str, *, phases: tuple[str, ...], examples: int, only: list[str] | None = None
 ) -> tuple[list[str], int]:
     """What Schemathesis finds with all of its checks, and how many requests it made."""
+    import schemathesis  # a second to load, in each worker that collects this file
+    from schemathesis import engine
+    from schemathesis.config import SchemathesisConfig
+
     config = SchemathesisConfig.from_dict(
         {
             "headers": bearer(key),
@@ -153,6 +160,6 @@ def test_every_operation_that_needs_a_key_says_how_it_fails(document: dict[str, 
             assert "application/problem+json" in operation["responses"]["401"]["content"]
 
 
-def test_the_document_is_the_same_each_time_and_plain_json(document: dict[str, Any], app: FastAPI) -> None:
+def test_the_document_is_the_same_each_time_and_plain_json(document: dict[str, Any], described: FastAPI) -> None:
     assert json.loads(json.dumps(document, allow_nan=False)) == document
-    assert app.openapi() is document
+    assert described.openapi() is document

@@ -6,7 +6,6 @@ Counted is the CPU time of this process, in which all of a call happens but what
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from anthropic.lib.tools import ToolError
 from conftest import ScriptedWriter, WordEmbedder
 from hostile_texts import cpu_seconds, filled
 from import_files import written
+from turns import in_turn
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import LearnPolicy
@@ -52,8 +52,8 @@ RUNS = (
     "never ",
     "。",
 )
-EVERY = 1 if os.environ.get("NOUS_EXAMPLES") else 2
-"""Which of them an entrance is tried with: every second, taking turns, unless more examples are asked for."""
+EVERY = 6
+"""Which of them an entrance is tried with: every sixth, by turns, unless more examples are asked for."""
 FLOOR_S = 0.05
 """Less says nothing about how time grows."""
 MOST_GROWTH = 9.0
@@ -182,7 +182,7 @@ def test_an_entrance_takes_linear_time_for_hostile_text(trusting: Heart, tmp_pat
         whole = took(run, most)
         return whole > FLOOR_S and (whole > LIMIT_S / 2 or whole > MOST_GROWTH * took(run, most // 4))
 
-    turn = list(ENTRANCES).index(name) % EVERY
-    slow = [run for run in RUNS[turn::EVERY] if is_slow(run) and is_slow(run)]
+    place = list(ENTRANCES).index(name)
+    slow = [run for run in in_turn(RUNS, of=EVERY, place=place) if is_slow(run) and is_slow(run)]
 
     assert slow == []

@@ -9,10 +9,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anthropic
-import openai
 import pytest
 
 from nous_online import Episode, Heart
@@ -20,6 +19,9 @@ from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.connection import Database
 from nous_online.interfaces.adapters import wrapping
 from nous_online.processes import child_environment
+
+if TYPE_CHECKING:
+    import openai
 
 KNOWN = "The staging database is called heron and lives in Frankfurt"
 ASKED = "What is the staging database called?"
@@ -120,6 +122,8 @@ def claude(model: Model) -> anthropic.Anthropic:
 
 
 def gpt(model: Model) -> openai.OpenAI:
+    import openai  # a second to load, in each worker that collects this file
+
     return openai.OpenAI(base_url=f"{model.url}/v1", api_key="none", max_retries=0)
 
 
@@ -248,6 +252,8 @@ def test_what_a_tool_returns_asks_nothing_and_is_not_kept(model: Model, heart: H
 
 
 def test_an_asynchronous_client_remembers_as_well(model: Model, heart: Heart) -> None:
+    import openai
+
     heart.learn(KNOWN)
     turns: Any = [{"role": "user", "content": ASKED}]
 

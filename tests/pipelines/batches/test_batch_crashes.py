@@ -11,6 +11,7 @@ from batch_answers import answering
 from batch_crashes import killed_at
 from batch_life import AT_NINE, FISH, NINE, VERDICTS, bring_home, rows_in, send_all, verdicts_in, wanted_of
 from night_runs import remember
+from turns import in_turn
 
 from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from nous_online.database.connection import Database
@@ -46,7 +47,7 @@ def test_a_batch_comes_by_every_numbered_step_in_their_order(night, api, tmp_pat
     assert tuple(reached) == BATCH_POINTS
 
 
-@pytest.mark.parametrize("point", BATCH_POINTS)
+@pytest.mark.parametrize("point", in_turn(BATCH_POINTS, of=2))
 def test_a_process_killed_at_a_step_is_continued_by_the_next(night, api, owner, tmp_path, database_url, point):
     code = killed_at(point, database_url=database_url, api_url=api.url, root=tmp_path)
     made = len(api.asked(PlayRoute.CREATE_BATCH))

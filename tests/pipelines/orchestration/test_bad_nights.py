@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from night_crashes import contents, ended_at, night_outcome, run_apart
 from night_runs import NIGHT, facts_in, options, proposals_in, remember
+from turns import TURN, in_turn
 
 from nous_online.core.errors import InvalidInput, NotFound, Unsupported
 from nous_online.database.connection import Database
@@ -63,7 +64,8 @@ def remove(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil"), [(name, (corrupt, truncate, remove)[place % 3]) for place, name in enumerate(READ)]
+    ("name", "spoil"),
+    in_turn([(name, (corrupt, truncate, remove)[(place + TURN) % 3]) for place, name in enumerate(READ)], of=3),
 )
 def test_a_table_of_the_snapshot_that_can_not_be_read_stops_the_night(store, folder, run, owner, name, spoil):
     spoil(folder / f"{name}.parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import uuid
 from collections.abc import Iterator
@@ -12,15 +11,15 @@ import psycopg
 import pytest
 from night_crashes import EXIT_CODE, contents, night_outcome, run_apart
 from night_runs import NIGHT, remember
+from turns import IS_ALL, TURN, in_turn
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.failpoints import POINTS, go_on, reach
 
 WAYS = ("exception", "exit", "kill")
-IS_ALL = os.environ.get("NOUS_TEST_CRASHES") == "all"
-ENDS = [(point, WAYS if IS_ALL else (WAYS[place % len(WAYS)],)) for place, point in enumerate(POINTS)]
-"""How a night ends at each step: by one way each, in turn, or by all of them where the environment asks for it."""
+ENDS = [(point, WAYS if IS_ALL else (WAYS[(place + TURN // 3) % len(WAYS)],)) for place, point in enumerate(POINTS)]
+"""How a night ends at each step: by one way each, in turn, or by all of them where more examples are asked for."""
 CODES = {"exception": 0, "exit": EXIT_CODE, "kill": -signal.SIGKILL}
 COPIES = ("The office opens at nine.", "Cats like fish.") * 2
 
@@ -99,7 +98,7 @@ def test_in_production_a_step_does_nothing():
     assert reach("plan made") is None
 
 
-@pytest.mark.parametrize(("point", "ways"), ENDS, ids=POINTS)
+@pytest.mark.parametrize(("point", "ways"), in_turn(ENDS, of=3), ids=in_turn(POINTS, of=3))
 def test_a_night_that_ends_at_a_step_is_finished_as_if_nothing_had_been(store, tmp_path, undisturbed, point, ways):
     is_kept = point == "snapshot in place"  # taken once and never again: each end needs a place of its own
     ends = [run_apart(store, tmp_path / way if is_kept else tmp_path, NIGHT, point=point, way=way) for way in ways]
