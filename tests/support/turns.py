@@ -1,7 +1,7 @@
 """Cases that take turns: long lists of which each run tries a part, and another run another part.
 
-The turn is that of the day (UTC), so that a run can be repeated elsewhere, and is said at the end: `NOUS_TURN=5` tries the same again, and
-`NOUS_EXAMPLES=10` tries all.
+The turn is that of the day (UTC), so that a run can be repeated elsewhere, and is said at its end:
+`NOUS_TURN=5` tries another, and `NOUS_EXAMPLES=10` tries all.
 """
 
 from __future__ import annotations
