@@ -137,7 +137,7 @@ def lasting_of(summary: str, *, is_begun: bool) -> str:
     if not heads:
         return summary
     ends = [*(head.start() for head in heads[1:]), len(summary)]
-    passing = PASSING_PARTS | (ASKED_PARTS if is_begun else frozenset())
+    passing = PASSING_PARTS | (ASKED_PARTS if is_begun else frozenset[str]())
     parts = [(head[1].casefold(), summary[head.start() : end]) for head, end in zip(heads, ends, strict=True)]
     return "\n".join(part.strip() for name, part in parts if name not in passing)
 
