@@ -45,7 +45,7 @@ SHORTEST = 3
 """Characters; less is a mark and no statement."""
 FILE_NAME = re.compile(r"\A\[[^\]\n]{1,200}\.mdx?\]\([^)\s]{1,2000}\)\s*(?:[\u2014\u2013:-]+)\s+(?=\S)")
 """An entry of an index begins with the page it is about, by its file's name: what follows is what it says."""
-BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,100}\)|\?+|TBD|TODO|N/A)", re.IGNORECASE)
+BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,200}\)|\?+|TBD|TODO|N/A)", re.IGNORECASE)
 FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
 FORM_LINES = 2
 """Lines from which a paragraph of such lines alone is a form: each tells something else."""
