@@ -26,6 +26,7 @@ from nous_pipelines.orchestration.schedules import (
     retention,
 )
 from nous_pipelines.orchestration.sensors import batch_results, closed_episodes, fresh_facts
+from nous_pipelines.orchestration.undo_job import undo_nights
 
 keep_private()  # of a code location this is the entry point
 
@@ -60,7 +61,7 @@ def definitions_from(first: date) -> dg.Definitions:
     return dg.Definitions(
         assets=dg.map_asset_specs(with_nights, [*ASSETS, LAST_NIGHT, next_embeddings, embedding_space_switched]),
         asset_checks=[plan_checks, last_night_applied],
-        jobs=[nightly, dry_run_job(nights), last_night_asked, retention],
+        jobs=[nightly, dry_run_job(nights), undo_nights, last_night_asked, retention],
         schedules=[every_night, last_night_exists, every_week],
         sensors=[closed_episodes, fresh_facts, batch_results],
         resources=RESOURCES,
