@@ -123,7 +123,7 @@ def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
 def daemon_beside(server: uvicorn.Server) -> Generator[None]:
     """Run the daemon for a block, and stop the server when it ends by itself; raise `Unavailable` then."""
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
-        python_module("dagster._daemon", "run", "-m", LOCATION),
+        python_module("dagster._daemon", "run", "-m", LOCATION, "--log-level", "warning"),
         cwd=child_folder(),
         env=child_environment(**WARNINGS_OFF),
         stdin=subprocess.DEVNULL,
