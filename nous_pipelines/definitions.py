@@ -1,3 +1,3 @@
-"""A documented name of `nous_pipelines.orchestration.definitions`."""
+"""A documented name of `nous_pipelines.orchestration.code_location`."""
 
-from nous_pipelines.orchestration.definitions import *  # noqa: F403
+from nous_pipelines.orchestration.code_location import *  # noqa: F403

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from nous_online.core.errors import InvalidInput
 
 FIRST_NIGHT = date(2020, 1, 1)
-"""Where the partitions begin: before any history worth importing, and few enough for the UI."""
+"""The first one that can be run: before any history worth importing."""
 
 
 def end_of(night: date) -> datetime:

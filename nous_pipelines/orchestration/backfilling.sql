@@ -1,3 +1,11 @@
+-- name: first_memory
+-- The day of the first thing that any agent remembers.
+select (least(
+    (select min(learned_at) from heart.facts),
+    (select min(coalesce(ended_at, started_at)) from heart.episodes),
+    (select min(learned_at) from heart.procedures),
+    (select min(learned_at) from heart.censors)) at time zone 'UTC')::date
+
 -- name: nights_to_run
 -- The nights some agents, or all, have something for and were not measured in, or of whose day a memory came since: each
 -- agent from the first thing it remembers.

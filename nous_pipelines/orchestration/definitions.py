@@ -1,18 +1,23 @@
 """The Dagster code location: assets, checks, the nightly job and its schedule."""
 
+from datetime import date
+
 import dagster as dg
 
 from nous_online.core.home import keep_private
+from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.assets.check_assets import plan_checks
 from nous_pipelines.orchestration.assets.judging_assets import judge_batches, judge_requests
-from nous_pipelines.orchestration.assets.night_assets import NIGHTS
+from nous_pipelines.orchestration.assets.night_assets import NIGHTS, nights_from
 from nous_pipelines.orchestration.assets.pair_assets import judgements, neighbours
 from nous_pipelines.orchestration.assets.phase_assets import PHASE_ASSETS, TABLE_ASSETS
 from nous_pipelines.orchestration.assets.planning_assets import applied, plan, report, word_statistics
 from nous_pipelines.orchestration.assets.reembedding_assets import NextSpace, embedding_space_switched, next_embeddings
 from nous_pipelines.orchestration.assets.store_assets import snapshot
+from nous_pipelines.orchestration.dry_runs import dry_run_job
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.orchestration.schedules import (
+    LAST_NIGHT,
     every_night,
     every_week,
     last_night_applied,
@@ -21,37 +26,49 @@ from nous_pipelines.orchestration.schedules import (
     retention,
 )
 from nous_pipelines.orchestration.sensors import batch_results, closed_episodes, fresh_facts
+from nous_pipelines.orchestration.undo_job import undo_nights
 
 keep_private()  # of a code location this is the entry point
 
 PROPOSING = [snapshot, neighbours, judgements, *TABLE_ASSETS, *PHASE_ASSETS, plan, judge_requests]
-"""Up to here nothing changes."""
+"""Up to here nothing changes: a dry run makes these."""
 ASSETS = [*PROPOSING, judge_batches, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
     "nightly",
-    selection=(dg.AssetSelection.assets(*ASSETS) | dg.AssetSelection.checks(plan_checks))
-    - dg.AssetSelection.checks(last_night_applied),
+    selection=dg.AssetSelection.assets(*ASSETS),
     executor_def=dg.in_process_executor,
     description="A whole night: snapshot, proposals, plan, checks, applied, report.",
 )
-dry_run = dg.define_asset_job(
-    "dry_run",
-    selection=dg.AssetSelection.assets(*PROPOSING) | dg.AssetSelection.checks(plan_checks),
-    executor_def=dg.in_process_executor,
-    config={"resources": {"night_run": {"config": {"is_dry_run": True}}}},
-    description="The same night up to the checks: says what it would change, and changes nothing.",
+
+RESOURCES = {"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()}
+trials = dg.Definitions(
+    assets=PROPOSING,
+    asset_checks=[plan_checks],
+    jobs=[dg.define_asset_job("trial", executor_def=dg.in_process_executor)],
+    resources=RESOURCES,
 )
+"""What `nous night --dry-run` runs, and the job `dry_run`: no record of it reaches the assets of `defs`."""
 
 
-defs = dg.Definitions(
-    assets=[*ASSETS, next_embeddings, embedding_space_switched],
-    asset_checks=[plan_checks, last_night_applied],
-    jobs=[nightly, dry_run, last_night_asked, retention],
-    schedules=[every_night, last_night_exists, every_week],
-    sensors=[closed_episodes, fresh_facts, batch_results],
-    resources={"night_run": NightRun.configure_at_launch(), "next_space": NextSpace.configure_at_launch()},
-    executor=dg.in_process_executor,
-)
+def definitions_from(first: date) -> dg.Definitions:
+    """Return all that Dagster is to know, with the nights from `first` on."""
+    nights = nights_from(first)
+
+    def with_nights(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.replace_attributes(partitions_def=nights) if spec.partitions_def == NIGHTS else spec
+
+    return dg.Definitions(
+        assets=dg.map_asset_specs(with_nights, [*ASSETS, LAST_NIGHT, next_embeddings, embedding_space_switched]),
+        asset_checks=[plan_checks, last_night_applied],
+        jobs=[nightly, dry_run_job(nights), undo_nights, last_night_asked, retention],
+        schedules=[every_night, last_night_exists, every_week],
+        sensors=[closed_episodes, fresh_facts, batch_results],
+        resources=RESOURCES,
+        executor=dg.in_process_executor,
+    )
+
+
+defs = definitions_from(FIRST_NIGHT)
 
 __all__ = ["NIGHTS", "defs"]

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -24,6 +25,8 @@ from nous_online.interfaces.api.connections import BACKLOG, Connection
 from nous_online.interfaces.cli.output import show_error
 from nous_online.interfaces.request_checks import door_token, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
+from nous_pipelines.nights import FIRST_NIGHT
+from nous_pipelines.orchestration.backfilling import first_night
 from nous_pipelines.orchestration.dagster_gate import DagsterGate
 from nous_pipelines.orchestration.instance import dagster_instance
 from nous_pipelines.orchestration.interface import HOST, LOCATION, PORT
@@ -33,6 +36,8 @@ POLL_MS = 2000
 GRACE_S = 3
 """How long calls under way may take at the end; a page that is open would hold it up for ever."""
 DAEMON_GRACE_S = 10
+LOOK_S = 30.0
+"""How long an imported history takes to be among the partitions."""
 
 
 def main(
@@ -71,8 +76,31 @@ def interface(*, read_only: bool) -> Generator[DagsterWebserver]:
     with (
         dagster_instance() as instance,
         WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as workspace,
+        following_the_first_night(workspace),
     ):
         yield DagsterWebserver(workspace, live_data_poll_rate=POLL_MS)
+
+
+@contextmanager
+def following_the_first_night(workspace: WorkspaceProcessContext) -> Generator[None]:
+    """Load the nights again where their first memory is another; the daemon does so every minute."""
+    ended, known = threading.Event(), first_night(datetime.now(UTC))
+
+    def follow() -> None:
+        first = known
+        while not ended.wait(LOOK_S):
+            found = first_night(datetime.now(UTC))
+            if found not in (first, FIRST_NIGHT):  # the latter also where no server answers
+                workspace.reload_code_location(LOCATION)
+                first = found
+
+    thread = threading.Thread(target=follow, name="first-night", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(GRACE_S)
 
 
 def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
@@ -95,7 +123,7 @@ def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
 def daemon_beside(server: uvicorn.Server) -> Generator[None]:
     """Run the daemon for a block, and stop the server when it ends by itself; raise `Unavailable` then."""
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
-        python_module("dagster._daemon", "run", "-m", LOCATION),
+        python_module("dagster._daemon", "run", "-m", LOCATION, "--log-level", "warning"),
         cwd=child_folder(),
         env=child_environment(**WARNINGS_OFF),
         stdin=subprocess.DEVNULL,

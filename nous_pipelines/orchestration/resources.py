@@ -35,7 +35,6 @@ class NightRun(dg.ConfigurableResource):
 
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
-    is_dry_run: bool = Field(default=False, description="Keep this run's files apart; the job `dry_run` sets it.")
     is_full: bool = Field(
         default=False, description="Compare, judge and count all again, whatever earlier nights kept."
     )
@@ -136,6 +135,11 @@ class NightRun(dg.ConfigurableResource):
         return settings().home or postgres.default_home()
 
     @property
+    def is_dry_run(self) -> bool:
+        """Whether this run ends before anything changes, and keeps its files apart."""
+        return False
+
+    @property
     def may_loosen(self) -> bool:
         """Whether the policy of this run may lift the limits of checks: a command may, a launch may not."""
         return False
@@ -197,6 +201,12 @@ class CommandedNight(NightRun):
 
     home: str
     database_url: str
+    changes_nothing: bool = False
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether this run ends before anything changes, and keeps its files apart."""
+        return self.changes_nothing
 
     @property
     def address(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ class NightOptions:
         from nous_pipelines.orchestration.resources import CommandedNight
 
         return CommandedNight(
-            is_dry_run=self.is_dry_run,
+            changes_nothing=self.is_dry_run,
             is_full=self.is_full,
             agent_ids=list(self.agent_ids),
             policy=dict(self.policy),
@@ -92,28 +92,34 @@ def run_night(
 ) -> NightOutcome:
     """Run one night and return its outcome, telling the name of each step that ends.
 
+    A dry run is not recorded in the instance: its partition is no more materialised than before.
     Raises `Conflict` when it is being run already, `InvalidInput` for a night that has not begun or a policy that
     makes no sense, `NotFound` for an agent nobody knows, and `Unavailable` when the home can't be written to; nothing
     was run then.
     A night whose checks fail has changed nothing, and says in `failures` which check and why.
     """
-    from nous_pipelines.orchestration.definitions import defs
+    from dagster import DagsterInstance
+
+    from nous_pipelines.orchestration.definitions import defs, trials
     from nous_pipelines.orchestration.run_launcher import process_tag
 
     check(night, options)
-    job = defs.resolve_job_def("dry_run" if options.is_dry_run else "nightly")
+    job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
     if tell is not None:
         job = job.with_hooks({telling(tell)})
     folder = folder_of(night, options)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
+        with (
+            filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
+            DagsterInstance.ephemeral() if options.is_dry_run else nullcontext(instance) as recording,
+        ):
             result = job.execute_in_process(
                 partition_key=night.isoformat(),
                 run_config=QUIET,
                 resources={"night_run": options.night_run()},
                 tags={**options.tags(), **process_tag()},
-                instance=instance,
+                instance=recording,
                 raise_on_error=False,
             )
     except filelock.Timeout as error:

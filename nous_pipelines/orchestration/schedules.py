@@ -12,6 +12,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import last_night
+from nous_pipelines.orchestration.assets.night_assets import OWNERS
 from nous_pipelines.orchestration.assets.planning_assets import applied
 from nous_pipelines.orchestration.purging import purge
 from nous_pipelines.orchestration.resources import as_metadata
@@ -37,9 +38,18 @@ def every_night(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest
 
 # --- the last night exists ---
 
+LAST_NIGHT = dg.AssetSpec(
+    "last_night",
+    deps=[applied],
+    group_name="watch",
+    owners=OWNERS,
+    description="The last night that is over. Nothing makes it: its check says whether `applied` has it.",
+)
+"""Whether a night is missing is said here: a check on `applied` would be part of every run that makes it."""
+
 
 @dg.asset_check(
-    asset=applied,
+    asset=LAST_NIGHT.key,
     name="freshness_check",
     description="The last night that is over was applied. Backfilling an old one does not make up for it.",
 )
@@ -64,7 +74,7 @@ last_night_exists = dg.ScheduleDefinition(
     cron_schedule=HOURS.night_deadline_cron,
     execution_timezone=HOURS.night_zone,
     default_status=BY_ITSELF,
-    description="Every day at 06:00 (NOUS_NIGHT_DEADLINE_CRON): a warning on `applied` when last night is missing.",
+    description="Every day at 06:00 (NOUS_NIGHT_DEADLINE_CRON): a warning on `last_night` when it is missing.",
 )
 
 

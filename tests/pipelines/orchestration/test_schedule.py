@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 
 import dagster as dg
 import pytest
+from night_runs import remember
 
+from nous_online.core.settings import settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
-from nous_pipelines.orchestration.assets.planning_assets import applied
-from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, PROPOSING, defs
-from nous_pipelines.orchestration.resources import NightRun
-from nous_pipelines.orchestration.schedules import every_night, last_night_applied
+from nous_pipelines.orchestration.backfilling import first_night
+from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
+from nous_pipelines.orchestration.schedules import every_night
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.plan.left_out import CHECK
 
@@ -92,22 +93,21 @@ def test_in_another_zone_it_is_the_last_night_that_is_over_and_all_can_be_switch
     assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights] + [" ".join(["STOPPED"] * 3)]
 
 
-def test_whether_the_last_night_exists_is_asked_apart_from_the_nights():
-    freshness = dg.AssetCheckKey(dg.AssetKey("applied"), "freshness_check")
+def test_whether_the_last_night_exists_is_part_of_no_run_that_makes_one():
+    freshness = dg.AssetCheckKey(dg.AssetKey("last_night"), "freshness_check")
     graph = defs.resolve_asset_graph()
 
     assert freshness in graph.asset_check_keys
     assert not graph.get(freshness).blocking
-    assert freshness not in defs.resolve_job_def("nightly").asset_layer.asset_graph.asset_check_keys
+    assert not graph.get(freshness.asset_key).is_executable
+    assert freshness not in graph.get_check_keys_for_assets({asset.key for asset in ASSETS})
 
 
 def test_a_missing_last_night_is_reported_whatever_older_nights_ran(instance):
     for night, passed in ((FIRST_NIGHT, False), (last_night(datetime.now(UTC)), True)):
         instance.report_runless_asset_event(dg.AssetMaterialization("applied", partition=night.isoformat()))
 
-        checks = dg.AssetSelection.all_asset_checks()
-        known = {"night_run": NightRun.configure_at_launch()}
-        asked = dg.materialize([applied, last_night_applied], selection=checks, instance=instance, resources=known)
+        asked = defs.resolve_job_def("last_night_asked").execute_in_process(instance=instance)
 
         assert [check.passed for check in asked.get_asset_check_evaluations()] == [passed]
 
@@ -142,14 +142,29 @@ def test_every_check_is_there_and_blocks_but_that_nobody_is_left_out():
     assert blocking == {**dict.fromkeys(CHECKS, True), CHECK: False}
 
 
-def test_every_asset_is_described_and_part_of_a_night():
+def test_every_asset_is_described_owned_and_part_of_a_night():
     selected = defs.resolve_job_def("nightly").asset_layer.executable_asset_keys
+    specs = [spec for asset in ASSETS for spec in asset.specs]
 
-    assert selected == {asset.key for asset in ASSETS}
-    assert all(asset.descriptions_by_key[asset.key] for asset in ASSETS)
+    assert selected == {spec.key for spec in specs}
+    assert all(spec.description and spec.owners for spec in specs)
+    assert {spec.key.to_user_string() for spec in specs if spec.tags["changes"] == "memories"} == {"applied"}
 
 
-def test_a_dry_run_ends_before_anything_is_applied():
-    selected = {key.to_user_string() for key in defs.resolve_job_def("dry_run").asset_layer.executable_asset_keys}
+def test_what_dagster_loads_has_partitions_from_the_first_memory_on(heart, owner, database_url, monkeypatch):
+    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    settings.cache_clear()
+    now = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert first_night(now) == date(2026, 6, 30)
 
-    assert selected == {asset.key.to_user_string() for asset in PROPOSING}
+    remember(heart, "Cats like fish.")
+    loaded = definitions_from(first_night(now))
+
+    nights = {node.partitions_def for node in loaded.resolve_asset_graph().asset_nodes if node.group_name == "night"}
+    assert [each.get_first_partition_key() for each in nights] == ["2026-05-01"]
+    assert loaded.resolve_job_def("dry_run").partitions_def in nights
+    owner.execute("drop schema heart cascade")
+    assert first_night(now) == date(2026, 6, 30)
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    settings.cache_clear()
+    assert first_night(now) == FIRST_NIGHT
