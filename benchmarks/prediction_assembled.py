@@ -37,7 +37,7 @@ def assembled(
         ],
         named=[Linked(memory, None) for memory in facts.values()],
     )
-    return frozenset(each.entry.first[1] for each in pack(relevant(known, policy=POLICY), room) if not each.level)
+    return frozenset(each.entry.first[1] for each in pack(relevant(known), room) if not each.level)
 
 
 def recalled(near: Mapping[str, Nearness], opened: str) -> list[Recalled]:

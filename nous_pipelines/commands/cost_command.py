@@ -10,8 +10,7 @@ import typer
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json
 from nous_pipelines.nights import parse_night
-from nous_pipelines.reports.costs import Cost, Dimension, costs_of, told_cost
-from nous_pipelines.reports.html_report import short
+from nous_pipelines.reports.costs import Cost, Dimension, costs_of, short, told_cost
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -19,6 +19,8 @@ LEAST_USD = 0.0001
 DEAREST = 20
 """How many agents the metadata of a run names."""
 
+SHORT = (1_000_000, "M"), (1_000, "k")
+
 
 class Dimension(StrEnum):
     """What a sum may be broken down by."""
@@ -104,3 +106,11 @@ def told_cost(cost: Cost) -> str:
     failed = f", {cost.failed:,} failed" if cost.failed else ""
     expected = f"; {cost.under_way:,} under way, {told_usd(cost.expected_usd)} at the most" if cost.under_way else ""
     return told + failed + expected
+
+
+def short(value: float) -> str:
+    """Return a number in few characters: 1.2 k, 3.4 M."""
+    for size, letter in SHORT:
+        if abs(value) >= size:
+            return f"{value / size:.1f}".removesuffix(".0") + letter
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Unavailable
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.costs import told_usd
+from nous_pipelines.reports.costs import short, told_usd
 from nous_pipelines.reports.health import stale_ratio, tokens_saved
 from nous_pipelines.reports.report import NightReport, shown_similarity
 
@@ -27,19 +27,10 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 14, 10, 26
 """Room for the ticks around the plot, in user units."""
 STEPS = 4
 MOST_DATES = 5
-SHORT = (1_000_000, "M"), (1_000, "k")
 
 # --- line charts as the geometry of SVG ---
 
 Figures = Sequence[tuple[date, Mapping[str, float]]]
-
-
-def short(value: float) -> str:
-    """Return a number in few characters: 1.2 k, 3.4 M."""
-    for size, letter in SHORT:
-        if abs(value) >= size:
-            return f"{value / size:.1f}".removesuffix(".0") + letter
-    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def percent(value: float) -> str:

@@ -35,7 +35,7 @@ from nous_online.database.requirements import find_openings
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 
-LONGEST_S = 0.003
+LONGEST_S = 0.01
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_self_test_takes_a_moment(heart: Heart, database_url: str) -> None:
 
         def is_quick() -> bool:
             bare = min(seconds(connection, list) for _ in range(5))
-            return seconds(connection, lambda: find_openings(connection)) < max(LONGEST_S, 40 * bare)
+            return seconds(connection, lambda: find_openings(connection)) < max(LONGEST_S, 100 * bare)
 
         # A machine that is busy makes some of them slow, a slow query makes all of them so.
         assert any(is_quick() for _ in range(40))

@@ -161,7 +161,7 @@ def test_a_page_shows_what_changed_by_itself_but_not_under_the_hands_of_somebody
 
 def test_a_key_is_revoked_and_a_webhook_removed_on_the_page_about_the_system(window: Page, lived: Heart) -> None:
     window.goto("/system")
-    assert window.get_by_text("2 contradictions wait in the inbox").count() == 1
+    assert window.get_by_text("2 contradictions are open").count() == 1
     assert window.get_by_role("row", name="aria this one").count() == 1
 
     window.get_by_role("button", name="Remove the webhook to https://hooks.example.org/nous").click()

@@ -13,7 +13,7 @@ import pytest
 from drawn import NIGHT
 
 from nous_online.core.errors import Unavailable
-from nous_pipelines.reports.costs import Cost
+from nous_pipelines.reports.costs import Cost, short
 from nous_pipelines.reports.html_report import (
     BOTTOM,
     HEIGHT,
@@ -27,7 +27,6 @@ from nous_pipelines.reports.html_report import (
     dollars,
     page_of,
     percent,
-    short,
     write_page,
 )
 from nous_pipelines.reports.markdown_report import markdown_of
