@@ -7,7 +7,7 @@ import pty
 import re
 import shlex
 import subprocess
-import sys
+import sysconfig
 import tempfile
 from io import StringIO
 from pathlib import Path
@@ -37,7 +37,7 @@ ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 def printed(command: str, environment: dict[str, str]) -> str:
     """Return what a command prints on a terminal, with its colours."""
     ours, its = pty.openpty()
-    line = [str(Path(sys.executable).with_name("nous")), *shlex.split(command)[1:]]
+    line = [str(Path(sysconfig.get_path("scripts"), "nous")), *shlex.split(command)[1:]]
     with subprocess.Popen(line, stdout=its, stderr=its, stdin=its, env=environment, cwd=ROOT) as running:  # noqa: S603 (ours)
         os.close(its)
         found = bytearray()

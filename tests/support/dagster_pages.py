@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
-from postgres_homes import scratch
+from postgres_homes import lives, scratch
 
 from nous_online import processes
 from nous_online.database import postgres
@@ -116,7 +116,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.terminate()
         assert process.wait(timeout=END_S) == 0, "the interface did not end as it should"
-        assert not [each for each in family if each.is_running()], "the interface left programs behind"
+        assert not [each for each in family if lives(each.pid)], "the interface left programs behind"
     finally:
         for each in family:
             processes.signalled(each, signal.SIGKILL)
