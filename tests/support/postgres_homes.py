@@ -110,11 +110,8 @@ def lives(pid: int) -> bool:
 
 def kill(pid: int) -> None:
     """Kill without warning, and wait for the end."""
-    process = psutil.Process(pid)
-    family = [pid, *(child.pid for child in process.children())]
-    process.kill()
-    # What a server started ends by itself soon after: who is served until then is cut off in the midst of a call.
-    wait_for(lambda: not any(map(lives, family)))
+    psutil.Process(pid).kill()
+    wait_for(lambda: not lives(pid))
 
 
 def remember(server: Server, text: str) -> None:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
-from postgres_homes import kill, scratch
+from postgres_homes import kill, lives, scratch, wait_for
 
 from nous_online.core.errors import Unavailable
 from nous_online.database import postgres
@@ -34,7 +35,11 @@ def opened(home: Path) -> Heart:
 def test_an_open_memory_starts_its_dead_server_again_within_the_call(home: Path) -> None:
     heart = opened(home)
     heart.learn("Tea helps")
-    (first := postgres.running(home)) and kill(first.pid)
+    first = postgres.running(home)
+    assert first is not None
+    served = [child.pid for child in psutil.Process(first.pid).children()]
+    kill(first.pid)
+    wait_for(lambda: not any(map(lives, served)))  # who is served until then is cut off in the midst of a call
 
     found = heart.recall("tea", deadline_s=20)
 
