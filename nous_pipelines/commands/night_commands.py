@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -359,16 +359,25 @@ def show_outcome(outcome: NightOutcome) -> None:
         show_note(f"  what to do about {left.agent_id}: {left.advice}")
     for stop in outcome.report.stopped:
         show_note(f"  what to do about {stop.check}: {stop.advice}")
-    if outcome.asking:
-        show_note(f"  {outcome.asking}")
-    if counts["waiting"]:
-        show_note(f"  {counts['waiting']} proposals wait for the next night")
+    for note in notes_on(outcome, outcome.report):
+        show_note(f"  {note}")
     if counts["stale"] or counts["refused"]:
         show(f"  [yellow]{counts['stale']} went stale, {counts['refused']} were refused[/yellow]; they changed nothing")
     show_note(
         f"  why: nous report --night {outcome.night}"
         + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")
     )
+
+
+def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
+    """Yield what the next night does that this one did not."""
+    if outcome.asking:
+        yield outcome.asking
+    if not report.counts["active_before"] and not report.kinds:
+        upcoming = outcome.night + timedelta(days=1)
+        yield f"nothing was known by then; what the next night would do: nous night --date {upcoming} --dry-run"
+    if report.counts["waiting"]:
+        yield f"{report.counts['waiting']} proposals wait for the next night"
 
 
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:
