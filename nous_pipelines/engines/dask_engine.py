@@ -27,7 +27,7 @@ WORKERS_S = 60.0
 """How long the first worker is waited for: those of a scheduler that was started again are started again too."""
 LOOK_S = 1.0
 """How often it is looked whether the scheduler still answers."""
-LAST_WORDS_S = 2.0
+LAST_WORDS_S = 5.0
 """How long a worker that hangs lives on: as long as it takes to say so."""
 PACKAGES = ("numpy", "polars")
 """Whose other version might decide otherwise."""
