@@ -69,10 +69,24 @@ def decide(contradiction_id: UUID, form: Filled, heart: OpenHeart) -> RedirectRe
 
 
 def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None:
-    """Put one sentence of the person's own in the place of both sides."""
+    """Put one sentence of the person's own in the place of both sides, for the same user and project.
+
+    What was cut off between the two steps is gone on with when it is sent again.
+    """
     if not form.get("text", "").strip():
         raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
-    told = heart.learn(form["text"], source="console").memory
+    found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
+    if found is None:
+        raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
+    sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
+    told = heart.learn(
+        form["text"],
+        source="console",
+        scope=sides[0].scope,
+        user_id=sides[0].user_id,
+        project_id=sides[0].project_id,
+        replaces=[each for each in sides if each.state == "active"],
+    ).memory
     heart.resolve_contradiction(contradiction_id, "merged", merged_into=told.id, note=why_in(form))
 
 

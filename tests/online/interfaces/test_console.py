@@ -80,8 +80,8 @@ def led_to(answer: httpx.Response) -> str:
     return answer.headers["location"]
 
 
-def disputed(heart: Heart, one: str, other: str) -> Contradiction:
-    pair = [heart.learn(text, learned_at=at).memory for text, at in ((one, MAY), (other, JUNE))]
+def disputed(heart: Heart, one: str, other: str, **details: Any) -> Contradiction:
+    pair = [heart.learn(text, learned_at=at, **details).memory for text, at in ((one, MAY), (other, JUNE))]
     first, second = sorted(pair, key=lambda fact: fact.id)
     with heart.agent.database.transaction("aria") as connection:
         cause = Cause("agent", "contradicted", "they can't both be so", MAY)
@@ -215,13 +215,20 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
 def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
-    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
-    address, own = f"/contradictions/{found.id}", "Ana worked in Lima until May, and since then in Oslo"
+    sides, own = ("Ana sits in Lima", "The desk of Ana stands in Oslo"), "Ana worked in Lima, and since May in Oslo"
+    found = disputed(heart, *sides, user_id="ana")
+    address, gone = f"/contradictions/{found.id}", f"/contradictions/{found.memory_a}"
+    for side in sides:  # a sentence that denies what it replaces opens no new question
+        judge.verdicts |= dict.fromkeys(((side, own), (own, side)), Verdict.CONTRADICTS)
 
     assert pressed(console, "/inbox", address, resolution="merged", text=" ").status_code == 422
+    (token, *_) = re.findall(r'name="form" value="([^"]+)"', shown(console, "/inbox"))
+    assert console.post(gone, data={"form": token, "resolution": "merged", "text": own}).status_code == 409
+    assert own not in [each.content for each in heart.recall("where does Ana work?", user_id="ana")]
     assert led_to(pressed(console, "/inbox", address, resolution="merged", text=own)) == "/inbox?done=merge"
 
-    [new] = [each for each in heart.recall("where does Ana work?") if each.content == own]
+    [new] = [each for each in heart.recall("where does Ana work?", user_id="ana") if each.content == own]
+    assert heart.get_fact(new.id).user_id == "ana"
     assert {heart.get_fact(each).superseded_by for each in (found.memory_a, found.memory_b)} == {new.id}
     assert [each.resolution for each in heart.contradictions(status="resolved")] == ["merged"]
     assert "Nothing contradicts itself" in shown(console, "/inbox")
