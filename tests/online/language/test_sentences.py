@@ -201,6 +201,6 @@ def test_a_megabyte_of_anything_would_be_split_in_seconds(piece):
         sentences_of(piece * (size // len(piece)))
         return time.process_time() - began
 
-    whole_s = took_s(2**17)
-    assert whole_s < 30 / 8  # a slow machine takes three times as long
+    whole_s = min(took_s(2**17) for _ in range(5))  # who shares a core gets less done in a second of it
+    assert whole_s < 10 / 8
     assert whole_s < 8 * took_s(2**15) + 0.1  # linear time grows by 4, quadratic by 16
