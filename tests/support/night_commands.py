@@ -1,4 +1,4 @@
-"""`nous` as somebody types it, over a database of a test, with Dagster's records in one file."""
+"""`nous` as somebody types it, over a database of a test; Dagster keeps what runs there were, and no events."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from nous_online.interfaces.cli import application
 NINE = "The office opens at nine."
 BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
 HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
-ONE_FILE = """
-telemetry: {{enabled: false}}
+NO_EVENTS = """
+telemetry: {enabled: false}
 event_log_storage:
-    module: dagster._core.storage.event_log
-    class: ConsolidatedSqliteEventLogStorage
-    config: {{base_dir: {folder}}}
+    module: unrecorded
+    class: NoEvents
 """
 
 
 @contextmanager
-def dagster_in_one_file() -> Iterator[Path]:
-    """A Dagster home that keeps its runs in one file, in memory where that is possible: it syncs at every event."""
+def dagster_of_no_events() -> Iterator[Path]:
+    """A Dagster home that keeps its runs, in memory where that is possible, and nothing of what happened in them."""
     memory = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it)
     with tempfile.TemporaryDirectory(prefix="nous-dagster-", dir=memory if memory.is_dir() else None) as folder:
         home = Path(folder)
-        (home / "dagster.yaml").write_text(ONE_FILE.format(folder=folder))
+        (home / "dagster.yaml").write_text(NO_EVENTS)
         yield home
 
 

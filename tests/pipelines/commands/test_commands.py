@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
-from night_commands import HERE, NINE, as_json, dagster_in_one_file, typed
+from forks import forked, started, typed_line
+from night_commands import HERE, NINE, as_json, dagster_of_no_events, typed
 from night_runs import NIGHT, facts_in, proposals_in, remember
 
 from nous_online.heart import Heart
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 
-NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
-
 
 @pytest.fixture(scope="module")
 def dagster_home():
-    with dagster_in_one_file() as home:
+    with dagster_of_no_events() as home:
         yield home
 
 
@@ -191,32 +186,32 @@ def bens(database, embedder, judge):
 
 
 def test_a_command_killed_in_the_middle_is_run_again_and_ends_where_it_should(
-    heart, bens, database_url, owner, tmp_path, server
+    heart, bens, database_url, dagster_home, owner, tmp_path
 ):  # fmt: skip
     remember(heart, *["Room 0 has a window."] * 2)
     remember(bens, *[f"Room {number} has a window." for number in (1, 2)] * 2)
     owner.execute("""create function slow() returns trigger language plpgsql as
                      $$ begin if new.actor = 'night' then perform pg_sleep(0.3); end if; return new; end $$""")
     owner.execute("create trigger slow before insert on lifecycle.events for each row execute function slow()")
-    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
-    command = [*NOUS, "night", *HERE, "--json"]
-    with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+    environment = {
+        "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home"), "DAGSTER_HOME": str(dagster_home),
+        "NOUS_DAGSTER_DB_URL": "unused",
+    }  # fmt: skip
+    command, said = ("night", *HERE, "--json"), tmp_path / "said"
+    process = started(typed_line, command, environment, said)
     wait_until(owner, "select count(*) > 0 from lifecycle.proposals where state = 'applied'")
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(timeout=30) == -signal.SIGKILL
+    process.kill()
+    process.join(30)
     wait_until(owner, "select count(*) = 0 from pg_locks where locktype = 'advisory' and database = "
                       "(select oid from pg_database where datname = current_database())")  # fmt: skip
     halfway = sorted(proposals_in(owner).values())
 
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    again = forked(typed_line, command, environment, said)
 
-    assert halfway == ["applied"]
-    assert again.returncode == 0, again.stderr
+    assert (process.exitcode, halfway) == (-signal.SIGKILL, ["applied"])
+    assert again == 0, said.read_text()
     assert sorted(proposals_in(owner).values()) == ["applied"] * 3
     assert sorted(columns["state"] for columns in facts_in(owner).values()) == ["active"] * 3 + ["superseded"] * 3
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f'drop database "{owner.info.dbname}_dagster" with (force)')
 
 
 def wait_until(owner, query):

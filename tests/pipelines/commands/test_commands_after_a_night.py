@@ -15,7 +15,7 @@ import pytest
 import typer
 from click.testing import Result
 from conftest import ScriptedJudge, WordEmbedder
-from night_commands import BACKUPS, HERE, NINE, as_json, dagster_in_one_file, typed
+from night_commands import BACKUPS, HERE, NINE, as_json, dagster_of_no_events, typed
 from night_runs import facts_in, proposals_in, remember
 
 from nous_online.database.connection import Database
@@ -47,7 +47,7 @@ def ran(server, admin, template, tmp_path_factory):
     database.close()
     with psycopg.connect(server.dsn(name), autocommit=True) as owner:
         before = facts_in(owner)
-    with dagster_in_one_file() as dagster_home:
+    with dagster_of_no_events() as dagster_home:
         with typed(server.dsn(name), home, dagster_home) as nous:
             said = nous("night", *HERE)
         yield Ran(name, home, dagster_home, said, before)

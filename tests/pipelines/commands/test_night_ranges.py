@@ -7,7 +7,7 @@ import signal
 from datetime import date
 
 import pytest
-from night_commands import NINE, as_json, dagster_in_one_file, typed
+from night_commands import NINE, as_json, dagster_of_no_events, typed
 from night_runs import proposals_in, remember
 
 from nous_online.core.errors import Unavailable
@@ -20,7 +20,7 @@ TWO = ("--from", "2026-05-02", "--to", "2026-05-03", "--policy", "candidate_simi
 
 @pytest.fixture(scope="module")
 def dagster_home():
-    with dagster_in_one_file() as home:
+    with dagster_of_no_events() as home:
         yield home
 
 

@@ -20,7 +20,7 @@ import duckdb
 import polars as pl
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
-from night_commands import BACKUPS, NINE, as_json, dagster_in_one_file, typed
+from night_commands import BACKUPS, NINE, as_json, dagster_of_no_events, typed
 from night_runs import POLICY, remember
 
 from nous_online.database.connection import Database
@@ -59,7 +59,7 @@ def ran(server, admin, template, tmp_path_factory):
         heart.learn_deferred([(f"{agent} came late.", {"learned_at": LATE, "idempotency_key": "late"})])
     database.close()
     policy = [f"{field}={number}" for field, number in POLICY.items()]
-    with dagster_in_one_file() as dagster_home:
+    with dagster_of_no_events() as dagster_home:
         with typed(server.dsn(name), home, dagster_home) as nous:
             done = nous("night", "--from", NIGHTS[0], "--to", NIGHTS[1], "--policy", *policy)
             assert done.exit_code == 0, done.output
