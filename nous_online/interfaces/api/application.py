@@ -61,9 +61,11 @@ def application(
     lives = LifecycleCollector(lambda: hearts.database(seconds=LOOK_S).url)
     app.state.metrics = Metrics(open_hearts=lambda: len(hearts), lifecycle=lives)
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
-    app.state.consolidator = consolidator or installed_consolidator()
+    installed = installed_consolidator()
+    app.state.consolidator = consolidator or (installed and installed())
     for router in (server_router, verb_router(), night_router):
-        app.include_router(router)
+        # `include_router` makes every route anew at the first request, which then takes most of a second.
+        app.router.routes.extend(router.routes)
     app.add_exception_handler(NousError, problems.on_error)
     app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)

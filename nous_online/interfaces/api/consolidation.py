@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol
 
@@ -83,7 +84,7 @@ class Consolidator(Protocol):
         ...
 
 
-def installed_consolidator() -> Consolidator | None:
-    """Return who runs nights here; None without the extra that brings it along."""
-    points = [*entry_points(group=CONSOLIDATORS_GROUP)]
-    return points[0].load()() if points else None
+@cache
+def installed_consolidator() -> Callable[[], Consolidator] | None:
+    """Return what makes a `Consolidator` here, looked for in every package once; None without the extra."""
+    return next((point.load() for point in entry_points(group=CONSOLIDATORS_GROUP)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version as installed_version
 from typing import Any
 
@@ -78,6 +79,7 @@ KEYED_ELSEWHERE = ("get_metrics",)
 WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
 
 
+@cache
 def version() -> str:
     """Return the version of the installed distribution."""
     return installed_version("nous-pipelines")

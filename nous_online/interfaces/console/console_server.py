@@ -63,9 +63,8 @@ def application(console: ConsoleState) -> FastAPI:
 
     app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.console = console
-    app.include_router(console_pages.router)
-    app.include_router(console_system.router)
-    app.include_router(console_changes.router)
+    for pages in (console_pages, console_system, console_changes):
+        app.router.routes.extend(pages.router.routes)  # `include_router` makes each anew at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
     app.add_exception_handler(NousError, on_error)
     app.add_exception_handler(InterfaceProblem, on_problem)
