@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from turns import in_turn
 
 from benchmarks.censors import TABLES, counts_of, match, read_actions
 
+HELD_OUT = ("held_out", 243, 0.772, 0.629, 1)
+FITTED = [
+    ("drawn", 264, 0.983, 0.879, 0),
+    ("seen", 244, 0.920, 0.975, 1),
+    ("unseen", 241, 0.889, 0.733, 0),
+    ("developed", 300, 0.870, 0.725, 2),
+]
+"""Weights were chosen on them: each takes as long as what they are held to."""
+
 
 @pytest.mark.parametrize(
-    ("table", "size", "precision", "recall", "blocked_wrongly"),
-    [
-        ("drawn", 264, 0.983, 0.879, 0),
-        ("seen", 244, 0.920, 0.975, 1),
-        ("unseen", 241, 0.889, 0.733, 0),
-        ("developed", 300, 0.870, 0.725, 2),
-        ("held_out", 243, 0.772, 0.629, 1),
-    ],
+    ("table", "size", "precision", "recall", "blocked_wrongly"), [HELD_OUT, *in_turn(FITTED, of=4)]
 )
 def test_firing_on_the_local_model_is_as_good_as_published(
     table: str, size: int, precision: float, recall: float, blocked_wrongly: int

@@ -82,9 +82,8 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
 ):
     remember(heart, *["Rain falls down."] * 25)
     remember(Heart.open("ben", database=database, embedder=embedder, judge=judge), NINE, NINE)
-    asked = ("night", "--from", "2026-06-01", "--to", "2026-06-02")
-
-    spoken, told, shown = nous(*asked, "--json"), nous(*asked), nous("report", "--night", "2026-06-01")
+    spoken = nous("night", "--from", "2026-06-01", "--to", "2026-06-02", "--json")
+    told, shown = nous("night", "--date", "2026-06-02"), nous("report", "--night", "2026-06-01")
 
     first, second = as_json(spoken)["nights"]
     assert (spoken.exit_code, told.exit_code, shown.exit_code) == (3, 3, 0)
