@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import stat
 import subprocess
 import sys
@@ -17,46 +15,6 @@ from nous_online.core.home import OURS, readable_by_others, tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.interfaces import doctor
-
-NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
-HISTORY = [
-    {"id": "1", "content": "The staging database listens on port 5433.", "learned_at": "2026-05-01T09:00:00Z"},
-    {"id": "2", "content": "The staging database listens on port 5434.", "learned_at": "2026-05-08T09:00:00Z"},
-]
-
-
-def nous(home: Path, *arguments: str) -> str:
-    """Run a command as a user whose files everybody may read."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))}
-    ended = subprocess.run(
-        [*NOUS, *arguments],
-        env={**environment, "NOUS_HOME": str(home)},
-        umask=0o022, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def open_in(home: Path) -> list[str]:
-    """Return everything in a home that others may list, read or write; of sockets their folder decides."""
-    found = [(path, path.lstat().st_mode) for path in (home, *home.rglob("*"))]
-    return [f"{stat.filemode(mode)} {path}" for path, mode in found if mode & 0o066 and not stat.S_ISSOCK(mode)]
-
-
-def test_nothing_in_a_home_can_be_read_by_others_after_a_demo_an_export_and_an_erasing(tmp_path: Path) -> None:
-    source = tmp_path / "mine.jsonl"
-    source.write_text("".join(f"{json.dumps(line)}\n" for line in HISTORY))
-    with scratch() as place:
-        home = place / "home"
-        nous(home, "demo", "--no-ui", "--from", str(source))
-        demo = home / "demo"
-        nous(demo, "export", f"{demo}/pages", "--agent", "aria", "--format", "markdown")
-        after_the_night, page = open_in(home), list(demo.rglob("report.html"))
-        nous(demo, "erase", "aria", "--yes")
-
-        assert page
-        assert (demo / "dagster" / "dagster.yaml").exists()
-        assert (after_the_night, open_in(home)) == ([], [])
 
 
 @pytest.fixture
