@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from pgvector import Vector
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact, Statement
@@ -74,12 +74,12 @@ def composed(
     has_user: bool = False,
     has_project: bool = False,
     has_statement: bool = False,
-) -> Composed:
-    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement.
+) -> bytes:
+    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement, once for each.
 
     Width and name of the space must be constants for its index to be used.
     """
-    return SQL(FACTS[statement]).format(
+    parts = SQL(FACTS[statement]).format(
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
         of_user=SQL(FACTS["of_user" if has_user else "of_nobody"]),
@@ -87,6 +87,7 @@ def composed(
         statement=SQL(FACTS["moved_statement" if has_statement else "first_statement"]),
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
+    return parts.as_bytes()
 
 
 def fetch(
