@@ -225,12 +225,12 @@ def look_around(
 
     Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
     from which a person split off the same words; and in any state those it `replaces`. The third answer is a fact of
-    the same words that was forgotten. One round trip, and another where something was split off or forgotten. Raises
-    `Moved` when the agent's memories live in another space.
+    the same words that was forgotten. One round trip on a connection in pipeline mode, and another where something was
+    split off or forgotten. Raises `Moved` when the agent's memories live in another space.
     """
     fact = new.fact
     whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
-    with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
+    with connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
