@@ -312,11 +312,13 @@ def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[
 
 @contextmanager
 def pipelined(connection: psycopg.Connection) -> Generator[None]:
-    """Send the statements of this block without waiting for their answers until one is fetched.
+    """Send the statements of this block without waiting for their answers until one is fetched, the commit among them.
 
-    After an error the server ignores what follows up to a sync: without one the transaction could not be rolled back.
+    `connection.transaction()` would wait twice more, before and after the commit. After an error the server ignores
+    what follows up to a sync: without one the transaction could not be rolled back. Where the last statements fail it
+    ignores the commit as well, and the pool rolls back what it is given.
     """
-    with connection.pipeline() as pipeline, connection.transaction():
+    with connection.pipeline() as pipeline, psycopg.Transaction(connection):
         try:
             yield
         except BaseException:

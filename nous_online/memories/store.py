@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from pgvector import Vector
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row, dict_row
-from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact, Statement
@@ -74,12 +74,12 @@ def composed(
     has_user: bool = False,
     has_project: bool = False,
     has_statement: bool = False,
-) -> Composed:
-    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement.
+) -> bytes:
+    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement, once for each.
 
     Width and name of the space must be constants for its index to be used.
     """
-    return SQL(FACTS[statement]).format(
+    parts = SQL(FACTS[statement]).format(
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
         of_user=SQL(FACTS["of_user" if has_user else "of_nobody"]),
@@ -87,6 +87,7 @@ def composed(
         statement=SQL(FACTS["moved_statement" if has_statement else "first_statement"]),
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
+    return parts.as_bytes()
 
 
 def fetch(
@@ -224,12 +225,12 @@ def look_around(
 
     Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
     from which a person split off the same words; and in any state those it `replaces`. The third answer is a fact of
-    the same words that was forgotten. One round trip, and another where something was split off or forgotten. Raises
-    `Moved` when the agent's memories live in another space.
+    the same words that was forgotten. One round trip on a connection in pipeline mode, and another where something was
+    split off or forgotten. Raises `Moved` when the agent's memories live in another space.
     """
     fact = new.fact
     whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
-    with connection.pipeline(), connection.cursor(row_factory=dict_row) as neighbours:
+    with connection.cursor(row_factory=dict_row) as neighbours:
         home = ask_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = sought(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None

@@ -295,7 +295,8 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
     """Return what the reader makes of the pairs that are wanted, may be about one subject, and are no code or data.
 
     The statement made earlier is read first; of two whose order nobody knows the one that sorts first, so that it does
-    not matter which is asked about first.
+    not matter which is asked about first. Where that makes `same` likely the lesser chance of both orders counts:
+    strangers and exchanged roles are often read as the same in one order alone.
     """
     asked = [
         at
@@ -304,21 +305,13 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
         and not other_subjects(pair.a.subject, pair.b.subject)
         and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
-    readings: list[Chances | None] = [None] * len(pairs)
-    for at, reading in zip(asked, read_pairs([_in_order(pairs[at]) for at in asked]), strict=True):
-        readings[at] = _in_both_orders(pairs[at], reading)
-    return readings
-
-
-def _in_both_orders(pair: Pair, reading: Chances) -> Chances:
-    """Return what is read of a pair, with the lesser chance of `same` of both orders where the first makes it likely.
-
-    Strangers and exchanged roles are often read as the same in one order alone.
-    """
-    if reading.same < READ_LIKE_FROM:
-        return reading
-    first, second = _in_order(pair)
-    return reading.and_back(read_pairs([(second, first)])[0])
+    ordered = {at: _in_order(pairs[at]) for at in asked}
+    readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))
+    likely = [at for at in asked if readings[at].same >= READ_LIKE_FROM]
+    turned = [(second, first) for first, second in (ordered[at] for at in likely)]
+    for at, back in zip(likely, read_pairs(turned), strict=True):
+        readings[at] = readings[at].and_back(back)
+    return [readings.get(at) for at in range(len(pairs))]
 
 
 def _in_order(pair: Pair) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +38,6 @@ LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read; the model was trained with no more."""
-MANY = 64
-"""Pairs from which all cores read: a night's, not those of somebody who waits beside others."""
 
 
 @dataclass(frozen=True)
@@ -151,15 +149,11 @@ def weights() -> Any:
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
-    model, read = weights(), encodings(pairs)
-
-    def chances(at: int) -> Chances:
-        return Chances(_chances(scores(model, *read[at])[: len(OUTCOMES)]), is_in_depth(read[at], pairs[at]))
-
-    if len(pairs) < MANY:
-        return [chances(at) for at in range(len(pairs))]
-    with ThreadPoolExecutor(os.cpu_count()) as cores:
-        return list(cores.map(chances, range(len(pairs))))
+    read = encodings(pairs)
+    return [
+        Chances(_chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
+        for found, each, texts in zip(_read(read), read, pairs, strict=True)
+    ]
 
 
 def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -167,7 +161,17 @@ def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
     They are the model's own, not calibrated. Raises `Unavailable` without its file.
     """
-    return [float(scores(weights(), trigger, action)[len(OUTCOMES)]) for trigger, action in encodings(pairs)]
+    return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs))]
+
+
+def _read(pairs: Sequence[tuple[Encoding, Encoding]]) -> list[NDArray[np.float64]]:
+    """Return the model's scores of each pair; several are read on as many cores as there are."""
+    model = weights()
+    if len(pairs) <= 1:
+        return [scores(model, *each) for each in pairs]
+    ones, others = zip(*pairs, strict=True)
+    with ThreadPoolExecutor(os.cpu_count()) as cores:
+        return list(cores.map(partial(scores, model), ones, others))
 
 
 def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding]]:
@@ -210,7 +214,8 @@ def shared_content(one: str, other: str) -> int:
     return len(content_of(one) & content_of(other))
 
 
-def content_of(text: str) -> set[str]:
+@lru_cache(maxsize=8_192)
+def content_of(text: str) -> frozenset[str]:
     """Return the content words of a text, cut short as endings change; of a script without spaces pairs of signs."""
     found: set[str] = set()
     for word in WORD_OR_NUMBER.findall(text.casefold()):
@@ -218,7 +223,7 @@ def content_of(text: str) -> set[str]:
             found |= {word[at : at + 2] for at in range(len(word) - 1)}
         elif word not in SMALL_WORDS and (len(word) >= SHORTEST_CONTENT or word.isdigit()):
             found.add(word[:BEGINNING])
-    return found
+    return frozenset(found)
 
 
 def is_english(text: str) -> bool:

@@ -113,6 +113,19 @@ def test_a_transaction_that_fails_leaves_nothing_behind_and_the_connection_usabl
     assert row == ("",)
 
 
+def test_a_transaction_whose_last_statement_fails_unseen_is_not_committed(database: Database):
+    def write_and_fail() -> None:
+        with database.transaction("aria", is_pipelined=True) as connection:
+            connection.execute("select set_config('nous.mark', 'left behind', false)")
+            connection.execute("select 1 / 0")
+
+    raises_any(write_and_fail)
+
+    with database.transaction("aria", is_pipelined=True) as connection:
+        row = connection.execute("select coalesce(current_setting('nous.mark', true), '')").fetchone()
+    assert row == ("",)
+
+
 def raises_any(act: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"enough|zero|absent|failed|incomplete|hold"):
         act()
