@@ -52,16 +52,21 @@ hypothesis.settings.load_profile("ordinary")
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
 
 INTEGRATION = (
-    "test_anthropic_server", "test_audit_trail", "test_background", "test_batch_accounts", "test_benchmark",
-    "test_browser", "test_censors_calibration", "test_chat_client", "test_children", "test_claude_", "test_cli",
-    "test_containers", "test_dagster_from_outside", "test_demo", "test_dev", "test_direct_asking",
-    "test_doors_without_a_key", "test_embedding", "test_foreground", "test_hook", "test_hostile_", "test_house",
-    "test_injections", "test_judged", "test_linear_time", "test_malformed_messages", "test_memory_tool",
-    "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_", "test_preflight", "test_privacy",
-    "test_reference", "test_release", "test_restore_drills", "test_rooms", "test_schedule", "test_second_opinions",
-    "test_training", "test_tutorial", "test_wrap", "test_writing_child",
+    "test_anthropic_server", "test_api_", "test_audit_trail", "test_background", "test_batch_accounts",
+    "test_benchmark", "test_browser", "test_campaign", "test_censors_calibration", "test_chat_client", "test_children",
+    "test_claude_", "test_cli", "test_containers", "test_dagster_from_outside", "test_demo", "test_dev",
+    "test_direct_asking", "test_doors_without_a_key", "test_embedding", "test_engines", "test_entrances",
+    "test_failpoints", "test_fields", "test_foreground", "test_fresh_facts", "test_hidden_characters", "test_hook",
+    "test_hostile_", "test_house", "test_import_commands", "test_injections", "test_judged", "test_kubernetes",
+    "test_langgraph_store", "test_lifecycle_metrics", "test_lineage", "test_linear_time", "test_malformed_messages",
+    "test_mcp_", "test_memory_tool", "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_",
+    "test_preflight", "test_privacy", "test_query_command", "test_quotas", "test_reference", "test_release",
+    "test_restore_drills", "test_retention", "test_rooms", "test_run_launcher", "test_schedule",
+    "test_second_opinions", "test_sensors", "test_sessions_carry", "test_site", "test_told_secrets", "test_training",
+    "test_trust", "test_tutorial", "test_webhooks", "test_wrap", "test_writing_child",
 )  # fmt: skip
-"""Files whose tests start programs or servers of their own, load a model, or read the whole repository."""
+"""Files whose tests start programs or servers of their own, load a model, Dagster, the REST API or the MCP SDK (seconds
+in each process that runs a part of the tests), or read the whole repository."""
 UNIT = "not integration"
 """What `make unit` asks for: then these files are not even read, which takes longer than to run the rest of them."""
 

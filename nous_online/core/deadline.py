@@ -21,7 +21,7 @@ T = TypeVar("T")
 LONGEST_S = 86_400.0
 MOST_BUSY = 128  # calls of an embedder or judge at once, late ones included
 MOST_IDLE = 8
-LONGEST_EXIT_S = 15.0  # a batch of 64 long texts takes the embedder seven seconds on one busy core
+LONGEST_EXIT_S = 15.0  # 64 long texts, a batch of an import, take the embedder seven seconds on one busy core
 LOOK_AGAIN_S = 0.05
 
 

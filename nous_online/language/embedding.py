@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
-from nous_online.language.minilm import BATCH_SIZE, LocalMiniLM, Vectors, batches, unit_rows
+from nous_online.language.minilm import LocalMiniLM, Vectors, batches, unit_rows
 
 if TYPE_CHECKING:
     import httpx
+
+TEXTS_A_REQUEST = 64
 
 
 class Embedder(Protocol):
@@ -58,7 +60,7 @@ class OpenAICompatible:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`, asked for in batches of 64."""
-        parts = [self._request(list(batch)) for batch in batches(list(texts), BATCH_SIZE)]
+        parts = [self._request(list(batch)) for batch in batches(list(texts), TEXTS_A_REQUEST)]
         return np.concatenate(parts) if parts else np.zeros((0, self.space.dimensions), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nous_online.interfaces.cli.output import JsonOption, escaped, show, show_json, show_note
+from nous_online.interfaces.cli.output import JsonOption, escaped, inert, show, show_json, show_note
 from nous_online.interfaces.cli.server_commands import place_of, stopping, told
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ def offers_api() -> bool:
 
 def log(name: str, line: str) -> None:
     """Print a line that a program wrote, behind its name."""
-    from nous_online.interfaces.cli.terminal import inert
 
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")

@@ -22,6 +22,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
     escaped,
+    inert,
     plain,
     show,
     show_json,
@@ -31,7 +32,6 @@ from nous_online.interfaces.cli.output import (
     written,
 )
 from nous_online.interfaces.cli.server_commands import HANGUP
-from nous_online.interfaces.cli.terminal import inert
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 
 if TYPE_CHECKING:

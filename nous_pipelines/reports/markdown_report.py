@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from nous_online.interfaces.cli.terminal import inert
+from nous_online.interfaces.cli.output import inert
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""The C0 and C1 control characters but for tab and line feed: a terminal takes commands from them (ECMA-48)."""
 
 
 @dataclass
@@ -126,6 +129,11 @@ def show_note(message: str) -> None:
     from rich.text import Text
 
     stderr().print(Text(message, style="dim"), soft_wrap=True)
+
+
+def inert(text: str) -> str:
+    """Return a text without the characters by which it could command a terminal."""
+    return CONTROL.sub("", text)
 
 
 def escaped(text: str) -> str:

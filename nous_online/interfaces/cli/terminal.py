@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""The C0 and C1 control characters but for tab and line feed: a terminal takes commands from them (ECMA-48)."""
-
-
-def inert(text: str) -> str:
-    """Return a text without the characters by which it could command a terminal."""
-    return CONTROL.sub("", text)
+from nous_online.interfaces.cli.output import inert
 
 
 class InertConsole(Console):

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from nous_online.interfaces.cli import output
-from nous_online.interfaces.cli.terminal import InertConsole, inert
+from nous_online.interfaces.cli.output import inert
+from nous_online.interfaces.cli.terminal import InertConsole
 
 HOSTILE = "Deploy \x1b]0;pwned\x07 \x1b[2J\x9b31m\x9dx\x08\x7f\rdone"
 HARMLESS = "Deploy ]0;pwned [2J31mxdone"

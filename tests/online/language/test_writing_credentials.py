@@ -150,7 +150,7 @@ def test_hostile_text_costs_linear_time(piece):
     assert took(64_000) < 16 * took(8_000) + 0.2
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.permutations([*HELD, *HARMLESS, "We decided that Orla keeps the mill."]), st.booleans())
 def test_no_credential_is_lifted_into_anything(told, failed):
     from conftest import WordEmbedder

@@ -21,6 +21,9 @@ class Unsendable(NousError):
     def __init__(self, message: str, _space: object) -> None:
         super().__init__(message)
 
+    def __reduce__(self):
+        return Unsendable, self.args  # as by default, which Dask changes for all errors once it is loaded
+
 
 @pytest.mark.parametrize(
     ("error", "kind", "said"),

@@ -172,7 +172,7 @@ def stores(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 @given(stores())
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_whatever_the_verdicts_no_circle_arises_and_every_pair_is_accounted_for(store):
     table, pairs = store
 
@@ -193,7 +193,7 @@ def test_whatever_the_verdicts_no_circle_arises_and_every_pair_is_accounted_for(
 
 
 @given(stores(), st.randoms())
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_the_order_of_rows_decides_nothing(store, random):
     table, pairs = store
     shuffled = [each[random.sample(range(len(each)), len(each))] for each in (table, pairs)]
@@ -202,7 +202,7 @@ def test_the_order_of_rows_decides_nothing(store, random):
 
 
 @given(stores())
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_every_row_a_proposal_changes_is_changed_once_and_was_read(store):
     phase = phase_of(*store)
 

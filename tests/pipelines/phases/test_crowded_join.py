@@ -155,7 +155,7 @@ def dense_stores(draw):
     return states
 
 
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(states=dense_stores())
 def test_night_after_night_a_dense_store_gives_what_comparing_all_gives(states):
     with pytest.MonkeyPatch.context() as patch:

@@ -303,7 +303,7 @@ def table_of(rows, order):
     return facts(header + "\n".join(cells[place] for place in order))
 
 
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(states=stores(), least=st.sampled_from([0.6, 0.7]), later=st.sampled_from([0.6, 0.6, 0.65]))
 def test_comparing_only_what_is_new_finds_what_comparing_all_finds(states, least, later):
     before, after = states
