@@ -328,7 +328,9 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
     """Return how many content words each two facts share, a subject counting as one."""
     rows = pl.concat([met["one"], met["other"]]).unique()
     said = zip(rows, distinct["content"].gather(rows), distinct["subject"].gather(rows), strict=True)
-    words = {row: content_of(text) | ({("subject", about)} if about else set()) for row, text, about in said}
+    words: dict[int, set[object]] = {
+        row: {*content_of(text), *([("subject", about)] if about else [])} for row, text, about in said
+    }
     shared = [len(words[one] & words[other]) for one, other in met.select("one", "other").iter_rows()]
     return pl.Series(shared, dtype=pl.Int64)
 
