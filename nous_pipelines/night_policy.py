@@ -31,7 +31,12 @@ class NightPolicy:
     ranked_count: int = 6
     """How many of its nearest a fact that was said lately meets, however far they are."""
     ranked_similarity: float = 0.25
-    """Cosine from which it meets them; this and the number are those of `LearnPolicy`, where they come from."""
+    """Cosine from which it meets them."""
+    ranked_within: float = 0.06
+    """Cosine by which one of them may stand behind the nearest, apart from what shared words are worth.
+
+    The three are those of `LearnPolicy`, where they come from: what stands further behind is a stranger.
+    """
     ranked_facts: int = 1000
     """Of the facts said lately the latest so many: what was learned while somebody waited was compared then."""
 
@@ -150,6 +155,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "neighbour_count": (0, 1000),
     "ranked_count": (0, 100),
     "ranked_similarity": (0, 1),
+    "ranked_within": (0, 2),
     "ranked_facts": (0, 100_000),
     **dict.fromkeys(
         (

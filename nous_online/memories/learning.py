@@ -79,14 +79,14 @@ def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy)
     return likely[: policy.read_count]
 
 
-def lead(new: NewFact, known: Fact) -> float:
+def lead(new: NewFact | Fact, known: Fact) -> float:
     """Return what shared content words, a subject among them, and a shared slot are worth beside the cosine."""
     is_of_one = new.subject is not None and new.subject == known.subject
     shared = min(shared_content(new.content, known.content) + is_of_one, MOST_SHARED)
     return SHARED_WORD_LEAD * shared + (SAME_SLOT_LEAD if has_same_slot(new, known) else 0.0)
 
 
-def has_same_slot(new: NewFact, known: Fact) -> bool:
+def has_same_slot(new: NewFact | Fact, known: Fact) -> bool:
     """Tell whether two facts are known to be values of one thing, by slot or by key."""
     of_slot = new.slot is not None and new.slot == known.slot
     return of_slot or (new.key is not None and new.key == known.key)

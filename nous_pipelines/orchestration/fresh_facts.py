@@ -28,6 +28,7 @@ from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
+from nous_online.memories.learning import lead
 from nous_online.memories.store import EXACT_LIMIT, composed
 from nous_online.queue.outbox import (
     Cursor,
@@ -152,8 +153,7 @@ def look_around(database: Database, agent_id: str, *, policy: NightPolicy, deadl
         found = [
             (fact, other, similarity, str(place["space_id"]))
             for fact, place in fresh_facts(connection, agent_id, wanted)
-            for rank, (other, similarity) in enumerate(near(connection, agent_id, fact, place, policy=policy))
-            if is_worth_asking(fact, other, rank, similarity, policy)
+            for other, similarity in worth_asking(fact, near(connection, agent_id, fact, place, policy=policy), policy)
         ]
     is_full = len(events) == BATCH
     last_xid, last_id = (events[-1][1], events[-1][0].id) if is_full else (horizon, 0)
@@ -197,15 +197,28 @@ def near(
     return sorted(others, key=lambda other: (-other[1], str(other[0].id)))
 
 
-def is_worth_asking(one: Fact, other: Fact, rank: int, similarity: float, policy: NightPolicy) -> bool:
-    """Tell whether two facts may be about one thing at one time; `rank` counts those nearer to `one`."""
-    least = policy.ranked_similarity if rank < policy.ranked_count else policy.neighbour_similarity
-    return (
-        (similarity >= least or (one.slot is not None and one.slot == other.slot))
+def worth_asking(one: Fact, around: Sequence[tuple[Fact, float]], policy: NightPolicy) -> list[tuple[Fact, float]]:
+    """Return which of the facts around one, with their cosines and nearest first, may be about its thing at one time.
+
+    Those of its slot, near ones, and of the others the likeliest, as a night looks at them.
+    """
+
+    def is_likely(other: Fact, similarity: float) -> bool:
+        least = around[0][1] - policy.ranked_within
+        return similarity >= policy.ranked_similarity and similarity + lead(one, other) >= least
+
+    return [
+        (other, similarity)
+        for rank, (other, similarity) in enumerate(around)
+        if (
+            similarity >= policy.neighbour_similarity
+            or (one.slot is not None and one.slot == other.slot)
+            or (rank < policy.ranked_count and is_likely(other, similarity))
+        )
         and not is_after(one, other)
         and not is_after(other, one)
         and not other_subjects(one.subject, other.subject)
-    )
+    ]
 
 
 def is_after(later: Fact, earlier: Fact) -> bool:

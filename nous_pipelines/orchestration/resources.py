@@ -42,6 +42,7 @@ class NightRun(dg.ConfigurableResource):
     _database: Database | None = PrivateAttr(default=None)
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
+    _chunks: dict[tuple[Any, ...], list[Chunk]] = PrivateAttr(default_factory=dict)
     _engine: Engine | None = PrivateAttr(default=None)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
@@ -56,7 +57,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
-        self._folders, self._policies, self._began_at = {}, {}, datetime.now(UTC)
+        self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
         self._engine = None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
@@ -93,17 +94,24 @@ class NightRun(dg.ConfigurableResource):
     def chunks(self, night: date) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
 
+        They are the same for all steps, until somebody is left out or the snapshot is another.
         Raises `Refused` when all of them are left out.
         """
-        left = {each.agent_id: each for each in self.left_out(night)}
-        taken, agents = self.snapshot(night), [agent_id for agent_id in self.agents() if agent_id not in left]
-        if left and not agents:
-            raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
+        taken, left = self.snapshot(night), {each.agent_id: each for each in self.left_out(night)}
+        key = (night, taken.taken_at, tuple(taken.checksums.items()), tuple(left))
+        if key not in self._chunks:
+            agents = [agent_id for agent_id in self.agents() if agent_id not in left]
+            if left and not agents:
+                raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
+            self._chunks = {key: self._chunked(taken, agents)}
+        return self._chunks[key]
+
+    def _chunked(self, taken: Snapshot, agents: list[str]) -> list[Chunk]:
         sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
         most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
         return [
             Chunk(taken, policy, tuple(chunk))
-            for policy, members in self.policies(night).groups(agents)
+            for policy, members in self.policies(taken.night).groups(agents)
             for chunk in chunked(members, sizes, most=most)
         ]
 

@@ -12,7 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from nous_online.core.domain import DOCUMENT
+from nous_online.language.pairs.reader import content_of
 from nous_online.language.pairs.wordings import subject_words
+from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.arrays import ROWS_AT_ONCE, fingerprints, vector_matrix
 from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, ranks_of
@@ -58,6 +60,9 @@ COPY = TableSchema("copies", "Each fact that may be compared, and the facts that
     "valid_from": (MOMENT, "since when it holds, if that was said"),
     "valid_to": (MOMENT, "until when it holds, if that was said"),
 })  # fmt: skip
+
+MET = {"one": pl.UInt32, "other": pl.UInt32, "cosine": pl.Float32}
+"""A fact that was said lately, one of its nearest, and their cosine."""
 
 
 @dataclass(frozen=True)
@@ -290,11 +295,12 @@ def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
 def _by_rank(
     distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
 ) -> pl.DataFrame:
-    """Return each of an agent's latest facts with its nearest in its place, down to `ranked_similarity`.
+    """Return each of an agent's latest facts with its likeliest in its place, down to `ranked_similarity`.
 
-    In people's own words a value and the one that takes its place lie far apart: what tells them is their rank.
+    In people's own words a value and the one that takes its place lie far apart: what tells them is their rank, and
+    how close they come to the nearest of all once the words they share are counted, as in `worth_reading`.
     """
-    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    found = [pl.DataFrame(schema=MET)]
     if fresh_from is not None and policy.ranked_count:
         fresh = (
             distinct.filter(pl.col("said_at") >= fresh_from)
@@ -305,18 +311,37 @@ def _by_rank(
         for (place,), own in fresh.group_by("place", maintain_order=True):
             start, size = runs[place]
             rows = vector_matrix(vectors.slice(start, size))
-            found.append(_nearest_rows(own["at"].to_numpy() - start, rows, policy).select(pl.all() + start))
-    pairs = pl.concat(found).unique(maintain_order=True)
+            met = _nearest_rows(own["at"].to_numpy() - start, rows, policy)
+            found.append(met.with_columns(pl.col("one", "other") + start))
+    met = pl.concat(found)
+    lead = SHARED_WORD_LEAD * _shared_words(met, distinct).clip(upper_bound=MOST_SHARED)
+    is_likely = pl.col("cosine") + lead >= pl.col("cosine").max().over("one") - policy.ranked_within
+    pairs = (
+        met.filter(is_likely)
+        .select(left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other"))
+        .unique(maintain_order=True)
+    )
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
+def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
+    """Return how many content words each two facts share, a subject counting as one."""
+    rows = pl.concat([met["one"], met["other"]]).unique()
+    said = zip(rows, distinct["content"].gather(rows), distinct["subject"].gather(rows), strict=True)
+    words: dict[int, set[object]] = {
+        row: {*content_of(text), *([("subject", about)] if about else [])} for row, text, about in said
+    }
+    shared = [len(words[one] & words[other]) for one, other in met.select("one", "other").iter_rows()]
+    return pl.Series(shared, dtype=pl.Int64)
+
+
 def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
-    """Return the nearest of each row asked about, itself left out, as pairs with the smaller row left.
+    """Return each row asked about with the nearest to it, itself left out (`MET`).
 
     Of equally near ones the smaller row comes first.
     """
     count = min(policy.ranked_count, len(rows) - 1)
-    found = [pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32})]
+    found = [pl.DataFrame(schema=MET)]
     at_once = max(1, CELLS_AT_ONCE // len(rows))
     for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
         cosines = rows[chunk] @ rows.T
@@ -326,9 +351,8 @@ def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: N
         order = np.lexsort((other, -cosines[one, other], one))
         one, other = one[order], other[order]
         is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
-        one, other = chunk[one[is_among]], other[is_among]
-        pairs = {"left": np.minimum(one, other), "right": np.maximum(one, other)}
-        found.append(pl.DataFrame(pairs, schema={"left": pl.UInt32, "right": pl.UInt32}))
+        one, other = one[is_among], other[is_among]
+        found.append(pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=MET))
     return pl.concat(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -122,8 +122,10 @@ PHASE = TypeAdapter(Phase)
 """Reads back what `as_dict` wrote."""
 
 
-def united(name: str, parts: Iterable[Phase]) -> Phase:
+def united(name: str, parts: Sequence[Phase]) -> Phase:
     """Return one phase from those of several chunks of agents."""
+    if len(parts) == 1:
+        return parts[0]
     whole = Phase(name)
     for part in parts:
         whole.proposals += part.proposals

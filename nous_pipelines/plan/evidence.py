@@ -51,7 +51,7 @@ SEARCHED = TableSchema("searched", "The memories that recall can find by meaning
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the checks look at: the plan and the tables it was decided on."""
+    """Everything the checks look at: the plan and, of the agents it is about, the tables it was decided on."""
 
     plan: Plan
     memories: pl.DataFrame
@@ -72,7 +72,7 @@ class Evidence:
 
     @cached_property
     def agent_ids(self) -> tuple[str, ...]:
-        """The agents that remember something, or for which something is planned, was looked at or was paid."""
+        """The agents of whom there are rows, or for which something is planned, was looked at or was paid."""
         known = {*self.memories["agent_id"].unique(), *(proposal.agent_id for proposal in self.plan.proposals)}
         return tuple(sorted(known.union(self.costs, *(phase.agent_ids for phase in self.phases))))
 
@@ -91,8 +91,8 @@ class Evidence:
 
     @cached_property
     def live(self) -> frozenset[str]:
-        """The memories in use before the plan."""
-        return frozenset(self.memories.filter(IS_LIVE)["id"])
+        """The memories that the plan changes, or makes successors, and that were in use before it."""
+        return frozenset(self._touched.filter(IS_LIVE)["id"])
 
     @cached_property
     def changes(self) -> Sequence[Change]:
@@ -102,8 +102,12 @@ class Evidence:
     @cached_property
     def of_plan(self) -> Mapping[str, dict[str, Any]]:
         """The rows of the memories the plan changes, or makes successors, by id."""
+        return {row["id"]: row for row in self._touched.to_dicts()}
+
+    @cached_property
+    def _touched(self) -> pl.DataFrame:
         wanted = {change.id for change in self.changes} | set(self.successors.values())
-        return {row["id"]: row for row in self.memories.filter(pl.col("id").is_in(list(wanted))).to_dicts()}
+        return self.memories.filter(pl.col("id").is_in(list(wanted)))
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
@@ -152,19 +156,19 @@ class Evidence:
         }
 
 
-def standing_of(taken: Snapshot) -> pl.DataFrame:
-    """Return every memory of a snapshot as `Evidence.memories` has it."""
+def standing_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return every memory of some agents, or of all, in a snapshot as `Evidence.memories` has it."""
     return pl.concat([
-        taken.table(table, columns=STANDING).with_columns(kind=pl.lit(kind))
+        taken.table(table, columns=STANDING, agent_ids=agent_ids).with_columns(kind=pl.lit(kind))
         for kind, table in TABLES.items()
     ])  # fmt: skip
 
 
-def statements_of(taken: Snapshot) -> pl.DataFrame:
+def statements_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
     """Return how many statements of a snapshot speak for each fact as `Evidence.statements` has it."""
-    facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"])
+    facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"], agent_ids=agent_ids)
     edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
-    said = taken.table("statements", columns=["agent_id", "fact_id"]).rename({"fact_id": "id"})
+    said = taken.table("statements", columns=["agent_id", "fact_id"], agent_ids=agent_ids).rename({"fact_id": "id"})
     return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 

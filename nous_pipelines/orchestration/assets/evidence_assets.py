@@ -28,15 +28,28 @@ def phases_of(night: date, night_run: NightRun) -> list[Phase]:
     return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
 
 
+def successions_of(made: Plan) -> set[str]:
+    """Return the memories that a plan lets give way, and those that take their place: whosever they are."""
+    changes = [change for proposal in made.proposals for change in proposal.changes if change.set.get("superseded_by")]
+    return {memory for change in changes for memory in (change.id, change.set["superseded_by"])}
+
+
 def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
-    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store."""
+    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store.
+
+    Rows are those of the agents for which something is planned; of all, if it names a memory that none of them has.
+    """
     taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
+    of_agents: list[str] | None = sorted({proposal.agent_id for proposal in made.proposals})
+    memories = standing_of(taken, of_agents)
+    if not successions_of(made) <= {*memories["id"]}:
+        memories, of_agents = standing_of(taken), None
     every = Evidence(
         plan=made,
-        memories=standing_of(taken),
-        statements=statements_of(taken),
+        memories=memories,
+        statements=statements_of(taken, of_agents),
         searchable=searchable_of(taken),
-        probes=taken.table("recalls"),
+        probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, made),
         costs=costs_of(night_run.database, night),

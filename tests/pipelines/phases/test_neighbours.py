@@ -84,7 +84,8 @@ def told(table, *fresh):
 
 def by_rank(table, **policy):
     """Return the pairs that only those told lately are in, none of which lie near each other."""
-    limits = replace(POLICY, neighbour_similarity=0.999, candidate_similarity=0.999, **policy)
+    far = {"neighbour_similarity": 0.999, "candidate_similarity": 0.999, "ranked_within": 2.0}
+    limits = replace(POLICY, **{**far, **policy})
     pairs = neighbours_of(table, policy=limits, undone=NONE_UNDONE, fresh_from=FRESH).pairs
     return sorted(tuple(sorted(pair)) for pair in sides(pairs))
 
@@ -96,6 +97,17 @@ def test_what_was_told_lately_meets_its_nearest_however_far_they_are():
     assert by_rank(table, ranked_count=2) == [("a", "b"), ("a", "c"), ("c", "d"), ("d", "e")]
     assert by_rank(table, ranked_count=2, ranked_similarity=0.5) == [("a", "b"), ("c", "d"), ("d", "e")]
     assert by_rank(table, ranked_count=0) == []
+
+
+def test_what_stands_far_behind_the_nearest_is_met_only_when_it_shares_words():
+    table = told(at(0, 30, 36, 45), "a")
+    others = table.with_columns(content=pl.Series(["harbour crane", "apples", "pears", "plums"]))
+    alike = table.with_columns(content=pl.Series(["harbour crane", "apples", "pears", "harbour crane, new"]))
+    of_one = others.with_columns(subject=pl.Series(["Ana", None, None, "Ana"]))
+
+    assert by_rank(others, ranked_count=3, ranked_within=0.06) == [("a", "b"), ("a", "c")]
+    assert by_rank(alike, ranked_count=3, ranked_within=0.06) == [("a", "b"), ("a", "c"), ("a", "d")]
+    assert by_rank(of_one, ranked_count=3, ranked_within=0.12) == [("a", "b"), ("a", "c"), ("a", "d")]
 
 
 def test_each_agent_has_room_for_its_latest_facts_whoever_else_told_more():
