@@ -36,6 +36,7 @@ from nous_online.language.writing.phrases import (
     OWN,
     PLANNED,
     PREFERENCE,
+    RAN,
     REFUSED,
     REFUSING,
     REQUEST,
@@ -138,7 +139,7 @@ def states(sentence: Sentence) -> bool:
         return False
     if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
         return False
-    return not (COURTESY.fullmatch(text) or STEP.match(text) or INSTRUCTING.search(text))
+    return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
 def labels_of(sentences: Sequence[Sentence]) -> dict[int, str]:

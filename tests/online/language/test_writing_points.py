@@ -162,6 +162,10 @@ def test_greetings_questions_and_steps_are_no_points(line: str) -> None:
         "assistant: The pump stopped twice, let me look at its log.",
         "assistant: Still compiling the pump driver for the harbour.",
         "assistant: I have a clear picture of the harbour pump now.",
+        "assistant: I found the leak in the harbour pump; next I'm closing its valve.",
+        "assistant: The filter is full, so I’ll clean the harbour pump.",
+        "assistant: If you want, I can order a new harbour pump.",
+        "assistant: `python3 -m harbour.pump --north` passed.",
         "assistant: To proceed, I need the name of the harbour pump.",
         "assistant: Once the pump is off, please run the harbour script.",
         "user: Run the harbour pump script again on the north pier.",
@@ -175,6 +179,7 @@ def test_what_an_assistant_is_about_to_do_or_is_asked_to_do_now_is_no_point(line
 @pytest.mark.parametrize(
     "line",
     [
+        "assistant: I'm using the north pier because the south pier is closed.",
         "assistant: I will never start the harbour pump at night.",
         "user: Run the harbour pump script only on the north pier.",
         "Ana: I will bring the pump to the north pier on Friday.",
