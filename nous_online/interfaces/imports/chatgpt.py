@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
-from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
@@ -15,83 +12,50 @@ from typing import IO, Any, BinaryIO, cast
 from nous_online.core.errors import InvalidInput
 from nous_online.core.texts import is_blank
 from nous_online.interfaces.imports.import_files import (
+    DAMAGES,
     ImportItem,
     ReaderState,
     Unread,
+    archive,
     elements_of,
     fields_of,
     list_of,
     opened,
 )
+from nous_online.interfaces.imports.memory_exports import items_of_text
 from nous_online.interfaces.imports.records import imported_moment
 from nous_online.interfaces.imports.sessionize import (
     Conversation,
     Message,
     episode_of,
-    is_going_on,
     stretches,
+    text_of_parts,
 )
 
 CONVERSATIONS = "conversations*.json"
 LISTS = ("conversations",)
-UNDER_WAY = "conversations that were going on when they were exported (import the next export)"
-UNDATED_YEAR = 1980
-"""The first of a zip, which stands for none."""
+MAPPING = "mapping"
+MEMORY, INSTRUCTIONS = "chatgpt memory", "chatgpt instructions"
+TO_MEMORY = "bio"
+"""Whom ChatGPT tells what it is to remember."""
+ABOUT = ("about_user_message", "about_model_message")
+"""What somebody wrote about themselves, and about the answers they want: it stands hidden in every conversation."""
 SPOKEN = ("user", "assistant")
 SAID = ("text", "multimodal_text")
-DAMAGES = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
 Fields = Mapping[str, Any]
 
 
 def items_of_conversations(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of an export, and what was wrong with some of its conversations."""
     number = 0
-    moment = exported_at(path, now=reading.now)
     for file in files_of(path):
         unread = Unread(cast("BinaryIO", file))
         try:
-            for conversation in elements_of(unread, lists=LISTS):
+            for conversation in elements_of(unread, lists=LISTS, alone=(MAPPING,)):
                 number += 1
-                yield from episodes_in(conversation, ImportItem(number, unread.bytes_read), moment)
+                yield from items_in(conversation, ImportItem(number, unread.bytes_read), reading)
         except DAMAGES as error:
             yield ImportItem(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
-
-
-def exported_at(path: Path, *, now: datetime) -> datetime:
-    """Return when an export was made: by the dates of the files in its zip, or by what is newest in them, or `now`.
-
-    Measured against a later moment, a conversation under way would be taken for a whole one, and never be completed.
-    """
-    told = list(archived(path)) if zipfile.is_zipfile(path) else []
-    return min(now, max(told or moments_in(path), default=now))
-
-
-def archived(path: Path) -> Iterator[datetime]:
-    """Yield when the files with conversations in a zip were written, taken for UTC, but for those that don't say."""
-    with archive(path) as found:
-        for member in conversations_in(found):
-            with suppress(ValueError):
-                moment = datetime(*member.date_time, tzinfo=UTC)
-                yield from [moment] if moment.year > UNDATED_YEAR else []
-
-
-def moments_in(path: Path) -> Iterator[datetime]:
-    """Yield the moments that an export tells of, as far as it can be read."""
-    with suppress(*DAMAGES):
-        for file in files_of(path):
-            for conversation in elements_of(Unread(cast("BinaryIO", file)), lists=LISTS):
-                fields = fields_of(conversation)
-                nodes = fields_of(fields.get("mapping")).values()
-                for each in (fields, *(fields_of(fields_of(node).get("message")) for node in nodes)):
-                    yield from moment_under("create_time", each)
-                    yield from moment_under("update_time", each)
-
-
-def moment_under(name: str, fields: Fields) -> Iterator[datetime]:
-    """Yield the moment under a name, where there is one."""
-    with suppress(InvalidInput):
-        moment = imported_moment(name, fields.get(name))
-        yield from [moment] if moment else []
 
 
 def files_of(path: Path) -> Iterator[IO[bytes]]:
@@ -122,47 +86,49 @@ def conversations_in(found: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return sorted(members, key=lambda member: member.filename)
 
 
-@contextmanager
-def archive(path: Path) -> Generator[zipfile.ZipFile]:
-    """Open a zip; raise `InvalidInput` when it can't be read."""
+def items_in(conversation: object, place: ImportItem, reading: ReaderState) -> Iterator[ImportItem]:
+    """Yield what was remembered in a conversation and its episodes, or an item that says what is wrong with it."""
     try:
-        found = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InvalidInput(f"can't read {path}: {error}; download the export again") from error
-    with found:
-        yield found
-
-
-def episodes_in(conversation: object, place: ImportItem, moment: datetime) -> Iterator[ImportItem]:
-    """Yield the episodes of one conversation that were over at a moment, or an item that says what is wrong with it."""
-    try:
-        known, messages = read_conversation(conversation)
+        known, path, began_at = read_conversation(conversation)
+        messages = sorted(dated(path, began_at), key=lambda message: message.said_at)
     except InvalidInput as error:
         yield ImportItem(place.number, place.end, problem=str(error))
         return
-    left_out: Counter[str] = Counter()
-    for together in stretches(messages):
-        if is_going_on(together, now=moment):
-            left_out[UNDER_WAY] += 1
-            continue
+    yield from remembered_in(path, place, began_at, reading)
+    for together in stretches(messages, stored_until=reading.stored_until):
         episode = episode_of(together, known)
         if episode:
             yield ImportItem(place.number, place.end, episode.record, episode.name, left_out=episode.left_out)
-    yield ImportItem(place.number, place.end, left_out=left_out)
+    yield ImportItem(place.number, place.end)
 
 
-def read_conversation(conversation: object) -> tuple[Conversation, list[Message]]:
-    """Return what is known of a conversation, and its messages in order; raise `InvalidInput` where it is none."""
+def read_conversation(conversation: object) -> tuple[Conversation, list[Fields], datetime | None]:
+    """Return what is known of a conversation, its messages and when it began; raise `InvalidInput` where it is none."""
     fields = fields_of(conversation)
-    if not isinstance(fields.get("mapping"), Mapping):
+    if not isinstance(fields.get(MAPPING), Mapping):
         raise InvalidInput("a conversation must be an object with a `mapping` of its messages")
     name, title = fields.get("conversation_id") or fields.get("id"), fields.get("title")
     if not isinstance(name, str):
         raise InvalidInput("the conversation has no id; export it again")
     began_at = imported_moment("create_time", fields.get("create_time"))
-    messages = list(dated(branch(fields_of(fields["mapping"]), fields.get("current_node")), began_at))
     known = Conversation(name, f"chatgpt:{name}", title if isinstance(title, str) else None, ("chatgpt",))
-    return known, sorted(messages, key=lambda message: message.said_at)
+    return known, branch(fields_of(fields[MAPPING]), fields.get("current_node")), began_at
+
+
+def remembered_in(
+    path: list[Fields], place: ImportItem, began_at: datetime | None, reading: ReaderState
+) -> Iterator[ImportItem]:
+    """Yield, each once, what ChatGPT was to remember and what somebody told it about themselves, as facts."""
+    for fields in path:
+        moment = imported_moment("create_time", fields.get("create_time")) or began_at
+        told: dict[str, Any] = {"learned_at": moment.isoformat() if moment else None, "source": MEMORY}
+        hidden = fields_of(fields_of(fields.get("metadata")).get("user_context_message_data"))
+        texts = [(str(hidden[name]), INSTRUCTIONS) for name in ABOUT if hidden.get(name)]
+        if fields.get("recipient") == TO_MEMORY:
+            texts.append((text_of_parts(fields_of(fields.get("content")).get("parts")), MEMORY))
+        for text, context in texts:
+            if reading.seen.is_new(text.encode("utf-8", "replace"), within=context):
+                yield from items_of_text(text, place, {**told, "context": context}, named=context)
 
 
 def branch(mapping: Fields, current: object) -> list[Fields]:
@@ -180,13 +146,14 @@ def branch(mapping: Fields, current: object) -> list[Fields]:
 
 
 def latest(mapping: Fields) -> str | None:
-    """Return the node without children whose message was made last."""
+    """Return the node that is nobody's parent whose message was made last."""
 
     def made(name: str) -> float:
         moment = fields_of(fields_of(mapping[name]).get("message")).get("create_time")
         return float(moment) if isinstance(moment, int | float) else 0.0
 
-    leaves = [name for name, node in mapping.items() if not fields_of(node).get("children")]
+    parents = {fields_of(node).get("parent") for node in mapping.values()}
+    leaves = [name for name in mapping if name not in parents]
     return max(leaves, key=made, default=None)
 
 

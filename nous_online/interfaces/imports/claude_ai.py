@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.imports.chatgpt import DAMAGES, UNDATED_YEAR, archive
 from nous_online.interfaces.imports.import_files import (
+    DAMAGES,
     ImportItem,
     ReaderState,
     Unread,
+    archive,
     elements_of,
     fields_of,
     list_of,
@@ -26,7 +27,10 @@ from nous_online.interfaces.imports.sessionize import Conversation, Message, epi
 
 READ = ("conversations.json", "memories.json")
 SPEAKERS = {"human": "user", "assistant": "assistant"}
+ALONE = ("chat_messages", "conversations_memory")
 MEMORY = "claude.ai memory"
+UNDATED_YEAR = 1980
+"""The first of a zip, which stands for none."""
 Fields = Mapping[str, Any]
 
 
@@ -36,7 +40,7 @@ def items_of_export(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     for file, written_at in files_of(path):
         unread = Unread(cast("Any", file))
         try:
-            for element in elements_of(unread, lists=("conversations",)):
+            for element in elements_of(unread, lists=("conversations",), alone=ALONE):
                 number += 1
                 place, fields = ImportItem(number, unread.bytes_read), fields_of(element)
                 is_memory = is_claude_ai_memory(fields)

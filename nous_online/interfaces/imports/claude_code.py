@@ -193,7 +193,8 @@ def said_by_people(text: str) -> list[str]:
 def told_of_call(name: str, call: Fields, cwd: object) -> list[str]:
     """Return a tool call as lines: what it was for, and the plan, the commit or the pull request it states."""
     if name == PLANNING and isinstance(call.get("plan"), str):
-        return [f"Plan: {call['plan'].strip()}"]
+        plan = call["plan"].strip()
+        return ["Plan:", plan] if plan.startswith("#") else [f"Plan: {plan}"]
     command = str(call.get("command", ""))
     what = "Pull request" if "gh pr create" in command else "Commit"
     subjects = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -18,6 +17,7 @@ from nous_online.interfaces.imports.claude_code import by_age, is_claude_code, i
 from nous_online.interfaces.imports.codex import is_codex, items_of_rollouts
 from nous_online.interfaces.imports.gemini import is_gemini, is_gemini_message, items_of_gemini
 from nous_online.interfaces.imports.import_files import (
+    DAMAGES,
     ReadItems,
     Unread,
     elements_of,
@@ -105,6 +105,8 @@ IN_A_LIST: Mapping[str, Recognise] = {
 }
 LISTS = ("results", "memories", "conversations", "messages", "items", "entities", "relations", "agents", "core_memory")
 """Under which names an object holds the records of one of these formats."""
+ALONE = ("mapping", "chat_messages", "conversations_memory")
+"""What only a record of one of these formats has that stands by itself in its file."""
 SESSIONS = ("claude-code", "codex", "gemini")
 
 
@@ -188,7 +190,7 @@ def format_of(path: Path) -> str | None:
     if ending in MARKDOWN_ENDINGS:
         return "markdown"
     if ending == ".zip":
-        return zipped_format(path, LISTS, IN_A_LIST) or "chatgpt"
+        return zipped_format(path)
     if ending == ".af":
         return "letta"
     if ending == ".gz":
@@ -226,7 +228,7 @@ def listed_format(path: Path) -> str | None:
     """Return the format of a file with one list, by its first element."""
     with opened(path) as file:
         try:
-            first = next(iter(elements_of(Unread(file), lists=LISTS)), None)
+            first = next(iter(elements_of(Unread(file), lists=LISTS, alone=ALONE)), None)
         except InvalidInput:
             return None
     fields = fields_of(first)
@@ -237,7 +239,8 @@ def listed_format(path: Path) -> str | None:
 
 BEGINNING_BYTES = 65_536
 SQLITE = b"SQLite format 3\x00"
-ZIPPED = ("conversations.json", "memories.json")
+ZIP, PICKLE = b"PK", (b"\x80\x03", b"\x80\x04", b"\x80\x05")
+ZIPPED = (CONVERSATIONS, "memories.json")
 KNOWN: Mapping[str, tuple[frozenset[str], str]] = {
     "codex exec": (
         frozenset({"type", "thread_id"}),
@@ -261,6 +264,10 @@ KNOWN: Mapping[str, tuple[frozenset[str], str]] = {
         frozenset({"uuid", "prompt_template"}),
         "the projects of an export of claude.ai, which can't be read yet; its conversations.json and memories.json can",
     ),
+    "mem0 history": (
+        frozenset({"old_memory", "new_memory"}),
+        "the history of a memory of mem0; import the memories themselves, as `get_all` returns them",
+    ),
     "trace": (frozenset({"resourceSpans"}), "a trace of OpenTelemetry, which can't be read"),
     "chat request": (
         frozenset({"messages", "model"}),
@@ -273,6 +280,13 @@ def unread_format(path: Path) -> str | None:
     """Return what a file in no format that can be read is, and what to import instead; None where nobody can tell."""
     with opened(path) as file:
         beginning = file.read(BEGINNING_BYTES)
+    if beginning.startswith(ZIP):
+        return "a zip without the conversations.json or memories.json of an export, or a damaged one; download it again"
+    if beginning.startswith(PICKLE):
+        return (
+            "a pickle of Python, such as the store of `langgraph dev`, which can't be read; write the items of the "
+            "store as JSON, as its search returns them"
+        )
     if beginning.startswith(SQLITE):
         return (
             "a database of SQLite, such as Cursor and ChatGPT's desktop app keep, which can't be read; export the "
@@ -297,17 +311,22 @@ def first_object(beginning: bytes, path: Path) -> Mapping[str, Any]:
     return fields_of(listed[0] if listed else value)
 
 
-def zipped_format(path: Path, lists: Sequence[str], recognised: Mapping[str, Recognise]) -> str | None:
-    """Return the format of the files in a zip, as the first record of the first one tells it; None where none does."""
+def zipped_format(path: Path) -> str | None:
+    """Return the format of the files in a zip, as the first record of one tells it; None where it is no export.
+
+    Where the records can't be read, conversations are taken for ChatGPT's, whose reader says what is wrong with them.
+    """
+    unread = None
     try:
         with zipfile.ZipFile(path) as found:
-            members = [each for each in found.namelist() if PurePosixPath(each).name in ZIPPED]
+            members = [each for each in found.namelist() if any(fnmatch(PurePosixPath(each).name, n) for n in ZIPPED)]
+            unread = "chatgpt" if any(fnmatch(PurePosixPath(each).name, CONVERSATIONS) for each in members) else None
             for member in sorted(members):
                 with found.open(member) as file:
-                    first = fields_of(next(iter(elements_of(Unread(cast("Any", file)), lists=lists)), None))
-                for name, recognises in recognised.items():
-                    if recognises(first):
+                    first = next(iter(elements_of(Unread(cast("Any", file)), lists=LISTS, alone=ALONE)), None)
+                for name, recognises in IN_A_LIST.items():
+                    if recognises(fields_of(first)):
                         return name
-    except (zipfile.BadZipFile, zlib.error, OSError, InvalidInput):
-        return None
-    return None
+    except DAMAGES:
+        return unread
+    return unread

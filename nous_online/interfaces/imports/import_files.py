@@ -6,6 +6,8 @@ import codecs
 import json
 import re
 import sqlite3
+import zipfile
+import zlib
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -254,8 +256,10 @@ class Unread:
             raise InvalidInput(f"the JSON is broken or cut off: {error}; export it again") from error
 
 
-def elements_of(unread: Unread, *, lists: Collection[str]) -> Iterator[Any]:
+def elements_of(unread: Unread, *, lists: Collection[str], alone: Collection[str] = ()) -> Iterator[Any]:
     """Yield the elements of an array, or of those an object holds under one of these names.
+
+    An object that has one of the names in `alone` is the one element itself.
 
     Raises `InvalidInput` where the text is broken, after everything before, and where an object holds none of them.
     """
@@ -263,7 +267,7 @@ def elements_of(unread: Unread, *, lists: Collection[str]) -> Iterator[Any]:
         yield from array_elements(unread)
         return
     unread.take("{")
-    others: list[str] = []
+    others: dict[str, Any] = {}
     is_found = False
     while unread.peek() not in ("}", ""):
         name = unread.value()
@@ -272,13 +276,16 @@ def elements_of(unread: Unread, *, lists: Collection[str]) -> Iterator[Any]:
             is_found = True
             yield from array_elements(unread)
         else:
-            others += [str(name)[:40]] if len(others) < MOST_TOLD else []
-            unread.value()
+            value = unread.value()
+            others[str(name)] = value if alone else None
         if unread.peek() == ",":
             unread.take(",")
     unread.take("}")
-    if not is_found:
-        wanted, told = (" or ".join(map(repr, names)) for names in (lists, others))
+    if others.keys() & set(alone):
+        yield others
+    elif not is_found:
+        names = [name[:40] for name in others][:MOST_TOLD]
+        wanted, told = (" or ".join(map(repr, each)) for each in (lists, names))
         raise InvalidInput(f"expected a list, by itself or under {wanted}, found {told or 'nothing'}; export it again")
 
 
@@ -290,3 +297,18 @@ def array_elements(unread: Unread) -> Iterator[Any]:
         if unread.peek() != "]":
             unread.take(",")
     unread.take("]")
+
+
+DAMAGES = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
+"""What reading a damaged zip, or a damaged file in one, raises."""
+
+
+@contextmanager
+def archive(path: Path) -> Generator[zipfile.ZipFile]:
+    """Open a zip; raise `InvalidInput` when it can't be read."""
+    try:
+        found = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InvalidInput(f"can't read {path}: {error}; download the export again") from error
+    with found:
+        yield found

@@ -13,12 +13,12 @@ from typing import Any, cast
 from nous_online.core.errors import InvalidInput
 from nous_online.core.texts import is_blank
 from nous_online.core.validation import MAX_NAMES
-from nous_online.interfaces.imports.chatgpt import archive
 from nous_online.interfaces.imports.import_files import (
     ImportItem,
     Occurrences,
     ReaderState,
     Unread,
+    archive,
     canonical,
     elements_of,
     fields_of,
@@ -92,8 +92,9 @@ def elements_in(path: Path, *, lists: Sequence[str]) -> Iterator[tuple[ImportIte
 # --- mem0 ---
 
 MEM0_LISTS = ("results", "memories")
-OF_WHOM = ("agent_id", "app_id", "run_id")
+OF_WHOM = ("agent_id", "app_id", "run_id", "session_id")
 """What mem0 keeps beside the user; here they become tags."""
+CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
@@ -116,13 +117,22 @@ def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
 def memory_item(element: object, place: ImportItem) -> ImportItem:
     """Return one memory, what is wrong with it, or why it is left out."""
     try:
-        fields = memory_fields(fields_of(element))
+        fields = memory_fields(stored_fields(fields_of(element)))
         name = fields.pop("id")
     except InvalidInput as error:
         return ImportItem(place.number, place.end, problem=str(error))
     if holds_credential(fields["content"]):
         return ImportItem(place.number, place.end, left_out={HIDDEN_FACTS: 1})
     return ImportItem(place.number, place.end, ImportedRecord("fact", None, None, fields), name, canonical(fields))
+
+
+def stored_fields(memory: Fields) -> Fields:
+    """Return a memory's fields by the names they have in Python: mem0 writes `createdAt` in TypeScript.
+
+    A vector store that mem0 writes to holds them as the payload of a point.
+    """
+    told = {**fields_of(memory.get("payload")), **memory}
+    return {CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in told.items()}
 
 
 def memory_fields(memory: Fields) -> dict[str, Any]:
@@ -161,6 +171,8 @@ def listed(value: object) -> list[str]:
 
 def is_mem0(fields: Fields) -> bool:
     """Tell whether an object is a memory of mem0."""
+    if isinstance(payload := fields.get("payload"), Mapping):
+        return {"data", "hash"} <= payload.keys()
     return isinstance(fields.get("memory"), str) and bool({"hash", "categories", "metadata"} & set(fields))
 
 
@@ -241,7 +253,8 @@ def items_of_graph(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
         elif is_entity(fields):
             yield from observations_of(fields, place, reading.seen)
         elif is_relation(fields):
-            text = f"{fields['from']} {str(fields['relationType']).replace('_', ' ')} {fields['to']}"
+            kind = CAPITAL.sub(lambda found: f" {found[0].lower()}", str(fields["relationType"]).replace("_", " "))
+            text = f"{fields['from']} {kind} {fields['to']}"
             yield once({"content": text, "subject": str(fields["from"])[:500], "tags": [RELATION]}, place, reading.seen)
         else:
             wanted = "an entity with `name` and `observations`, or a relation with `from`, `to` and `relationType`"

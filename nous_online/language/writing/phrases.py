@@ -48,6 +48,33 @@ STEP = re.compile(
     re.IGNORECASE,
 )
 """What is about to be done, which the next lines do."""
+ANNOUNCED = re.compile(
+    r"\bi(?:'ll| will)\b(?! (?:not|never|always)\b)|\bi(?:'m| am) (?:going|about|ready) to\b"
+    r"|\bi(?:'m| am) (?:now |also |just |currently |then )?"
+    r"(?!using|keeping|leaving|assuming|missing|seeing|getting|having)\w+ing\b"
+    r"|\A(?:[^\W\d_]{1,12}[,.:!]\s)*(?:(?:now|next|first|then|so|and|here|yes|sure)\s)*(?:let me"
+    r"|i (?:also |still |now )?need (?:to|the|your)\b"
+    r"|i (?:now )?have (?:everything|(?:a |the |all )?(?:clear|complete|full|good|enough))\b|ich werde|je vais|voy a"
+    r"|讓我|让我|我(?:來|来|將|将|會|会|先|需要))"
+    r"|\A(?:still|almost|nearly) (?:\w+ing|done|there)\b|,\s(?:so |and )?let me \w"
+    r"|\A(?:to|before) (?:proceed|continue|begin|we begin|start)(?:ing)?\b"
+    r"|\A(?:if you(?:'d)? (?:want|like|prefer)|want me to|would you like)\b"
+    r"|\bplease (?:run|open|restart|try|let me know|provide|tell|share|confirm|wait|check|paste|type|enter|specify"
+    r"|test)\b",
+    re.IGNORECASE,
+)
+"""How an assistant says what it does next, offers, is to be told, or how far it is: what came of it, it tells later."""
+REQUEST = re.compile(
+    r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
+    r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
+    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go)\b",
+    re.IGNORECASE,
+)
+"""How people ask an assistant for one thing now; what is to hold for every time says so."""
+RAN = re.compile(
+    r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
+)
+"""A command alone, or that it passed."""
 COURTESY = re.compile(
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
     r"good (?:morning|evening|afternoon|night)|"

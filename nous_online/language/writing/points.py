@@ -24,6 +24,7 @@ from nous_online.language.pairs.reading import cleaned, read, stem
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import EDGE, bare, content_words, first_words, lexrank, opened, word_count
 from nous_online.language.writing.phrases import (
+    ANNOUNCED,
     CAUSE,
     CORRECTING,
     COURTESY,
@@ -35,8 +36,10 @@ from nous_online.language.writing.phrases import (
     OWN,
     PLANNED,
     PREFERENCE,
+    RAN,
     REFUSED,
     REFUSING,
+    REQUEST,
     RULE,
     STEP,
     TALLY,
@@ -49,6 +52,8 @@ from nous_online.language.writing.sentences import CLOSING, Sentence, is_prose, 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # said in one go, that are one point; more are several
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer says itself what it answers
+ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
+ASKING = frozenset({"user", "human"})
 FRAGMENT = 8
 LEAST_WORDS = 4  # of a point: less says nothing on its own
 NEAR = 8  # sentences after which a correction no longer speaks of one
@@ -127,9 +132,14 @@ def runs(sentences: Sequence[Sentence], places: Sequence[int], passing: frozense
 def states(sentence: Sentence) -> bool:
     """Tell whether a sentence states something: no heading, question, courtesy, or step that is about to be taken."""
     text = straight(sentence.text)
-    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(("?", "？", ":")):  # noqa: RUF001
+    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(("?", "？", ":", "：")):  # noqa: RUF001
         return False
-    return not (COURTESY.fullmatch(text) or STEP.match(text) or INSTRUCTING.search(text))
+    speaker = (sentence.speaker or "").casefold()
+    if speaker in ASSISTANTS and ANNOUNCED.search(text):
+        return False
+    if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
+        return False
+    return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
 def labels_of(sentences: Sequence[Sentence]) -> dict[int, str]:

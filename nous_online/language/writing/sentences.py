@@ -152,6 +152,8 @@ ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "
 
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
+_BOLD = re.compile(r"\A(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?\Z")
+"""A line or an entry all in bold, or with a remark in brackets: it names what stands below."""
 _RULE = re.compile(r"\A[\s\-=_*~|:+#]{3,}+$")
 _HEAD = re.compile(
     r"\A(?:[\[(]?(?:[^\W\d_]{2,4}\.?\s)?\d(?:[\d\-:/., ]|(?<=\d)[TZ](?![a-z])){3,30}"
@@ -288,7 +290,9 @@ def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLin
         is_indented = raw[:1].isspace() and not is_entry
         is_entry = text != stripped or (is_entry and raw[:1].isspace())
         starts = text != stripped or not text or is_indented
-        is_heading = stripped.startswith("#") and starts
+        is_bold = bool(_BOLD.match(text))
+        is_heading = is_bold or (stripped.startswith("#") and starts)
+        starts = starts or is_bold
         if is_heading and ((name := text.strip(":* ")) in speakers or name.casefold() in ROLES):
             speaker, text, turn = name, "", turn + 1
         elif (match := _HEAD.match(text)) and match["name"] in speakers:
@@ -404,12 +408,25 @@ _TOOL = re.compile(
 )
 _BLOCK = re.compile(r"\A(?:(?:user|assistant|tool|system)\s?:\s)?<(?P<name>[a-z]{2,30}(?:-[a-z]{1,30}){1,4})>")
 _OUTPUT = re.compile(
-    r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├▪✓✗✔✘⎿●■]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
-    r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File \""
+    r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├╭╰▪✓✗✔✘⎿●■✦]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
+    r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File (?:\"|\S{1,200}:\d+, in )"
+    r"|-+> ?\d+\s|\d{1,5}\s{2,}\S|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
+    r"|[A-Za-z][\w.]{0,60}(?:Error|Exception): "
     r"|[\w./\\-]{1,120}\.\w{1,6}:\d+|(?:Running|Compiling|Finished|Downloading|Installing|Collecting)\s\S{1,60}\s(?:with|in|v?\d)"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}\s+\[?(?:INFO|WARN|ERROR|DEBUG)"
     r"|\d+\s(?:passed|failed|tests?),?\s\d|\.{5,})"
 )
+_STATEMENT = re.compile(
+    r"""\A(?:import\s(?:[\w.]+|.*["';])|from\s[\w.]+\simport\s.*|[})\]]+\s?(?:from\s["'].*|[;,]*)"""
+    r"""|(?:export|async|def|class|function|public|private|static|return)\s.*[;{(=\[]"""
+    r"""|(?:const|let|var)\s[\w{\[].*=.*|[A-Za-z_][\w.\[\]"']*\s?[-+*/]?=\s?(?:[^()]*\w\(.*\)|[\[{"'].*[\]}"'][;,]?|.*;)"""
+    r"""|(?:await\s)?[A-Za-z_][\w.]*\(.*\)[;:,]?|(?:[\w-]{1,40}:\s)?["'`].*["'`],|.*\)\s?[;{]|.*=>\s?[{(]?)\Z"""
+)
+"""A line of code by itself, as people paste it without a fence; tried on lines no longer than a sentence."""
+_SCREEN = re.compile(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")
+"""The screen of an agent's program, pasted; what is indented below goes on with it."""
+_LEFT_OUT = re.compile(r"\A\[(?:[\d,]{1,15} characters were|a line was) left out\b")
+"""What an import puts where it leaves something out."""
 _TALLY = re.compile(r"\b\d+\s(?:passed|failed|failures?|warnings?|skipped)\b")
 _WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
 """A line of prose from its first word to its full stop."""
@@ -425,7 +442,7 @@ def said_in(detail: str) -> str:
     is_terminal = prompts >= LEAST_PROMPTS and prompts >= FROM_TERMINAL * sum(bool(line.strip()) for line in lines)
     is_talk = is_terminal and any((head_of(line) or "").casefold() in TALKING for line in lines)
     said = list(of_terminal(lines) if is_terminal and not is_talk else of_talk(lines))
-    return "\n".join(said) if any(line.strip() for line in said) else detail
+    return "\n".join(said) if any(line.strip() and not _FENCE.match(line) for line in said) else detail
 
 
 def of_terminal(lines: Sequence[str]) -> Iterator[str]:
@@ -468,7 +485,7 @@ def of_talk(lines: Sequence[str]) -> Iterator[str]:
             continue
         if (block := _BLOCK.match(line)) and (tag := f"</{block['name']}>") not in line:
             closing = tag
-        is_tool = bool(_TOOL.match(line))
+        is_tool = bool(_TOOL.match(line) or _SCREEN.match(line))
         is_output = is_tool or (is_output and line.startswith(("  ", "\t")))
         yield "" if block or is_output or is_printed or is_machine(line) else line
         if is_tool:
@@ -484,10 +501,10 @@ def is_machine(line: str) -> bool:
     """Tell whether a line is the output of a program, or code, rather than language."""
     plain = line.strip()
     if not plain or plain.startswith(("#", "```", "~~~", "[")):
-        return False
-    if _OUTPUT.match(plain):
-        return True
+        return bool(_LEFT_OUT.match(plain))
     rest = plain[match.end() :] if (match := _SPEAKER.match(plain)) else plain
+    if _OUTPUT.match(plain) or _OUTPUT.match(rest) or (len(rest) <= LONGEST_SENTENCE and _STATEMENT.match(rest)):
+        return True
     letters = sum(char.isalpha() or char in " ,.'’?!-" for char in rest)
     marks = len(_CODE.findall(rest))
     return bool(rest) and marks > 1 and letters < LEAST_LETTERS * len(rest) and marks * 12 > len(rest)

@@ -6,6 +6,7 @@ import json
 import os
 import tracemalloc
 import zipfile
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from conftest import ScriptedWriter
-from import_files import written
+from import_files import facts_of, written
 from told_credentials import HELD
 
 from nous_online.core.errors import InvalidInput
@@ -314,38 +315,62 @@ TALK = (
 )
 
 
-def exported(path: Path, count: int, *, minute: float, form: str) -> Path:
-    """Write an export made at that minute, with so many messages of a conversation under way."""
-    made_at = NOON + timedelta(minutes=minute)
-    text = json.dumps([{**conversation("c-3", *TALK[:count]), "update_time": made_at.timestamp()}])
-    if form == "file":
-        return written(path / "conversations.json", text)
-    member = zipfile.ZipInfo("conversations.json")
-    member.date_time = {
-        "dated zip": made_at.timetuple()[:6],
-        "undated zip": (1980, 1, 1, 0, 0, 0),
-        "badly dated zip": (1980, 0, 0, 0, 0, 0),
-    }[form]
-    with zipfile.ZipFile(path / "export.zip", "w") as archive:
-        archive.writestr(member, text)
-    return path / "export.zip"
-
-
-@pytest.mark.parametrize("form", ["file", "dated zip", "undated zip", "badly dated zip"])
-def test_a_conversation_under_way_when_it_was_exported_is_taken_from_the_next_export_whole(
-    heart: Heart, owner: psycopg.Connection, tmp_path: Path, form: str
+def test_a_conversation_that_goes_on_after_an_export_adds_what_is_new_in_the_next(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ):
-    first = import_history(heart, [exported(tmp_path, 2, minute=12, form=form)])
-    second = import_history(heart, [exported(tmp_path, 3, minute=600, form=form)])
+    first = import_history(heart, [written(tmp_path / "a.json", json.dumps([conversation("c-3", *TALK[:2])]))])
+    second = import_history(heart, [written(tmp_path / "b.json", json.dumps([conversation("c-3", *TALK)]))])
 
-    assert first.episodes == 0
-    assert dict(first.skipped) == {
-        "conversations that were going on when they were exported (import the next export)": 1
-    }
-    assert (second.episodes, second.bad) == (1, ())
+    assert (first.episodes, second.episodes, second.already_known, second.bad) == (1, 1, 1, ())
     assert [each["detail"].splitlines() for each in episodes(owner)] == [
-        ["user: Which rope?", "assistant: Hemp.", "user: And for salt water?"]
+        ["user: Which rope?", "assistant: Hemp."],
+        ["user: And for salt water?"],
     ]
+
+
+def test_one_conversation_by_itself_is_read_though_its_last_message_is_missing(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    cut = conversation("c-4", *deepcopy(TALK), current="t9")
+    cut["mapping"]["t3"]["children"] = ["t9"]
+
+    report = import_history(heart, [written(tmp_path / "rope.json", json.dumps(cut))])
+
+    assert (report.source, report.episodes, report.bad) == ("chatgpt", 1, ())
+    assert len(episodes(owner)[0]["detail"].splitlines()) == len(TALK)
+
+
+def test_what_chatgpt_was_to_remember_becomes_facts_once(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    about = {"about_user_message": "Name: Ada\nTrade: rigger", "about_model_message": "Answer in short sentences."}
+    hidden = {"is_visually_hidden_from_conversation": True, "user_context_message_data": about}
+    nodes = (
+        node("h", "root", "user", "", None, metadata=hidden),
+        node("u", "h", "user", "Remember that I sail the Petrel.", 1),
+        node("m", "u", "assistant", "Sails a sloop named Petrel.", 2, recipient="bio"),
+        node("a", "m", "assistant", "Noted.", 3),
+    )
+    later = (nodes[0], node("q", "h", "user", "What is my trade?", 9))
+    export = json.dumps([conversation("c-5", *nodes), conversation("c-6", *later)])
+
+    report = import_history(heart, [written(tmp_path / "conversations.json", export)])
+
+    assert (report.stored, report.episodes, report.bad) == (4, 2, ())
+    assert sorted(facts_of(owner, "content, source")) == [
+        (content, "chatgpt memory")
+        for content in ("Answer in short sentences.", "Name: Ada", "Sails a sloop named Petrel.", "Trade: rigger")
+    ]
+
+
+def test_a_folder_with_other_zips_is_read_past_them(heart: Heart, tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "theme.zip", "w") as archive:
+        archive.writestr("style.css", "a {}")
+    written(tmp_path / "conversations.json", json.dumps([BOATS]))
+
+    report = import_history(heart, [tmp_path])
+
+    assert (report.episodes, report.bad) == (1, ())
+    with pytest.raises(InvalidInput, match="a zip without"):
+        import_history(heart, [tmp_path / "theme.zip"])
 
 
 def test_a_conversation_that_was_over_when_the_zip_was_made_is_whole(heart: Heart, tmp_path: Path):
@@ -385,7 +410,7 @@ def test_reports_a_bad_conversation_by_its_number_and_what_is_cut_off(heart: Hea
     ("wanted", "holds", "message"),
     [
         ("mem0", {"data": [{"memory": "Boats float."}]}, "under 'results' or 'memories', found 'data';"),
-        ("chatgpt", BOATS, "under 'conversations', found 'conversation_id' or 'title' or"),
+        ("chatgpt", {"title": "Boats", "id": "c"}, "under 'conversations', found 'title' or 'id';"),
         ("chatgpt", {}, "found nothing;"),
     ],
 )

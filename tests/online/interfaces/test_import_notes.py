@@ -269,6 +269,24 @@ def test_memories_keep_their_user_categories_and_date(heart: Heart, owner: psyco
     ]
 
 
+def test_memories_are_read_as_typescript_writes_them_and_as_points_of_a_vector_store(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    dates = {"createdAt": "2026-05-01T00:00:00Z", "updatedAt": "2026-05-04T00:00:00Z"}
+    named = {"id": "m-1", "memory": "Ada rows.", "userId": "ada", "runId": "r-1", "metadata": {}, **dates}
+    payload = {"data": "Ada swims.", "hash": "x", "user_id": "ada", "created_at": "2026-05-04T00:00:00Z"}
+    written(tmp_path / "a.json", json.dumps({"userId": "ada", "results": [named]}))
+    written(tmp_path / "b.json", json.dumps([{"id": "p-1", "payload": payload, "vector": None}]))
+
+    report = import_history(heart, [tmp_path])
+
+    assert report.bad == ()
+    assert facts_of(owner, "content, learned_at, user_id, tags, source") == [
+        ("Ada rows.", MAY, "ada", ["run_id:r-1"], "mem0:m-1"),
+        ("Ada swims.", MAY, "ada", [], "mem0:p-1"),
+    ]
+
+
 def test_a_list_and_lines_are_the_same_history_and_an_updated_memory_is_another_fact(heart: Heart, tmp_path: Path):
     listed = import_history(heart, [written(tmp_path / "list.json", json.dumps(MEMORIES[:2]))])
     moved = {**MEMORIES[1], "memory": "Ada moved to Porto.", "updated_at": "2026-06-01T00:00:00Z"}

@@ -85,7 +85,7 @@ ADA = {"type": "entity", "name": "Ada_Lovelace", "entityType": "person"}
 GRAPH = (
     {**ADA, "observations": ["Speaks French", "Ada Lovelace lives in Porto"]},
     {**ADA, "observations": ["Speaks French"]},
-    {"type": "relation", "from": "Ada_Lovelace", "to": "Atlas", "relationType": "works_on"},
+    {"type": "relation", "from": "Ada_Lovelace", "to": "Atlas", "relationType": "worksOn"},
 )  # fmt: skip
 
 
@@ -219,6 +219,8 @@ def test_the_backup_of_mem0s_server_becomes_facts_of_its_user_without_what_was_d
         ("history.json", '{"session_id": "s", "ts": 1, "text": "hi"}', "list of prompts that Codex keeps"),
         ("logs.json", '[{"sessionId": "s", "messageId": 0, "type": "user", "message": "hi"}]', "Gemini CLI keeps"),
         ("users.json", '[{"uuid": "u", "full_name": "Ada"}]', "import its conversations.json"),
+        ("past.json", '[{"old_memory": null, "new_memory": "Sails.", "event": "ADD"}]', "as `get_all` returns them"),
+        ("store.pckl", "\x80\x05\x95", "a pickle of Python"),
         ("state.vscdb", "SQLite format 3\x00 and so on", "a database of SQLite"),
         (
             "odd.json",
@@ -229,7 +231,7 @@ def test_the_backup_of_mem0s_server_becomes_facts_of_its_user_without_what_was_d
 )
 def test_names_a_format_that_is_known_but_not_read(heart: Heart, tmp_path: Path, name: str, content: str, told: str):
     path = tmp_path / name
-    path.write_text(content, "utf-8")
+    path.write_text(content, "latin-1")
 
     with pytest.raises(InvalidInput) as refused:
         import_history(heart, [path])

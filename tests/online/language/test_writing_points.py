@@ -37,12 +37,46 @@ def facts(detail: str) -> list[str]:
         "2026-05-04 09:12:44,120 INFO worker started",
         "  File \"/srv/app.py\", line 12, in main",
         "const x = { a: 1, b: fn() => [2, 3] };",
+        'import { sails } from "./rig";',
+        '} from "@/rig/masts";',
+        "rope = load(path='ropes.csv', sheet=2)",
+        "user: print(rope.head(3))",
+        "assistant: label: 'A knot is tied',",
+        "user: File ~\\lib\\site-packages\\ropes\\knots.py:67, in tie(rope, hitch)",
+        "--> 503 return tied(rope, hitch)",
+        "KnotError Traceback (most recent call last)",
+        "ropes.KnotError: no such hitch in the locker",
+        "✦ I see the rope is loose on the port side.",
+        "[10,592 characters were left out]",
+        "[a line was left out: it looks as if it holds a credential]",
     ],
 )  # fmt: skip
 def test_a_line_of_a_machine_is_not_said_by_anybody(line: str) -> None:
     talk = f"user: The wheel broke on Monday.\n{line}\nassistant: It was the frost."
 
     assert [each for each in said_in(talk).splitlines() if each] == [talk.splitlines()[0], talk.splitlines()[2]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "public transport is on strike on Monday,",
+        "let us meet at the harbour at 8;",
+        "Tie it twice (the rope is new)",
+        "user: the error came from Ana's old rope",
+    ],
+)
+def test_what_people_write_is_no_code(line: str) -> None:
+    assert said_in(f"{line}\nAna agreed.").splitlines()[0] == line
+
+
+def test_what_is_indented_below_a_pasted_screen_goes_with_it() -> None:
+    talk = "user: this is what it said\n✦ I see the rope is loose.\n  I'll tie it to the mast.\nThe mast is broken."
+
+    assert [line for line in said_in(talk).splitlines() if line] == [
+        "user: this is what it said",
+        "The mast is broken.",
+    ]
 
 
 def test_what_a_tool_put_out_below_its_call_goes_with_it_and_the_message_of_a_commit_stays() -> None:
@@ -118,6 +152,48 @@ def test_what_is_taken_back_soon_after_is_no_point(talk: str, gone: str) -> None
 )
 def test_greetings_questions_and_steps_are_no_points(line: str) -> None:
     assert points(f"Orla: {line}") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assistant: I will read the log of the harbour pump to see what is wrong.",
+        "assistant: Great! Now I'll move the pump to the north pier.",
+        "assistant: The pump stopped twice, let me look at its log.",
+        "assistant: Still compiling the pump driver for the harbour.",
+        "assistant: I have a clear picture of the harbour pump now.",
+        "assistant: I found the leak in the harbour pump; next I'm closing its valve.",
+        "assistant: The filter is full, so I’ll clean the harbour pump.",
+        "assistant: If you want, I can order a new harbour pump.",
+        "assistant: `python3 -m harbour.pump --north` passed.",
+        "assistant: To proceed, I need the name of the harbour pump.",
+        "assistant: Once the pump is off, please run the harbour script.",
+        "user: Run the harbour pump script again on the north pier.",
+        "assistant: 港口的水泵有以下特點：",
+    ],
+)
+def test_what_an_assistant_is_about_to_do_or_is_asked_to_do_now_is_no_point(line: str) -> None:
+    assert not points(f"{line}\n\nuser: ok")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assistant: I'm using the north pier because the south pier is closed.",
+        "assistant: I will never start the harbour pump at night.",
+        "user: Run the harbour pump script only on the north pier.",
+        "Ana: I will bring the pump to the north pier on Friday.",
+        "assistant: The harbour pump stopped because its filter was full.",
+    ],
+)
+def test_what_holds_longer_is_a_point_whoever_says_it(line: str) -> None:
+    assert points(f"{line}\n\nAna: ok")
+
+
+def test_a_line_all_in_bold_names_what_stands_below() -> None:
+    talk = "**2. Replace the harbour pump** (north pier)\n- The new pump draws 40 amperes.\n\n**We keep the old pump.**"
+
+    assert points(talk) == ["The new pump draws 40 amperes.", "**We keep the old pump.**"]
 
 
 def test_a_state_of_the_minute_is_no_fact() -> None:
