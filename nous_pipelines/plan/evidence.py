@@ -69,11 +69,13 @@ class Evidence:
     """What language models cost this night, in US dollars, by agent."""
     policies: Policies
     judge: Judge
+    others: frozenset[str] = frozenset()
+    """Who has a night as well, and of whom there may be no rows, since nothing is planned for them."""
 
     @cached_property
     def agent_ids(self) -> tuple[str, ...]:
-        """The agents of whom there are rows, or for which something is planned, was looked at or was paid."""
-        known = {*self.memories["agent_id"].unique(), *(proposal.agent_id for proposal in self.plan.proposals)}
+        """The agents that have their night, of whom there are rows, or for which something was looked at or paid."""
+        known = {*self.others, *self.memories["agent_id"].unique(), *(each.agent_id for each in self.plan.proposals)}
         return tuple(sorted(known.union(self.costs, *(phase.agent_ids for phase in self.phases))))
 
     def of(self, agent_ids: Collection[str]) -> Evidence:
@@ -87,6 +89,7 @@ class Evidence:
             probes=self.probes.filter(own),
             phases=[phase.of(agent_ids) for phase in self.phases],
             costs={agent_id: cost for agent_id, cost in self.costs.items() if agent_id in agent_ids},
+            others=self.others.intersection(agent_ids),
         )
 
     @cached_property

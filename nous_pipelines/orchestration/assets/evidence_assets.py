@@ -55,5 +55,6 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
         costs=costs_of(night_run.database, night),
         policies=night_run.policies(night),
         judge=night_run.judge,
+        others=frozenset(night_run.agents()) - left,
     )
-    return every.of({*night_run.agents()} - left) if left or night_run.agent_ids else every
+    return every.of(every.others) if left or night_run.agent_ids else every
