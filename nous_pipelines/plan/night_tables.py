@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -194,19 +194,32 @@ def rows_read(engine: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) -> Thing:
-    """Return what the engine comes to, in another thread: Ctrl-C ends it at once."""
-    with ThreadPoolExecutor(1) as other:
-        found = other.submit(work)
+    """Return what the engine comes to, in another thread: Ctrl-C, or whatever else is raised here, ends it at once."""
+    ended, found, failed = threading.Event(), list[Thing](), list[BaseException]()
+
+    def attempt() -> None:
         try:
-            # once Polars has read a file, no signal ends a wait that has no time limit
-            while not wait([found], LOOK_S).done:
-                pass
-        except KeyboardInterrupt:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=attempt, name="query", daemon=True)
+    try:
+        thread.start()
+        # once Polars has read a file, no signal ends a wait that has no time limit
+        while not ended.wait(LOOK_S):
+            pass
+    except BaseException:
+        engine.interrupt()
+        # between two statements nothing heard it; and what is raised as the thread starts finds it without a number
+        while not ended.wait(LOOK_S) and thread.ident is not None:
             engine.interrupt()
-            while not wait([found], LOOK_S).done:  # between two statements nothing heard it
-                engine.interrupt()
-            raise
-    return found.result()
+        raise
+    for error in failed:
+        raise error
+    return found[0]
 
 
 def write_proposals(database: Database, nights: StoredNights, agent_id: str | None, folder: Path) -> None:

@@ -22,6 +22,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from night_commands import BACKUPS, NINE, as_json, dagster_of_no_events, typed
 from night_runs import POLICY, remember
+from postgres_homes import wait_for
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
@@ -219,11 +220,17 @@ def test_what_cannot_be_answered_ends_in_one_typed_line(nous, arguments, kind, m
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_query_that_is_stopped_leaves_nothing(nous, home, number):
     before = signal.getsignal(signal.SIGTERM)
-    timer = threading.Timer(2.0, os.kill, (os.getpid(), number))
-    timer.start()
+
+    def stop() -> None:
+        wait_for(lambda: [*home.glob(f"snapshots/*/{WORK}*")])
+        time.sleep(1)
+        os.kill(os.getpid(), number)
+
+    person = threading.Thread(target=stop)
+    person.start()
 
     ended = nous("query", ALL_ROWS, "--agent", "aria")
-    timer.join()
+    person.join()
 
     assert ended.exit_code == 130, ended.output
     assert "interrupted" in ended.stderr
