@@ -11,6 +11,7 @@ import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID, facts_in
 from subverted import CHOSEN, DAY, HONEST, import_facts, in_place_of_claude, obeying, planted
+from turns import in_turn
 
 from benchmarks.anthropic_server import LocalAnthropic
 from benchmarks.anthropic_server.answers import answer as honest_answer
@@ -48,7 +49,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("verdict", in_turn(VERDICTS, of=3))
 def test_what_is_learned_from_a_source_that_is_trusted_less_takes_no_honest_place(
     claude: LocalAnthropic, aria: Heart, owner: psycopg.Connection, verdict: Verdict
 ) -> None:
@@ -66,7 +67,7 @@ def test_what_is_learned_from_a_source_that_is_trusted_less_takes_no_honest_plac
     } == {memory: ("active", row["content"], 60) for memory, row in honest.items()}
 
 
-@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("verdict", in_turn(VERDICTS, of=3, place=1))
 def test_an_honest_statement_is_not_lost_in_a_planted_one_that_is_trusted_less(
     claude: LocalAnthropic, aria: Heart, verdict: Verdict
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from night_crashes import night_outcome
 from night_runs import NIGHT, facts_in
 from subverted import CHOSEN, DAY, HONEST, PLACES, SPOKEN, always, import_facts, in_place_of_claude, obeying, planted
+from turns import in_turn
 
 from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from nous_online.database.connection import Database
@@ -85,7 +86,7 @@ def asked(server: LocalAnthropic) -> int:
     return sum(len(batch["requests"]) for batch in server.asked(PlayRoute.CREATE_BATCH))
 
 
-@pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.UPDATES, Verdict.CONTRADICTS])
+@pytest.mark.parametrize("verdict", in_turn([Verdict.SAME, Verdict.UPDATES, Verdict.CONTRADICTS], of=3))
 def test_planted_memories_that_are_trusted_less_take_the_place_of_nothing_honest(
     claude, opened, run, take_back, owner: psycopg.Connection, verdict: Verdict
 ) -> None:
@@ -164,7 +165,7 @@ def test_a_flood_of_planted_memories_stops_the_night_instead_of_emptying_the_sto
     assert facts_in(owner, agent_id="aria", without=()) == before
 
 
-@pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.UPDATES])
+@pytest.mark.parametrize("verdict", in_turn([Verdict.SAME, Verdict.UPDATES], of=2))
 def test_a_model_that_obeys_the_canaries_too_is_believed_in_nothing(
     claude, opened, run, owner: psycopg.Connection, verdict: Verdict
 ) -> None:
