@@ -15,6 +15,7 @@ import pytest
 from transcripts import TRANSCRIPT
 
 from benchmarks.anthropic_server import LocalAnthropic, server
+from nous_online import processes
 from nous_online.language.claude import model_writer, pair_prompt
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
@@ -97,7 +98,10 @@ def test_the_examples_in_its_description_run() -> None:
 
 def test_a_program_that_serves_says_how_to_reach_it_and_ends_with_ctrl_c() -> None:
     command = [sys.executable, "-m", "benchmarks.anthropic_server"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=processes.listen_to_signals,  # noqa: PLW1509 (started from one thread)
+    ) as serving:  # fmt: skip
         assert serving.stdout is not None
         exports = dict(serving.stdout.readline().removeprefix("export ").strip().split("=") for _ in range(2))
         with anthropic.Anthropic(
