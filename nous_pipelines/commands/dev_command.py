@@ -93,7 +93,6 @@ def offers_api() -> bool:
 
 def log(name: str, line: str) -> None:
     """Print a line that a program wrote, behind its name."""
-
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")
         sys.stderr.flush()

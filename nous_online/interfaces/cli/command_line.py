@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
@@ -189,20 +188,6 @@ def application() -> typer.Typer:
     return app
 
 
-def narrowed(app: typer.Typer, words: Collection[str]) -> typer.Typer:
-    """Return an application with no more than the commands that a command line may name, with all where it names none.
-
-    To make the sixty that there are takes a tenth of the start of a command.
-    """
-    commands = [each for each in app.registered_commands if each.name in words]
-    groups = [each for each in app.registered_groups if each.typer_instance and each.typer_instance.info.name in words]
-    if not commands and not groups:
-        return app
-    named = copy(app)
-    named.registered_commands, named.registered_groups = commands, groups
-    return named
-
-
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)
     """Print the version of the installed distribution and end, where that was asked for."""
     if value:
@@ -255,7 +240,7 @@ def main() -> None:
     keep_private()
     settle()
     try:
-        narrowed(application(), sys.argv[1:])()
+        application()()
     except SystemExit as ended:
         leave(ended.code)
     except KeyboardInterrupt:

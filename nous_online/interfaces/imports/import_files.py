@@ -260,7 +260,6 @@ def elements_of(unread: Unread, *, lists: Collection[str], alone: Collection[str
     """Yield the elements of an array, or of those an object holds under one of these names.
 
     An object that has one of the names in `alone` is the one element itself.
-
     Raises `InvalidInput` where the text is broken, after everything before, and where an object holds none of them.
     """
     if unread.peek() != "{":

@@ -94,7 +94,8 @@ def elements_in(path: Path, *, lists: Sequence[str]) -> Iterator[tuple[ImportIte
 MEM0_LISTS = ("results", "memories")
 OF_WHOM = ("agent_id", "app_id", "run_id", "session_id")
 """What mem0 keeps beside the user; here they become tags."""
-CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
+CAPITALS = re.compile(r"(?<=[a-z])[A-Z]+")
+"""Where a word of a name begins, or an abbreviation: "dependsOn", "userID"."""
 
 
 def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
@@ -132,7 +133,7 @@ def stored_fields(memory: Fields) -> Fields:
     A vector store that mem0 writes to holds them as the payload of a point.
     """
     told = {**fields_of(memory.get("payload")), **memory}
-    return {CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in told.items()}
+    return {CAPITALS.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in told.items()}
 
 
 def memory_fields(memory: Fields) -> dict[str, Any]:
@@ -240,6 +241,12 @@ ENTITY, RELATION = "entity", "relation"
 REPEATED_OBSERVATIONS = "observations and relations that stand there before"
 
 
+def relation_in_words(kind: str) -> str:
+    """Return `depends_on` and `dependsOn` as "depends on", and `runsOnAWS` as "runs on AWS"."""
+    words = re.sub(r"(?<=[a-z])([A-Z])(?=[a-z])", lambda found: f" {found[1].lower()}", kind.replace("_", " "))
+    return CAPITALS.sub(lambda found: f" {found[0] if len(found[0]) > 1 else found[0].lower()}", words)
+
+
 def items_of_graph(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     """Yield each observation and each relation as a fact, each once: the server appends the same entity again."""
     found = (
@@ -253,8 +260,7 @@ def items_of_graph(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
         elif is_entity(fields):
             yield from observations_of(fields, place, reading.seen)
         elif is_relation(fields):
-            kind = CAPITAL.sub(lambda found: f" {found[0].lower()}", str(fields["relationType"]).replace("_", " "))
-            text = f"{fields['from']} {kind} {fields['to']}"
+            text = f"{fields['from']} {relation_in_words(str(fields['relationType']))} {fields['to']}"
             yield once({"content": text, "subject": str(fields["from"])[:500], "tags": [RELATION]}, place, reading.seen)
         else:
             wanted = "an entity with `name` and `observations`, or a relation with `from`, `to` and `relationType`"

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 from cli_runs import leaves, typed
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from nous_online.interfaces.cli import application
-from nous_online.interfaces.cli.command_line import narrowed
 
 COMMANDS = {" ".join(words): command for words, command in leaves()}
 EXPECTED = """
@@ -32,20 +30,6 @@ MOST_TIMES_BARE = 4.5
 
 def test_everything_a_user_expects_is_a_command():
     assert set(EXPECTED.split()) - {name.split(maxsplit=1)[0] for name in COMMANDS} == set()
-
-
-@pytest.mark.parametrize(
-    ("words", "made"),
-    [
-        (["--agent", "learn", "recall", "tea"], {"learn", "recall"}),
-        (["censor", "add", "boil milk"], {"censor"}),
-        (["lern", "tea"], {name.split(maxsplit=1)[0] for name in COMMANDS}),
-        (["--help"], {name.split(maxsplit=1)[0] for name in COMMANDS}),
-    ],
-)
-def test_a_command_line_makes_those_commands_that_it_may_name_or_all(words: list[str], made: set[str]):
-    assert {*get_command(narrowed(application(), words)).commands} >= made
-    assert len(get_command(narrowed(application(), words)).commands) <= len(made) + 1  # a hidden one
 
 
 @pytest.mark.parametrize("name", COMMANDS)

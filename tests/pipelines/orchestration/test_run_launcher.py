@@ -85,9 +85,9 @@ def test_a_range_waits_for_a_night_that_is_tried_again_and_ends_where_one_stops(
     heart: Heart, database_url: str, owner: psycopg.Connection, tmp_path: Path
 ) -> None:
     remember(heart, *["Cats like fish."] * 4)
-    nights = ["2026-05-02", "2026-05-03", "2026-05-04", "2026-05-05"]
+    nights = ["2026-05-02", "2026-05-03", "2026-05-04", "2026-05-05", "2026-05-06"]
     environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-c", DAEMON, str(tmp_path), "2026-05-03", "2026-05-04", *nights]
+    command = [sys.executable, "-c", DAEMON, str(tmp_path), "2026-05-03", "2026-05-05", *nights]
 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
 
@@ -99,11 +99,12 @@ def test_a_range_waits_for_a_night_that_is_tried_again_and_ends_where_one_stops(
             ["2026-05-02", "SUCCESS"],
             ["2026-05-03", "FAILURE"],
             ["2026-05-03", "SUCCESS"],
+            ["2026-05-04", "SUCCESS"],
         ],
-        "never": [["2026-05-04", "CANCELED"], ["2026-05-05", "CANCELED"]],
+        "never": [["2026-05-05", "CANCELED"], ["2026-05-06", "CANCELED"]],
     }
     retired = [columns["superseded_at"] for columns in facts_in(owner).values() if columns["state"] == "superseded"]
-    assert sorted(moment[:10] for moment in retired) == ["2026-05-03", "2026-05-04"]
+    assert sorted(moment[:10] for moment in retired) == ["2026-05-03", "2026-05-04", "2026-05-05"]
 
 
 @pytest.fixture(scope="module")

@@ -60,12 +60,12 @@ INCOMPLETE = episodes(
     completed_at=None,
     detail=STORY,
 )
-NIGHTS = [NIGHT + timedelta(days=place) for place in range(0, 100, 4)]
+NIGHTS = [NIGHT + timedelta(days=place) for place in range(100)]
 
 
 @pytest.fixture(scope="module")
 def every():
-    """Where the nights of a hundred days end, one by one."""
+    """Where a hundred nights end, one by one."""
     return lived(COMPLETE, NIGHTS)
 
 

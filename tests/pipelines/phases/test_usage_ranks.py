@@ -260,7 +260,7 @@ def test_ninety_nights_without_new_use_write_a_fading_weight_only_now_and_then()
     used = uses("\n".join(rows))
     written = []
 
-    for later in range(0, 90, 3):  # one that is written every night would be written thirty times
+    for later in range(90):
         night = NIGHT + timedelta(days=later)
         tables = {"usage_ranks": ranks(known, used, night=night), "undone": NONE_UNDONE}
         moved = rank_phase(tables, policy=POLICY, night=night)
