@@ -95,6 +95,7 @@ MEM0_LISTS = ("results", "memories")
 OF_WHOM = ("agent_id", "app_id", "run_id", "session_id")
 """What mem0 keeps beside the user; here they become tags."""
 CAPITALS = re.compile(r"(?<=[a-z])[A-Z]+")
+CAPITAL_OF_A_WORD = re.compile(r"(?<=[a-z])([A-Z])(?=[a-z])")
 """Where a word of a name begins, or an abbreviation: "dependsOn", "userID"."""
 
 
@@ -243,7 +244,7 @@ REPEATED_OBSERVATIONS = "observations and relations that stand there before"
 
 def relation_in_words(kind: str) -> str:
     """Return `depends_on` and `dependsOn` as "depends on", and `runsOnAWS` as "runs on AWS"."""
-    words = re.sub(r"(?<=[a-z])([A-Z])(?=[a-z])", lambda found: f" {found[1].lower()}", kind.replace("_", " "))
+    words = CAPITAL_OF_A_WORD.sub(lambda found: f" {found[1].lower()}", kind.replace("_", " "))
     return CAPITALS.sub(lambda found: f" {found[0] if len(found[0]) > 1 else found[0].lower()}", words)
 
 
