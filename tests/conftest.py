@@ -9,7 +9,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import pytest
 import turns
 import typer.testing
 from examples import examples
+from lent_databases import Lender, LentDatabase, copy
 from no_real_api import Guard, no_real_api
 from postgres_homes import hasten, scratch
 from unit_files import needs_server
@@ -28,7 +29,7 @@ from unit_files import needs_server
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, prepare
+from nous_online.database.connection import Database, prepare, register_space
 from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
@@ -229,6 +230,8 @@ def template(server: postgres.Server, admin: psycopg.Connection) -> str:
     """The name of a database with the schema in it, to be cloned."""
     admin.execute("create database nous_template")
     prepare(server.dsn("nous_template"))
+    with closing(Database(server.dsn("nous_template"))) as database:
+        register_space(database, WordEmbedder.space)
     return "nous_template"
 
 
@@ -240,8 +243,7 @@ def copy_of(server: postgres.Server, admin: psycopg.Connection) -> Callable[[str
     @contextmanager
     def copied(template: str) -> Iterator[str]:
         name = f"test_{uuid.uuid4().hex[:12]}"
-        # Copying files takes half as long as logging every page of the template.
-        admin.execute(f"create database {name} template {template} strategy file_copy")
+        copy(admin, template, name)
         yield server.dsn(name)
         # The server sleeps 100 ms where a session has not quite ended: by the next test it has.
         unused.append(name)
@@ -251,17 +253,28 @@ def copy_of(server: postgres.Server, admin: psycopg.Connection) -> Callable[[str
     return copied
 
 
-@pytest.fixture
-def database_url(copy_of: Callable[[str], AbstractContextManager[str]], template: str) -> Iterator[str]:
-    with copy_of(template) as url:
-        yield url
+@pytest.fixture(scope="session")
+def lender(server: postgres.Server, admin: psycopg.Connection, template: str) -> Iterator[Lender]:
+    lending = Lender(server, admin, template)
+    yield lending
+    lending.close()
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    opened = Database(database_url)
-    yield opened
-    opened.close()
+def lent(lender: Lender) -> Iterator[LentDatabase]:
+    """A database as the migrations leave it, with the words' embedding space known, for one test."""
+    with lender.lent() as lent:
+        yield lent
+
+
+@pytest.fixture
+def database_url(lent: LentDatabase) -> str:
+    return lent.url
+
+
+@pytest.fixture
+def database(lent: LentDatabase) -> Database:
+    return lent.opened_database()
 
 
 @pytest.fixture

@@ -305,10 +305,13 @@ def test_a_tenant_beyond_the_limit_is_searched_through_the_index(copy_of, tenant
         assert eventually(lambda: index_scans(owner) == len(queries))
 
 
-def test_the_search_is_planned_once_and_serves_every_question(heart, database):
+def test_the_search_is_planned_once_and_serves_every_question(heart, database_url):
     heart.learn("The harbour opens at six")
 
-    with database.transaction(heart.agent.id, is_pipelined=True) as connection:
+    with (
+        closing(Database(database_url)) as new,
+        new.transaction(heart.agent.id, is_pipelined=True) as connection,
+    ):
         for query in ("harbour", "six", "when does it open?"):
             cue = Cue(query, heart.agent.embedder.embed_query(query))
             recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy())

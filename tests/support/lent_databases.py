@@ -1,0 +1,156 @@
+"""Databases that tests use one after the other: making one, connecting to it and warming it up costs 130 ms a test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from nous_online.database.connection import Database
+from nous_online.database.postgres import Server
+
+Table = tuple[str, str]
+Contents = tuple[int, int]
+MOST_USES = 40
+"""Deleted rows stay in the vector indexes, to be passed over by each search; nobody vacuums here."""
+MOST_ROWS = 400
+
+CATALOG = """
+    select sum(hashint8extended(coalesce(xmin::text::bigint, 0), oid::bigint)) from (
+        select xmin, oid from pg_class union all select xmin, oid from pg_proc
+        union all select xmin, oid from pg_trigger union all select xmin, oid from pg_policy union all select xmin, oid from pg_constraint
+        union all select xmin, oid from pg_namespace union all select xmin, oid from pg_extension
+        union all select xmin, oid from pg_authid union all select xmin, oid from pg_auth_members
+        union all select xmin, setdatabase from pg_db_role_setting
+        union all select xmin, oid from pg_database where datname = current_database()
+    ) as every
+"""
+"""Differs as soon as anything in the schema, its rights, its settings or the server's users was changed."""
+TABLES = "select schemaname, tablename from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
+RESTARTED = "select setval(format('%I.%I', schemaname, sequencename), 1, false) from pg_sequences"
+OTHERS = """
+    select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and not pid = any(%s)
+"""
+
+
+@dataclass
+class LentDatabase:
+    """A copy of the template that a test uses now or used last, and what it held before the first of them."""
+
+    name: str
+    url: str
+    keeper: psycopg.Connection
+    tables: list[Table]
+    contents: dict[Table, Contents]
+    catalog: int
+    uses: int = 0
+    opened: Database | None = None
+    """Its connections, which know the schema already."""
+
+    def opened_database(self) -> Database:
+        if self.opened is None:
+            self.opened = Database(self.url)
+        return self.opened
+
+    def clean(self) -> bool:
+        """Leave it as it was at first; tell whether that could be done."""
+        idle = self.idle_connections()
+        if idle is None:
+            return False
+        self.keeper.execute(OTHERS, [idle])
+        if self.catalog_now() != self.catalog:
+            return False
+        found = self.contents_now()
+        if {table: found.get(table) for table in self.contents} != self.contents:
+            return False
+        if sum(rows for rows, _ in found.values()) > MOST_ROWS:
+            return False
+        emptied = [table for table in found if table not in self.contents]
+        self.keeper.execute(SQL(";").join(SQL("delete from {}").format(Identifier(*table)) for table in emptied))
+        self.keeper.execute(RESTARTED)
+        return True
+
+    def idle_connections(self) -> list[int] | None:
+        """Return the server processes of the opened database; None where a test closed it or left it at work."""
+        if self.opened is None:
+            return []
+        pool = self.opened._pool  # pyright: ignore[reportPrivateUsage] (no other way to know them)
+        counted = pool.get_stats()
+        if pool.closed or counted["pool_size"] != counted["pool_available"]:
+            return None
+        return [connection.info.backend_pid for connection in pool._pool if not connection.closed]  # pyright: ignore[reportPrivateUsage]
+
+    def contents_now(self) -> dict[Table, Contents]:
+        """Return how many rows each table has that has any, and a number that differs when one of them was changed."""
+        counts = SQL(" union all ").join(
+            SQL("select {}, {}, count(*), coalesce(sum(xmin::text::bigint), 0)::bigint from {}").format(
+                schema, name, Identifier(schema, name)
+            )
+            for schema, name in self.tables
+        )
+        return {(schema, name): (rows, sum_) for schema, name, rows, sum_ in self.keeper.execute(counts) if rows}
+
+    def catalog_now(self) -> int:
+        return self.keeper.execute(CATALOG).fetchone()[0]
+
+    def close(self) -> None:
+        self.keeper.close()
+        if self.opened is not None:
+            self.opened.close()
+
+
+@dataclass
+class Lender:
+    """Lends a database to one test at a time, and makes another where the last one could not be cleaned."""
+
+    server: Server
+    admin: psycopg.Connection
+    template: str
+    _free: LentDatabase | None = None
+    _unused: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def lent(self) -> Iterator[LentDatabase]:
+        lent, self._free = self._free or self._made(), None
+        lent.uses += 1
+        yield lent
+        try:
+            is_clean = lent.uses < MOST_USES and lent.clean()
+        except psycopg.OperationalError:  # a test that ends all sessions ends the keeper's as well
+            is_clean = False
+        if is_clean:
+            self._free = lent
+        else:
+            self._discard(lent)
+
+    def _made(self) -> LentDatabase:
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        copy(self.admin, self.template, name)
+        url = self.server.dsn(name)
+        keeper = psycopg.connect(url, autocommit=True, application_name="keeper of tests")
+        keeper.execute("set session_replication_role = replica")  # no trigger keeps rows from being deleted
+        tables = keeper.execute(TABLES).fetchall()
+        lent = LentDatabase(name, url, keeper, tables, {}, 0)
+        lent.contents, lent.catalog = lent.contents_now(), lent.catalog_now()
+        return lent
+
+    def _discard(self, lent: LentDatabase) -> None:
+        """Drop it by the next time: the server sleeps 100 ms where a session has not quite ended."""
+        lent.close()
+        self._unused.append(lent.name)
+        if len(self._unused) > 1:
+            self.admin.execute(SQL("drop database {} with (force)").format(Identifier(self._unused.pop(0))))
+
+    def close(self) -> None:
+        if self._free is not None:
+            self._free.close()
+
+
+def copy(admin: psycopg.Connection, template: str, name: str) -> None:
+    """Copy a database in which no session is open: files, in half the time that logging every page would take."""
+    admin.execute(f"create database {name} template {template} strategy file_copy".encode())
