@@ -22,10 +22,10 @@ MOST_ROWS = 400
 CATALOG = """
     select sum(hashint8extended(coalesce(xmin::text::bigint, 0), oid::bigint)) from (
         select xmin, oid from pg_class union all select xmin, oid from pg_proc
-        union all select xmin, oid from pg_trigger union all select xmin, oid from pg_policy union all select xmin, oid from pg_constraint
-        union all select xmin, oid from pg_namespace union all select xmin, oid from pg_extension
-        union all select xmin, oid from pg_authid union all select xmin, oid from pg_auth_members
-        union all select xmin, setdatabase from pg_db_role_setting
+        union all select xmin, oid from pg_trigger union all select xmin, oid from pg_policy
+        union all select xmin, oid from pg_constraint union all select xmin, oid from pg_namespace
+        union all select xmin, oid from pg_extension union all select xmin, oid from pg_authid
+        union all select xmin, oid from pg_auth_members union all select xmin, setdatabase from pg_db_role_setting
         union all select xmin, oid from pg_database where datname = current_database()
     ) as every
 """
