@@ -30,7 +30,7 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Failure, LLMError
 from nous_online.language.claude.spending import cost_of, meter_of
 from nous_online.language.pairs.judging import Pair
-from nous_pipelines.batches.batch_requests import brought_home
+from nous_pipelines.batches.batch_requests import brought_home, of_pair, outcomes_of
 from nous_pipelines.batches.batch_rows import (
     BatchRow,
     facts_told,
@@ -43,8 +43,16 @@ from nous_pipelines.batches.batch_rows import (
     tried,
     unfinished,
 )
-from nous_pipelines.batches.opinions import BatchContents, Opinions, Straight, opinions_of, straight_of, to_confirm
-from nous_pipelines.batches.outcomes import BatchOutcomes, OfPair, of_pair, outcomes_of
+from nous_pipelines.batches.opinions import (
+    BatchContents,
+    BatchOutcomes,
+    OfPair,
+    Opinions,
+    Straight,
+    opinions_of,
+    straight_of,
+    to_confirm,
+)
 from nous_pipelines.failpoints import reach
 
 logger = logging.getLogger(__name__)

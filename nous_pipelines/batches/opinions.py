@@ -10,8 +10,7 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import cost_of
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
-from nous_pipelines.batches.batch_requests import CANARY, QUESTION, Tried
-from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, OfPair
+from nous_pipelines.batches.batch_requests import CANARY, QUESTION, BatchOutcomes, Fate, OfPair, Tried
 
 MOST_AGAIN = {Fate.TRUNCATED: 1, Fate.MALFORMED: 3, Fate.REFUSED: 0, Fate.INVALID: 0}
 """How often a pair is asked about again for a reason; for any other as often as it takes."""

@@ -12,11 +12,10 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import last_night
-from nous_pipelines.orchestration.assets.night_assets import OWNERS
-from nous_pipelines.orchestration.assets.planning_assets import applied
-from nous_pipelines.orchestration.purging import purge
+from nous_pipelines.orchestration.night_assets import OWNERS
+from nous_pipelines.orchestration.planning_assets import applied
 from nous_pipelines.orchestration.resources import as_metadata
-from nous_pipelines.orchestration.retention import Retention, throw_away
+from nous_pipelines.orchestration.retention import Retention, purge, throw_away
 
 KEPT = Retention()
 HOURS = Settings()

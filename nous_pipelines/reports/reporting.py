@@ -19,15 +19,15 @@ from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.health import health_history
-from nous_pipelines.reports.plan_account import NightAccount, about
 from nous_pipelines.reports.report import (
     LEFT_OUT,
     SHOWN,
     AgentLeftOut,
     Changed,
+    Dimension,
     KeptApart,
+    NightAccount,
     NightReport,
     Offender,
     Outline,
@@ -35,7 +35,9 @@ from nous_pipelines.reports.report import (
     ReportEntry,
     Stopped,
     WaitingProposal,
+    about,
     chosen,
+    costs_of,
     figures_of,
     policy_used,
 )

@@ -14,8 +14,8 @@ from night_runs import remember
 
 from nous_online.core.settings import settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
-from nous_pipelines.orchestration.backfilling import first_night
 from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
+from nous_pipelines.orchestration.night_ranges import first_night
 from nous_pipelines.orchestration.schedules import every_night
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.plan.left_out import CHECK

@@ -1,27 +1,80 @@
-"""What all phases proposed becomes one plan, carried out once its checks passed: plan → applied → report."""
+"""The plan of a night, what it is weighed against, its checks, what applies it, and the report.
 
-from collections.abc import Callable
+When a blocking check fails, `applied` does not run and nothing has changed."""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import date
 
 import dagster as dg
 
 from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_pipelines.failpoints import reach
-from nous_pipelines.orchestration.assets.evidence_assets import WEIGHED, evidence_about, phases_of
-from nous_pipelines.orchestration.assets.night_assets import night_asset, night_of, row_count
+from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
-from nous_pipelines.phases.phase_table import PHASES
-from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.plan.left_out import each_apart, left_out_by
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase_table import PHASES, Reads
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
+from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
+from nous_pipelines.plan.left_out import CHECK, checked_apart, each_apart, left_out_by, nobody_left_out
 from nous_pipelines.plan.planning import planned, united
 from nous_pipelines.plan.replaying import spared
-from nous_pipelines.reports.chart_images import plots_of
-from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.health import measure_health
-from nous_pipelines.reports.html_report import write_page
+from nous_pipelines.reports.html_report import plots_of, write_page
 from nous_pipelines.reports.markdown_report import markdown_of
-from nous_pipelines.reports.plan_account import NightAccount
+from nous_pipelines.reports.report import NightAccount, cost_metadata
 from nous_pipelines.reports.reporting import night_report
+
+WEIGHED: Reads = {
+    "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),
+    "episodes": (*STANDING, *SEARCHABLE),
+    "procedures": (*STANDING, *SEARCHABLE),
+    "censors": STANDING,
+    "statements": ("agent_id", "fact_id"),
+    "recalls": None,
+}
+"""What a plan is weighed against."""
+
+
+def phases_of(night: date, night_run: NightRun) -> list[Phase]:
+    """Read what every phase found, but for agents that the night leaves out."""
+    files, left = night_run.files(night), {each.agent_id for each in night_run.left_out(night)}
+    phases = [files.read_phase(phase.name) for phase in PHASES]
+    return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
+
+
+def successions_of(made: Plan) -> set[str]:
+    """Return the memories that a plan lets give way, and those that take their place: whosever they are."""
+    changes = [change for proposal in made.proposals for change in proposal.changes if change.set.get("superseded_by")]
+    return {memory for change in changes for memory in (change.id, change.set["superseded_by"])}
+
+
+def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
+    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store.
+
+    Rows are those of the agents for which something is planned; of all, if it names a memory that none of them has.
+    """
+    taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
+    of_agents: list[str] | None = sorted({proposal.agent_id for proposal in made.proposals})
+    memories = standing_of(taken, of_agents)
+    if not successions_of(made) <= {*memories["id"]}:
+        memories, of_agents = standing_of(taken), None
+    every = Evidence(
+        plan=made,
+        memories=memories,
+        statements=statements_of(taken, of_agents),
+        searchable=searchable_of(taken),
+        probes=taken.table("recalls", agent_ids=of_agents),
+        phases=phases,
+        earlier_leaving=earlier_leaving(night_run.database, made),
+        costs=costs_of(night_run.database, night),
+        policies=night_run.policies(night),
+        judge=night_run.judge,
+        others=frozenset(night_run.agents()) - left,
+    )
+    return every.of(every.others) if left or night_run.agent_ids else every
 
 
 @night_asset(
@@ -138,3 +191,34 @@ def progress(context: dg.AssetExecutionContext, every: int = 500) -> Callable[[i
             context.log.info("applied %d of %d proposals", done, total)
 
     return tell
+
+
+def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetCheckSpec:
+    """Return a check as the interface knows it."""
+    said = (docstring or "").partition("\n")[0]
+    return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=said)
+
+
+@dg.multi_asset_check(
+    specs=[
+        *(spec_of(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
+        spec_of(CHECK, nobody_left_out.__doc__, is_blocking=False),
+    ],
+)
+def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
+    night = night_of(context)
+    files = night_run.files(night)
+    made = files.read_plan()
+    results, breaking = checked_apart(evidence_about(made, night, night_run, phases_of(night, night_run)))
+    left = [*night_run.left_out(night), *breaking]
+    results[CHECK] = nobody_left_out(left)
+    rows = [{"name": name, **asdict(result)} for name, result in results.items()]
+    files.write_json("checks", {"hash": made.hash, "results": rows, "left_out": [vars(each) for each in left]})
+    reach("checks written")
+    for name, result in results.items():
+        yield dg.AssetCheckResult(
+            check_name=name,
+            passed=result.passed,
+            description=result.description,
+            metadata=as_metadata({**result.metadata, "night": night.isoformat()}),
+        )
