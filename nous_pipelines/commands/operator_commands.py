@@ -154,7 +154,7 @@ def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_j
 
 def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Take back the latest change of one memory, and say what it was."""
-    from nous_online.interfaces.cli.options import opened
+    from nous_online.interfaces.cli.output import opened
 
     with opened(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
@@ -166,7 +166,7 @@ def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: boo
 
 def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Take back all that one source said, and say what could not be taken back."""
-    from nous_online.interfaces.cli.options import opened
+    from nous_online.interfaces.cli.output import opened
 
     with opened(agent) as heart:
         result = heart.undo_source(source, reason=reason)

@@ -18,7 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Protocol, TypeVar
 
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_online.core.settings import Settings
 
 C = TypeVar("C")

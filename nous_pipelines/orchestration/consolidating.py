@@ -26,7 +26,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState, TakenBack
+from nous_online.interfaces.api.server_routes import BackgroundNight, PlannedNight, RunState, TakenBack
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import home_folder

@@ -4,7 +4,7 @@ from datetime import date
 
 import dagster as dg
 
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.night_assets import (
     NIGHTS,

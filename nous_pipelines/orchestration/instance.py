@@ -14,7 +14,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.errors import Unavailable
-from nous_online.core.home import tighten
+from nous_online.core.files import tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import connected, open_url

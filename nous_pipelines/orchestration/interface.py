@@ -76,7 +76,7 @@ def dagster_program(port: int, *, token: str, read_only: bool = False) -> Progra
 
 def api_program(port: int, *, token: str) -> Program:
     """Return the REST API, which asks for the token in place of keys, as a program to run, at `port` or a free one."""
-    from nous_online.interfaces.api.api_server import command as api_command
+    from nous_online.interfaces.api.application import command as api_command
 
     found = free_port(port)
     return Program("API", api_command(found), address(found), "/ready", child_folder(), token)

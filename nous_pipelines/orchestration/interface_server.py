@@ -26,11 +26,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Send
 
 from nous_online.core.errors import NousError, Unavailable
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_online.core.settings import settings
-from nous_online.interfaces.api.connections import BACKLOG, Connection
 from nous_online.interfaces.cli.output import show_error
-from nous_online.interfaces.request_checks import PageGate, door_token, refused, with_token
+from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, door_token, refused, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.instance import dagster_instance

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import polars as pl
 
-from nous_online.core.kinds import KINDS
+from nous_online.core.domain import KINDS
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict

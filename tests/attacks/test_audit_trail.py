@@ -23,7 +23,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
-from nous_online.interfaces.audit import TRAIL, note_call
+from nous_online.interfaces.api.keys import TRAIL, note_call
 from nous_online.interfaces.cli import application
 from nous_pipelines.orchestration.interface import free_port
 

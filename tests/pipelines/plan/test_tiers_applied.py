@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from unrecorded import unrecorded
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.kinds import EPISODE
+from nous_online.core.domain import EPISODE
 from nous_online.database.changes import Cause, change_memory, locked_memory, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

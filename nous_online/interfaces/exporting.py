@@ -86,7 +86,7 @@ LEFT_BEHIND = {
 }
 
 
-BLOCKS = statements("nous_online.interfaces.exports", "exporting.sql")
+BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
 TOLD_EVERY = 200  # rows
@@ -233,7 +233,7 @@ def opened_new(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
-PAGES = statements("nous_online.interfaces.exports", "pages.sql")
+PAGES = statements("nous_online.interfaces", "pages.sql")
 
 
 @dataclass(frozen=True)

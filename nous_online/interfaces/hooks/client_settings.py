@@ -3,18 +3,192 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
 from nous_online.core.errors import Conflict, InvalidInput, Unavailable
-from nous_online.interfaces.file_changes import FileChange, put, text_of_file
-from nous_online.interfaces.hooks.clients import CLIENTS, SERVER, CodingAgent
+from nous_online.core.files import FileChange, put, text_of_file
 from nous_online.interfaces.hooks.hook import EVENTS
 from nous_online.processes import python_module
+
+MOST_OF_A_NAME = 60
+
+
+def current_project() -> str:
+    """Return the project of the folder a client works in: the one it names to what it starts, else the current one."""
+    return project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+
+
+def project_of(folder: Path) -> str:
+    """Return the id of the project a folder belongs to: a name to be read, and a hash that tells it from its namesakes.
+
+    It is that of the remote `origin`, so that all clones and worktrees of one person share a memory; of the top folder
+    where there is no remote; and of the folder itself where there is no repository.
+    """
+    top = top_of(folder.absolute())
+    store = common_store(top / ".git")
+    address = remote_of(store)
+    if address:
+        return name_with_hash(address.rpartition("/")[2], address)
+    home = store.parent if store.name == ".git" else top
+    return name_with_hash(home.name, str(home.resolve()))
+
+
+def top_of(folder: Path) -> Path:
+    """Return the top folder of the repository around a folder, or the folder itself."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
+def common_store(store: Path) -> Path:
+    """Return where a repository keeps its settings: of a worktree, in the repository it belongs to."""
+    if not store.is_file():
+        return store
+    pointed = read(store).removeprefix("gitdir:").strip()
+    own = (store.parent / pointed).resolve()
+    common = read(own / "commondir").strip()
+    return (own / common).resolve() if common else own
+
+
+def remote_of(store: Path) -> str:
+    """Return host and path of the remote `origin`, without account and password; nothing where there is none."""
+    section = ""
+    for line in read(store / "config").splitlines():
+        name, _, value = (part.strip() for part in line.partition("="))
+        section = name if name.startswith("[") else section
+        if (section, name) == ('[remote "origin"]', "url"):
+            return host_and_path(value)
+    return ""
+
+
+def host_and_path(url: str) -> str:
+    """Return what a URL of git names, however it is reached; nothing for a folder of this machine."""
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/") if rest else scheme.partition(":")
+    host = authority.rpartition("@")[2].partition(":")[0]
+    named = path.strip("/").removesuffix(".git").rstrip("/")
+    return f"{host.lower()}/{named}" if host and named else ""
+
+
+def name_with_hash(name: str, identity: str) -> str:
+    """Return a readable name with part of the SHA-256 of what it stands for."""
+    return f"{name[:MOST_OF_A_NAME] or 'folder'}-{sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def read(path: Path) -> str:
+    """Return the text of a file; nothing where it can't be read."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+SERVER = "nous"
+TIMEOUT_S = 5
+"""After which a client itself gives up on a hook."""
+LONGEST_END_S = 3
+"""Codex waits no longer at the end of a session."""
+CODEX_NOTE = (
+    "Codex runs the hooks once you trust them: it asks at its next start, or type /hooks there. "
+    "Sessions are taken in as they end from Codex 0.145 on."
+)
+Files = tuple[Path, Path]
+
+
+@dataclass(frozen=True)
+class CodingAgent:
+    """A coding agent: the names of its four moments, and its files for servers and for hooks, which may be one."""
+
+    name: str
+    title: str
+    events: tuple[str, ...]
+    files: Callable[[], Files]
+    """Of the user: servers, hooks."""
+    project_files: tuple[str, str]
+    """Of a repository, from its top: servers, hooks."""
+    server_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    hook_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    timeouts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of single events, where one differs."""
+    timeout: int = TIMEOUT_S
+    note: str = ""
+    """What is left for a person to do after an install."""
+
+    def server_entry(self, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
+        """Return our MCP server as the client lists it."""
+        return {**self.server_fields, "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
+
+    def hook_entry(self, event: str, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
+        """Return our hook of one event as the client lists it."""
+        line = shlex.join([*command, "hook", event, *options])
+        timeout = self.timeouts.get(event, self.timeout)
+        return {**self.hook_fields, "type": "command", "command": line, "timeout": timeout}
+
+    def places(self, *, is_project: bool) -> Files:
+        """Return where the client looks for servers and for hooks: in this repository, or for the user."""
+        if not is_project:
+            return self.files()
+        servers, hooks = (top_of(Path.cwd()) / name for name in self.project_files)
+        return servers, hooks
+
+
+def claude_code_files() -> Files:
+    """Return the user's files of Claude Code."""
+    configured = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
+    return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
+
+
+def codex_files() -> Files:
+    """Return the user's files of Codex."""
+    folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex").expanduser()
+    return folder / "config.toml", folder / "hooks.json"
+
+
+def gemini_files() -> Files:
+    """Return the user's file of Gemini CLI, which holds both."""
+    home = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()).expanduser()
+    return home / ".gemini" / "settings.json", home / ".gemini" / "settings.json"
+
+
+CLIENTS = {
+    each.name: each
+    for each in (
+        CodingAgent(
+            "claude-code",
+            "Claude Code",
+            ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
+            claude_code_files,
+            (".mcp.json", ".claude/settings.json"),
+            server_fields={"type": "stdio"},
+        ),
+        CodingAgent(
+            "codex",
+            "Codex",
+            ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
+            codex_files,
+            (".codex/config.toml", ".codex/hooks.json"),
+            timeouts={"SessionEnd": LONGEST_END_S},
+            note=CODEX_NOTE,
+        ),
+        CodingAgent(
+            "gemini",
+            "Gemini CLI",
+            ("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),
+            gemini_files,
+            (".gemini/settings.json", ".gemini/settings.json"),
+            hook_fields={"name": SERVER},
+            timeout=TIMEOUT_S * 1000,
+        ),
+    )
+}
 
 TOML = ".toml"
 TABLE = "mcp_servers"

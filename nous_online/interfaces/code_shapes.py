@@ -1,7 +1,6 @@
 """Source as shapes: which functions it has, what they call, catch, raise and return; names, no literal but routes.
 
-Every tree is walked with a stack of its own, so that deep nesting costs memory, not the interpreter's recursion.
-"""
+Every tree is walked with a stack of its own, so that deep nesting costs memory, not the interpreter's recursion."""
 
 from __future__ import annotations
 
@@ -17,6 +16,7 @@ from nous_online.language.writing.credentials import holds_credential
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
 
 Language = Literal["python", "typescript", "tsx", "javascript", "go"]
 SUFFIXES: dict[str, Language] = {

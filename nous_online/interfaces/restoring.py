@@ -24,14 +24,14 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operated, register_space
 from nous_online.database.statements import statements
-from nous_online.interfaces.exports.exporting import BLOCKS as ROLES
-from nous_online.interfaces.exports.exporting import FORMAT, PACKED, TABLES, ExportWriter, Table, named, replaced
+from nous_online.interfaces.exporting import BLOCKS as ROLES
+from nous_online.interfaces.exporting import FORMAT, PACKED, TABLES, ExportWriter, Table, named, replaced
 from nous_online.interfaces.imports.records import parsed_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
 from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_buried, unquoted, unquoting
 
-BLOCKS = statements("nous_online.interfaces.exports", "restoring.sql")
+BLOCKS = statements("nous_online.interfaces", "restoring.sql")
 RESTORE_TIMEOUT_S = 4 * 3600.0
 STORED_AT_ONCE = 200  # rows
 MAX_LINE_BYTES = 64 * 1024 * 1024

@@ -1,8 +1,7 @@
 """Patterns in source: how a project answers requests, tests, treats errors, and what it does over again.
 
 A pattern needs three examples. It holds names and shapes, never a literal; every one says where it was seen. Each is
-stored once, as a procedure.
-"""
+stored once, as a procedure."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from nous_online.core.domain import Procedure
 from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.heart import Heart
-from nous_online.interfaces.code.shapes import FOREIGN, LARGEST, Shape, SourceShape, language_of, module_of, shape_of
+from nous_online.interfaces.code_shapes import FOREIGN, LARGEST, Shape, SourceShape, language_of, module_of, shape_of
 from nous_online.memories.levels import ARROW
 from nous_online.memories.workflows import frequent_runs
 
