@@ -56,7 +56,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.interfaces.request_checks import TOKEN_BYTES, door_token
     from nous_online.processes import attend, together
-    from nous_pipelines.orchestration.interface import api_program, console_program, dagster_program, database_up
+    from nous_pipelines.orchestration.instance import api_program, console_program, dagster_program, database_up
 
     with stopping() as stop, database_up() as url:
         place = place_of(url)
@@ -86,7 +86,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
 
 def offers_api() -> bool:
     """Tell whether the extra `api`, with the console, is installed, and what to do where it is not."""
-    from nous_pipelines.orchestration.interface import has_api
+    from nous_pipelines.orchestration.instance import has_api
 
     found = has_api()
     if not found:

@@ -6,6 +6,18 @@ import dagster as dg
 
 from nous_online.core.files import keep_private
 from nous_pipelines.nights import FIRST_NIGHT
+from nous_pipelines.orchestration.automation import (
+    LAST_NIGHT,
+    batch_results,
+    closed_episodes,
+    every_night,
+    every_week,
+    fresh_facts,
+    last_night_applied,
+    last_night_asked,
+    last_night_exists,
+    retention,
+)
 from nous_pipelines.orchestration.night_assets import (
     NIGHTS,
     PHASE_ASSETS,
@@ -26,16 +38,6 @@ from nous_pipelines.orchestration.operator_jobs import (
 )
 from nous_pipelines.orchestration.planning_assets import applied, plan, plan_checks, report, word_statistics
 from nous_pipelines.orchestration.resources import NightRun
-from nous_pipelines.orchestration.schedules import (
-    LAST_NIGHT,
-    every_night,
-    every_week,
-    last_night_applied,
-    last_night_asked,
-    last_night_exists,
-    retention,
-)
-from nous_pipelines.orchestration.sensors import batch_results, closed_episodes, fresh_facts
 
 keep_private()  # of a code location this is the entry point
 

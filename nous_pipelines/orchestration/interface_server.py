@@ -32,8 +32,7 @@ from nous_online.interfaces.cli.output import show_error
 from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, door_token, refused, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
-from nous_pipelines.orchestration.instance import dagster_instance
-from nous_pipelines.orchestration.interface import HOST, LOCATION, PORT
+from nous_pipelines.orchestration.instance import HOST, LOCATION, PORT, dagster_instance
 from nous_pipelines.orchestration.night_ranges import first_night
 
 ALIVE = "/server_info"

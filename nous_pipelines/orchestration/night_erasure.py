@@ -22,7 +22,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.database.connection import connected
 from nous_online.database.statements import statements
 from nous_online.memories.erasure import Erasure
-from nous_pipelines.batches.batch_erasure import erase_batches
+from nous_pipelines.batches.batch_rows import erase_batches
 from nous_pipelines.orchestration.instance import dagster_url, home_folder, owner_of_dagster
 from nous_pipelines.phases.proposals import PLAN
 from nous_pipelines.reports.markdown_report import plain

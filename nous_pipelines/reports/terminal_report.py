@@ -11,7 +11,6 @@ from rich.text import Text
 
 from nous_online.interfaces.cli.output import escaped, show
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.health import stale_ratio, tokens_saved
 from nous_pipelines.reports.report import (
     AgentLeftOut,
     Changed,
@@ -26,6 +25,7 @@ from nous_pipelines.reports.report import (
     told_cost,
     told_usd,
 )
+from nous_pipelines.reports.reporting import stale_ratio, tokens_saved
 
 SHOWN = 12
 SHOWN_REASONS = 4

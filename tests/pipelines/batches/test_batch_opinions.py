@@ -12,7 +12,7 @@ from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.batches.batch_requests import Outcome, Tried
-from nous_pipelines.batches.opinions import (
+from nous_pipelines.batches.collecting import (
     GONE,
     NOT_BELIEVED,
     BatchContents,
