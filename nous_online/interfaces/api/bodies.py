@@ -234,7 +234,6 @@ def night_of(value: object) -> date:
 Night = Annotated[date, PlainValidator(night_of), WithJsonSchema({"type": "string", "format": "date"})]
 
 ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
-OTHER_ID = "0199ab3e-9a01-7d2f-8e64-3a5b6c7d8e9f"
 MOMENT = "2026-11-20T09:30:00Z"
 VALUES = WORDS["values"]
 OF_FORMAT = {"uuid": ID, "date-time": MOMENT, "date": "2026-11-20"}

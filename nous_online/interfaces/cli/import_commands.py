@@ -126,7 +126,7 @@ def check_plain(options: Mapping[str, object]) -> None:
 
 def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
     """Restore an export, and say how much it was."""
-    from nous_online.interfaces.restoring import restore_agent
+    from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
         restored = restore_agent(database, file, agent_id=agent)
@@ -357,7 +357,7 @@ def erase_named(  # noqa: PLR0913 (what the options say)
     is_dry_run: bool,
 ) -> Erased:
     """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
-    from nous_online.interfaces.restoring import erase_exports
+    from nous_online.interfaces.exporting import erase_exports
     from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
 
     erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]

@@ -25,8 +25,7 @@ from nous_online.database.migrations import known_migrations, migrate
 from nous_online.database.postgres_home import program
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
-from nous_online.interfaces.exporting import export_agent
-from nous_online.interfaces.restoring import restore_agent
+from nous_online.interfaces.exporting import export_agent, restore_agent
 
 pytestmark = [
     pytest.mark.skipif("NOUS_DRILLS" not in os.environ, reason="takes about a minute: `make drills`"),
