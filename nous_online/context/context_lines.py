@@ -88,6 +88,8 @@ class Prediction:
     """The expected share of what the session will want that is among them; 0 where nothing is known."""
 
 
+# --- memories as lines ---
+
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """What says of a line that it is no statement."""

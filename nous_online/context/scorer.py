@@ -183,6 +183,8 @@ def in_words(found: str) -> str:
     }[kind]
 
 
+# --- how likely a memory is to be used ---
+
 M = TypeVar("M", bound=Hashable)
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -413,6 +413,8 @@ class EmbeddingSpace:
     dimensions: int
 
 
+# --- the kinds of memory that are versioned ---
+
 M = TypeVar("M", Fact, Episode, Procedure, Censor)
 
 

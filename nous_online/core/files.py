@@ -70,6 +70,9 @@ def readable_by_others(home: Path) -> Iterator[Path]:
                 yield path
 
 
+# --- files of other programs ---
+
+
 @dataclass(frozen=True)
 class FileChange:
     """What becomes of one file: None where there is none, before or after."""

@@ -143,6 +143,8 @@ def powers(connection: Connection) -> str | None:
     return found[0] if found else None
 
 
+# --- connections ---
+
 V = TypeVar("V")
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 LOGIN_OF: dict[Role, str] = {

@@ -176,6 +176,9 @@ def _copy(installation: Path) -> Path:
 
 
 # pg_ctl passes the data directory through a shell, in double quotes.
+
+# --- the home of a server ---
+
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start

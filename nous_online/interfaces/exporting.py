@@ -298,6 +298,9 @@ def on_one_line(text: str) -> str:
 
 
 RESTORE_TIMEOUT_S = 4 * 3600.0
+
+# --- restoring ---
+
 STORED_AT_ONCE = 200  # rows
 MAX_LINE_BYTES = 64 * 1024 * 1024
 SAID = {

@@ -172,6 +172,8 @@ def refused(status: int, why: str) -> Response:
     return PlainTextResponse(f"{why}\n", status, CLOSED)
 
 
+# --- connections ---
+
 HEADERS_S = 5.0
 """From the start of a connection, or of its next request; as long as uvicorn keeps an idle one."""
 MOST_CONNECTIONS = 200

@@ -180,6 +180,8 @@ def connection_to(address: Address, number: str) -> http.client.HTTPConnection:
     return connection
 
 
+# --- webhooks ---
+
 SQL = statements("nous_online.queue", "webhooks.sql")
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105 (how such secrets begin)

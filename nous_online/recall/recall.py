@@ -388,6 +388,8 @@ def refresh_statistics(connection: Connection, agent_id: str) -> None:
     connection.execute(BLOCKS["refresh_corpus_stats"], {"agent_id": agent_id})
 
 
+# --- the verbs ---
+
 USAGE = statements("nous_online.recall", "usage.sql")
 LIKELY = 0.5
 Feedback = Literal["cited", "ignored"]

@@ -206,6 +206,9 @@ def message_outcome(message: Mapping[str, Any]) -> Outcome:
 
 QUESTION, CANARY = "q", "c"
 """How a custom id ends: pairs of one newer statement, or a pair whose verdict is known beforehand."""
+
+# --- requests ---
+
 PREFIX_DIGITS = 12
 ALONE = (Fate.REFUSED, Fate.TRUNCATED, Fate.MALFORMED)
 """What keeps a pair from being asked about together with others the next time: any of them may have been the reason."""

@@ -259,6 +259,8 @@ def old_results(home: Path, *, kept_days: int, now: datetime) -> Sequence[Path]:
     return [path for path in sorted((home / FOLDER).glob(f"*/*/*{ENDING}*")) if path.stat().st_mtime < until]
 
 
+# --- erasing ---
+
 DEADLINE_S = 10.0  # for each answer about a batch, and for it to end
 PAUSE_S = 0.5
 

@@ -193,6 +193,8 @@ def canary_answers(asked: BatchContents, outcomes: BatchOutcomes) -> dict[str, P
     return {name: outcome.about(1).answer for name, outcome in sent if outcome is not None}
 
 
+# --- bringing answers home ---
+
 logger = logging.getLogger(__name__)
 LOST_AFTER = timedelta(hours=20)
 """How long a batch whose creation was not answered is looked for: less than a day, so that the next night asks anew.

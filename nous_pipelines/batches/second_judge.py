@@ -152,6 +152,8 @@ def settled(question: PairQuestion, outcomes: Outcomes, *, model: str) -> Judgem
     return undecidable(FATES[error.kind], model) if error.kind in FINAL else None
 
 
+# --- who is asked ---
+
 IN_A_ROW = 2
 """Batches one after the other that are not believed, after which a person has to look."""
 PROBES = 1

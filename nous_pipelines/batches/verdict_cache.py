@@ -132,6 +132,8 @@ def store_verdicts(
     connection.execute(BLOCKS["keep_verdicts"], columns)
 
 
+# --- second opinions ---
+
 COLUMNS = [*VERDICTS, "model"]
 NO_RULES = pl.DataFrame(schema=dict.fromkeys(SIDES, pl.String))
 

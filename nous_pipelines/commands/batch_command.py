@@ -139,6 +139,8 @@ def show_rows(rows: Sequence[BatchRow]) -> None:
     show(table)
 
 
+# --- cost ---
+
 LONG = (Dimension.MODEL, Dimension.AGENT)
 USUAL = (Dimension.NIGHT, Dimension.PURPOSE, Dimension.MODEL, Dimension.AGENT)
 

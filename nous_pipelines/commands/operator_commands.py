@@ -234,6 +234,9 @@ def show_purged(purged: Purged) -> None:
     show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
 
 
+# --- reembed ---
+
+
 def reembed(
     *,
     model: Annotated[str, typer.Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
@@ -315,6 +318,9 @@ def show_moves(moves: list[Move], told: Counted, space_id: str, *, as_json: bool
         )
     if not moves:
         show(f"everything is in {space_id} already")
+
+
+# --- policy ---
 
 
 def policy(

@@ -103,6 +103,8 @@ def log(name: str, line: str) -> None:
         sys.stderr.flush()
 
 
+# --- the service ---
+
 service = typer.Typer(
     name="service", help="Have the system run the worker and every night, without Dagster.", no_args_is_help=True
 )

@@ -365,6 +365,8 @@ def text_of(name: str) -> str:
     return (Path(__file__).parent / name).read_text("utf-8")
 
 
+# --- the demo ---
+
 SQL = statements("nous_pipelines.demo", "demo.sql")
 AGENT = "aria"
 SHOWN = 3

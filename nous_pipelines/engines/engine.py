@@ -123,6 +123,8 @@ def portable(error: Exception) -> Exception:
     return error
 
 
+# --- processes ---
+
 SPAWN = multiprocessing.get_context("spawn")
 """A fork would copy locks that threads of Polars hold."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")

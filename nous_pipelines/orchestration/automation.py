@@ -136,6 +136,9 @@ every_week = dg.ScheduleDefinition(
     description="Sundays at 04:30: throws away what is older than it is kept.",
 )
 
+
+# --- sensors ---
+
 EVERY_S = 5
 TICK_S = 20.0  # Dagster ends a tick after 60 s; what is not done by then is due at the next one
 COLLECT_S = 15.0  # as short, for the sensors take turns

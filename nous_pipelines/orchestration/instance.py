@@ -123,6 +123,8 @@ def dagster_instance() -> Iterator[DagsterInstance]:
         yield instance
 
 
+# --- the interface ---
+
 HOST = "127.0.0.1"
 PORT = 3000
 LOCATION = "nous_pipelines.definitions"

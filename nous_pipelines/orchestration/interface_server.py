@@ -75,6 +75,8 @@ class DagsterGate(PageGate):
         return None
 
 
+# --- interface and daemon ---
+
 POLL_MS = 2000
 """How often the pages ask for news of assets: as under `dagster dev`."""
 GRACE_S = 3

@@ -240,6 +240,8 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     )
 
 
+# --- pairs ---
+
 FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}
 ASKED: Reads = {
@@ -336,6 +338,8 @@ def progress(context: dg.AssetExecutionContext) -> Progress:
     """Return a callback that writes a line to the run log for each batch of pairs."""
     return lambda done, total: context.log.info("judged %d of %d pairs", done, total)
 
+
+# --- what Claude is asked ---
 
 CHECK = "judge_batches_sent"
 QUESTIONED: Reads = {"facts": TOLD, "neighbours": None, "judgements": None}

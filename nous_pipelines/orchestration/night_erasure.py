@@ -124,6 +124,8 @@ def stands_alone(text: str, place: int, size: int) -> bool:
     return not before.isalnum() and not after.isalnum()
 
 
+# --- erasing an agent from its nights ---
+
 BLOCKS = statements("nous_pipelines.orchestration", "night_erasure.sql")
 PAGE = 500
 NEW = ".erased"

@@ -161,6 +161,8 @@ def is_shown(instance: DagsterInstance, record: RunRecord, shown: set[int]) -> b
     return any(event.storage_id in shown for event in events)
 
 
+# --- purging ---
+
 logger = logging.getLogger(__name__)
 SQL = statements("nous_pipelines.orchestration", "purging.sql")
 PURGE_TIMEOUT_S = 3600.0

@@ -319,6 +319,8 @@ def tile(
     return Tile(label, short(value), told, change < 0 if less_is_better and change else None)
 
 
+# --- charts as images in Markdown ---
+
 COLOURS = ("#2a6fdb", "#c2571a", "#2e8b57", "#7a52b3")
 HEAD, KEY = 24, 20
 """Room for the title above a chart, and for the key below."""

@@ -127,6 +127,8 @@ def short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+# --- the report ---
+
 SHOWN = 20
 """Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
 NAMED_AGENTS = 5
@@ -528,6 +530,9 @@ def policy_used(used: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]
 def shown_similarity(similarity: float) -> str:
     """Return a cosine for people; what is not the same never reads as 1."""
     return f"{min(similarity, 0.999):.3f}"
+
+
+# --- the account of a plan ---
 
 
 @dataclass(frozen=True)

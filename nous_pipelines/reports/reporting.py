@@ -123,6 +123,8 @@ def tokens_saved(figures: Mapping[str, float]) -> float:
     return sum(figures.get(f"tokens_saved_by_{way}", 0) for way in ("tiers", "merges", "archiving"))
 
 
+# --- the report ---
+
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 UNKNOWN = "(no longer stored)"
 SIDES = ("left_id", "right_id")

@@ -80,6 +80,8 @@ def application(
     return app
 
 
+# --- serving ---
+
 HOST, PORT = "127.0.0.1", 8420
 
 

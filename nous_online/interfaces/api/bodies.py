@@ -233,6 +233,9 @@ def night_of(value: object) -> date:
 
 Night = Annotated[date, PlainValidator(night_of), WithJsonSchema({"type": "string", "format": "date"})]
 
+
+# --- the document ---
+
 ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
 MOMENT = "2026-11-20T09:30:00Z"
 VALUES = WORDS["values"]

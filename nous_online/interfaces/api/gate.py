@@ -126,6 +126,8 @@ def requests_in(connection: Connection[Any]) -> Iterator[Metric]:
     yield from (asked, failed, tokens, cost)
 
 
+# --- the gate ---
+
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 

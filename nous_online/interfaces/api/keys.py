@@ -56,6 +56,8 @@ def note(level: int, event: str, **told: Any) -> None:
         TRAIL.log(level, "%s", json.dumps({"at": at, "level": name, "event": event, **known}))
 
 
+# --- keys ---
+
 SQL = statements("nous_online.interfaces.api", "keys.sql")
 WRITTEN = re.compile(r"nous_([A-Za-z0-9_-]{2,540})_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 SECRET_BYTES = 32

@@ -105,6 +105,9 @@ def installed_consolidator() -> Callable[[], Consolidator] | None:
 
 
 server_router, night_router = APIRouter(tags=["server"]), APIRouter(tags=["nights"])
+
+# --- the routes ---
+
 UNTOLD = "not in order; the log of the server says why, and so does this to an administrator's key"
 
 

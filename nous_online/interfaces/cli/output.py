@@ -205,6 +205,8 @@ def flushed(code: str | int | None) -> str | int | None:
     return code
 
 
+# --- options that several commands have ---
+
 C = TypeVar("C", bound=Callable[..., None])
 UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]

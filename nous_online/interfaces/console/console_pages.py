@@ -279,6 +279,8 @@ def asset(request: Request) -> Response:
     return Response(text, media_type=ASSETS[name])
 
 
+# --- what the buttons do ---
+
 WHY = "decided in the console"
 ACTS: Mapping[str, Callable[[Heart, UUID, str], object]] = {
     "forget": lambda heart, memory_id, why: heart.forget(memory_id, reason=why),
@@ -372,6 +374,8 @@ def back_to(path: str, done: str) -> RedirectResponse:
     """Lead to a page that shows what was done; reloading it does nothing again."""
     return RedirectResponse(f"{path}?done={done}", 303)
 
+
+# --- the page about the system ---
 
 SQL = statements("nous_online.interfaces.console", "console_system.sql")
 MOST_AGENTS = 50

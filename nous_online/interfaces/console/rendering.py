@@ -76,6 +76,9 @@ OpenHeart = Annotated[Heart, Depends(open_heart)]
 Asked = Annotated[Mapping[str, str], Depends(asked_in)]
 Filled = Annotated[Mapping[str, str], Depends(form_in)]
 
+
+# --- pages from templates ---
+
 PLACES = (("/", "Memories"), ("/inbox", "Inbox"), ("/nights", "Nights"), ("/ask", "Ask"), ("/system", "System"))
 DONE = {
     "forget": "Forgotten. It stays in the store; restore brings it back.",

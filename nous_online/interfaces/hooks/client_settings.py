@@ -90,6 +90,8 @@ def read(path: Path) -> str:
         return ""
 
 
+# --- coding agents ---
+
 SERVER = "nous"
 TIMEOUT_S = 5
 """After which a client itself gives up on a hook."""
