@@ -23,7 +23,7 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.console.console_server import serve
-from nous_online.interfaces.console.console_state import ConsoleState
+from nous_online.interfaces.console.rendering import ConsoleState
 
 AGENT = "aria"
 SQL = statements("benchmarks", "console.sql")

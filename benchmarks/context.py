@@ -20,8 +20,7 @@ from benchmarks.drawn_memories import DrawnEmbedder, World, load
 from benchmarks.intervals import of_count, of_mean, of_ratio, of_share
 from benchmarks.recall import Remembering, bm25, bm25_with_context, learn
 from benchmarks.recall_cases import Question, Store, beam, locomo
-from nous_online.context.context_answer import Context
-from nous_online.context.context_lines import cost_of, one_line
+from nous_online.context.context_lines import Context, cost_of, one_line
 from nous_online.context.packing import heading_tokens
 from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.database import postgres

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks import cases
-from nous_online.context.context_answer import Context
+from nous_online.context.context_lines import Context
 from nous_online.core.details import FactDetails
 from nous_online.heart import Heart
 

@@ -28,10 +28,10 @@ from nous_online.language.claude.client import claude_of
 from nous_online.language.claude.replies import Request, Usage
 from nous_online.language.claude.spending import PRICES_AS_OF, Spent, cost_of, meter_of
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.demo.history import history
+from nous_pipelines.demo.show import history
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.running import NightOptions, run_night
-from nous_pipelines.reports.costs import Cost, Dimension, costs_of
+from nous_pipelines.reports.report import Cost, Dimension, costs_of
 
 FACTS, QUICK_FACTS = 1_000, 200
 NEWS_SHARE = 0.1

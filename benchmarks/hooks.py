@@ -18,7 +18,7 @@ from benchmarks.api import AGENT, opened
 from benchmarks.drawn_memories import World
 from benchmarks.online import server
 from nous_online.core.errors import Unavailable
-from nous_online.interfaces.hooks.claude_settings import launcher
+from nous_online.interfaces.hooks.client_settings import launcher
 from nous_online.interfaces.hooks.hook import SOCKET
 from nous_online.processes import child_environment, stop_all
 

@@ -20,7 +20,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of, last_night
-from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
+from nous_pipelines.orchestration.night_assets import EPISODE_SUMMARIES
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 
 AGENTS, QUICK_AGENTS, FEW_AGENTS = 10_000, 300, 100

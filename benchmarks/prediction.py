@@ -16,8 +16,7 @@ from benchmarks.intervals import of_mean, of_ratio
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
-from nous_online.context.scorer import Likely, Ranking, expected_share
-from nous_online.context.signals import Signals, atoms_of
+from nous_online.context.scorer import Likely, Ranking, Signals, atoms_of, expected_share
 
 TIER_TOKENS = 3_000
 """The relevant tier of a context of 8,000 tokens."""

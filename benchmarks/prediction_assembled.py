@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
-from nous_online.context.context_answer import Predicted
-from nous_online.context.context_tiers import relevant
-from nous_online.context.known import FILE, Answered, Known, Linked
+from nous_online.context.context_lines import Predicted
+from nous_online.context.context_tiers import FILE, Answered, Known, relevant
+from nous_online.context.known import Linked
 from nous_online.context.packing import pack
-from nous_online.context.scorer import Nearness, Past, Ranking
-from nous_online.context.signals import file_words
+from nous_online.context.scorer import Nearness, Past, Ranking, file_words
 from nous_online.core.policy import ContextPolicy
 from nous_online.recall.ranking import RecallPolicy, Situation, rank
 from nous_online.recall.recall import FoundMemory, Recalled

@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from nous_online.context.predicting import LATEST_RECALLS, NEAREST, RECALLS_A_SESSION, SESSIONS_A_SIGNAL
-from nous_online.context.scorer import Nearness, Past, PastRecall, Sighted, past_of
-from nous_online.context.signals import Signals, atoms_of
+from nous_online.context.scorer import Nearness, Past, PastRecall, Sighted, Signals, atoms_of, past_of
 from nous_online.recall.ranking import RecallPolicy
 
 PAUSE_S = 4 * 3600

@@ -11,8 +11,7 @@ import numpy as np
 
 from benchmarks import cases
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
-from nous_online.context.scorer import WEIGHTS, Floats, features
-from nous_online.context.signals import Signals, atoms_of
+from nous_online.context.scorer import WEIGHTS, Floats, Signals, atoms_of, features
 
 WARM_SHARE = 0.125
 """The part of a trace that is only lived through, so that there is something to learn from."""

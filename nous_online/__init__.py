@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from nous_online.memories.memory_changes import Forgotten
     from nous_online.memories.undoing import SourceUndone
     from nous_online.memories.working_memory import WorkingMemory
-    from nous_online.recall.recall import Recalled
-    from nous_online.recall.recalling import Recall
+    from nous_online.recall.recall import Recall, Recalled
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
 HOMES = {
@@ -38,7 +37,7 @@ HOMES = {
     "Near": "nous_online.core.domain",
     "NousError": "nous_online.core.errors",
     "Procedure": "nous_online.core.domain",
-    "Recall": "nous_online.recall.recalling",
+    "Recall": "nous_online.recall.recall",
     "Recalled": "nous_online.recall.recall",
     "SourceUndone": "nous_online.memories.undoing",
     "Statement": "nous_online.core.domain",

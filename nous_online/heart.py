@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from uuid import UUID, uuid4
 
 from nous_online.context import assembling
-from nous_online.context.context_answer import Context, Prediction
+from nous_online.context.context_lines import Context, Prediction
 from nous_online.context.predicting import PredictionRequest, predict
-from nous_online.context.signals import checked_signals
+from nous_online.context.scorer import checked_signals
 from nous_online.core.details import (
     MAX_REASON_CHARACTERS,
     AskedAt,
@@ -70,8 +70,8 @@ from nous_online.memories.working_memory import WorkingMemory
 from nous_online.queue import outbox, reactions
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
-from nous_online.recall import recalling
-from nous_online.recall.recalling import Recall
+from nous_online.recall import recall
+from nous_online.recall.recall import Recall
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
@@ -87,7 +87,7 @@ class RecallVerbs(Verbs):
         neither hides anything. A server that takes no writes, such as a standby, answers too, and remembers nothing.
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
-        return recalling.ask(self.agent, query, details, self.agent.deadline(deadline_s))
+        return recall.ask(self.agent, query, details, self.agent.deadline(deadline_s))
 
     def cite(
         self,
@@ -125,7 +125,7 @@ class RecallVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         moment = checked_moment("at", at) or datetime.now(UTC)
         asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
-        return recalling.give_feedback(self.agent, asked, named, use, at=moment, deadline=deadline)
+        return recall.give_feedback(self.agent, asked, named, use, at=moment, deadline=deadline)
 
 
 class ContextVerbs(Verbs):

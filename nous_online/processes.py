@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import psutil
 
 from nous_online.core.errors import Unavailable
-from nous_online.core.home import default_home, make_directory
+from nous_online.core.files import default_home, make_directory
 from nous_online.core.settings import settings
 
 FOLDERS = ("NOUS_HOME", "NOUS_PRICES", "DAGSTER_HOME")

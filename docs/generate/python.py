@@ -52,7 +52,7 @@ def verb_section(verb: FunctionType) -> str:
 
 def error_section() -> str:
     """Return the section about errors: the tree, and when each is raised."""
-    return "\n".join(["## Errors\n", "From `nous_online.errors`.\n", *tree(errors.NousError, depth=0)])
+    return "\n".join(["## Errors\n", "From `nous_online.core.errors`.\n", *tree(errors.NousError, depth=0)])
 
 
 def tree(error: type[Exception], *, depth: int) -> Iterator[str]:

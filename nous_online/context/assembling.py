@@ -10,8 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from nous_online.context.context_answer import POLICY, TIERS, Context, ContextLine, Tier
-from nous_online.context.context_lines import ContextEntry
+from nous_online.context.context_lines import POLICY, TIERS, Context, ContextEntry, ContextLine, Tier
 from nous_online.context.context_tiers import answering, pointers, tier_entries, topics_of
 from nous_online.context.known import (
     BLOCKS,
@@ -31,11 +30,11 @@ from nous_online.context.known import (
 )
 from nous_online.context.packing import Placed, Shown, arrange, ids_of, lines_of, render, rooms, usual_budget
 from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
-from nous_online.context.signals import Signals, checked_signals, file_words
+from nous_online.context.scorer import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
+from nous_online.core.domain import KINDS
 from nous_online.core.fields import check_known, checked_details
-from nous_online.core.kinds import KINDS
 from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of

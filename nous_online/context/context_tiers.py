@@ -10,10 +10,11 @@ from math import prod
 from typing import Any
 from uuid import UUID
 
-from nous_online.context.context_answer import POLICY, Tier
 from nous_online.context.context_lines import (
+    POLICY,
     ContextEntry,
     Level,
+    Tier,
     date_of,
     entry_of,
     hint_of,

@@ -14,8 +14,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from nous_online.context.context_answer import POLICY, Predicted
-from nous_online.core.kinds import KINDS
+from nous_online.context.context_lines import POLICY, Predicted
+from nous_online.core.domain import KINDS
 from nous_online.database.statements import statements
 from nous_online.memories.working_memory import Item
 from nous_online.recall.recall import BLOCKS as RECALL

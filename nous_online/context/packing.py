@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from nous_online.context.context_answer import POLICY, TIERS, ContextLine, Tier
-from nous_online.context.context_lines import BULLET, ContextEntry, Level
+from nous_online.context.context_lines import BULLET, POLICY, TIERS, ContextEntry, ContextLine, Level, Tier
 from nous_online.language.tokens import tokens_of
 
 HEADINGS: Mapping[Tier, str] = {

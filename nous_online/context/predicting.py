@@ -19,9 +19,20 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.sql import SQL, Composed
 
-from nous_online.context.context_answer import Predicted, Prediction
-from nous_online.context.scorer import Nearness, Past, PastRecall, Ranking, Sighted, expected_share, past_of
-from nous_online.context.signals import ERRORS, Signals, atoms_of, file_words
+from nous_online.context.context_lines import Predicted, Prediction
+from nous_online.context.scorer import (
+    ERRORS,
+    Nearness,
+    Past,
+    PastRecall,
+    Ranking,
+    Sighted,
+    Signals,
+    atoms_of,
+    expected_share,
+    file_words,
+    past_of,
+)
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import NousError
 from nous_online.database.statements import statements

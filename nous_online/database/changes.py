@@ -15,8 +15,8 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
+from nous_online.core.domain import Kind, M
 from nous_online.core.errors import InvalidInput, NotFound, Stale
-from nous_online.core.kinds import Kind, M
 from nous_online.database.statements import statements
 
 BLOCKS = statements("nous_online.database", "changes.sql")

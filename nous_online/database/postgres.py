@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable
-from nous_online.core.home import default_home, make_directory, tighten
+from nous_online.core.files import default_home, make_directory, tighten
 from nous_online.database.postgres_home import (
     DAGSTER_LOGIN,
     LOGIN,
@@ -30,6 +30,8 @@ from nous_online.database.postgres_home import (
     Postmaster,
     Server,
     ServerRecord,
+    SystemAccount,
+    account_for,
     clear_dead,
     data_directory,
     home_lock,
@@ -38,13 +40,14 @@ from nous_online.database.postgres_home import (
     open_log,
     place_for_data,
     postmaster,
+    program,
     read_record,
+    run_as,
     set_aside,
     shut_down,
     write_private,
     write_record,
 )
-from nous_online.database.postgres_programs import SystemAccount, account_for, program, run_as
 from nous_online.database.statements import statements
 
 __all__ = [

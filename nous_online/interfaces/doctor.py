@@ -14,13 +14,21 @@ from datetime import UTC, datetime
 import psycopg
 
 from nous_online.core.errors import NousError, Unavailable, Unsupported
-from nous_online.core.home import readable_by_others
+from nous_online.core.files import readable_by_others
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import CONNECT_TIMEOUT_S, LOGIN_OF, Role, act_as
+from nous_online.database.connection import (
+    CONNECT_TIMEOUT_S,
+    LOGIN_OF,
+    Role,
+    act_as,
+    known_holes,
+    powers,
+    require_capable,
+    require_isolation,
+)
 from nous_online.database.driver_errors import require_readable, without_password
 from nous_online.database.migrations import is_current
-from nous_online.database.requirements import known_holes, powers, require_capable, require_isolation
 from nous_online.database.statements import statements
 from nous_online.language.claude.anthropic_api import CATALOGUE_DEADLINE_S, MOST_NAMED, checked_model
 from nous_online.language.claude.chat import Chat

@@ -16,10 +16,9 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from nous_online.core.deadline import Deadline, within
-from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.domain import EmbeddingSpace, Kind, M
 from nous_online.core.errors import InvalidInput, Moved, NousError, Refused, Unavailable
 from nous_online.core.fields import describe
-from nous_online.core.kinds import Kind, M
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import ACTIVE_CENSORS, FRAME, checked_id, checked_optional, told_as

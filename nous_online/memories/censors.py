@@ -21,10 +21,9 @@ from nous_online.core.details import (
     CheckDetails,
     Trigger,
 )
-from nous_online.core.domain import SEVERITIES, Censor, DecisionId, Severity
+from nous_online.core.domain import CENSOR, SEVERITIES, Censor, DecisionId, Severity
 from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.fields import check_known, checked_as, checked_details, rows_of
-from nous_online.core.kinds import CENSOR
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_optional, checked_text

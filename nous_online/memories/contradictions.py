@@ -11,9 +11,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import Fact, shortened
+from nous_online.core.domain import FACT, Fact, shortened
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
-from nous_online.core.kinds import FACT
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_text
 from nous_online.database.changes import (

@@ -14,10 +14,9 @@ from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import DecisionDetails, DecisionFilter, DecisionTitle
-from nous_online.core.domain import DECISION_STATUSES, DecisionId, shortened
+from nous_online.core.domain import DECISION_STATUSES, EPISODE, DecisionId, shortened
 from nous_online.core.errors import Conflict, NotFound, NousError
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.kinds import EPISODE
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements

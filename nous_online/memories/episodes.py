@@ -26,10 +26,9 @@ from nous_online.core.details import (
     StartDetails,
     Title,
 )
-from nous_online.core.domain import Artifact, DecisionId, Episode, Outcome, Scope, SourceKind
+from nous_online.core.domain import EPISODE, Artifact, DecisionId, Episode, Outcome, Scope, SourceKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError, Refused
 from nous_online.core.fields import check_known, checked_as, checked_details, rows_of
-from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_id, checked_moment, checked_said, checked_text

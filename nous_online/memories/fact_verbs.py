@@ -9,9 +9,8 @@ from typing import Any, Unpack, cast
 from uuid import UUID
 
 from nous_online.core.details import Content, FactDetails, Replaces
-from nous_online.core.domain import Fact, Learned, Statement
+from nous_online.core.domain import FACT, KINDS, Fact, Learned, Statement
 from nous_online.core.errors import NotFound
-from nous_online.core.kinds import FACT, KINDS
 from nous_online.core.validation import checked_id, checked_optional, checked_said
 from nous_online.database.changes import get_memory
 from nous_online.memories import episodes, facts, memory_changes, store

@@ -13,10 +13,9 @@ from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import Content, FactDetails
-from nous_online.core.domain import Fact, LearnAction, Learned, Neighbour, NewFact
+from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.kinds import FACT
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of

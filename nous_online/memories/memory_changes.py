@@ -14,10 +14,9 @@ from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import MemoryChanges
-from nous_online.core.domain import DOCUMENT, Episode, Fact, Memory
+from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kind, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
-from nous_online.core.kinds import EPISODE, KINDS, Kind
 from nous_online.core.validation import checked_id, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
 from nous_online.database.statements import statements

@@ -14,10 +14,9 @@ from pgvector import Vector
 from psycopg import Connection
 
 from nous_online.core.details import ProcedureDetails, ProcedureName
-from nous_online.core.domain import Procedure
+from nous_online.core.domain import EPISODE, PROCEDURE, Procedure
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.kinds import EPISODE, PROCEDURE
 from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.core.rights import UNLIMITED, Origin, Rights, origin_of
 from nous_online.core.validation import (

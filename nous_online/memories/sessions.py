@@ -24,10 +24,9 @@ from nous_online.core.details import (
     SessionFrame,
     SessionTask,
 )
-from nous_online.core.domain import Episode, Outcome
+from nous_online.core.domain import EPISODE, Episode, Outcome
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.kinds import EPISODE
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
 from nous_online.core.validation import checked_id, checked_list, checked_optional, checked_text
 from nous_online.database.changes import get_memory, locked_memory

@@ -15,9 +15,8 @@ from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import EmbeddingSpace, Fact, Neighbour, NewFact, Statement
+from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound
-from nous_online.core.kinds import EPISODE, FACT, Kind
 from nous_online.core.texts import folded
 from nous_online.database.changes import ConfirmingStatement, plain
 from nous_online.database.statements import statements

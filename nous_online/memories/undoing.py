@@ -16,9 +16,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier
 
-from nous_online.core.domain import Fact, Statement
+from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
 from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
-from nous_online.core.kinds import FACT, KINDS, VECTORS
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.changes import (
     Alteration,

@@ -20,9 +20,8 @@ from psycopg import Connection
 
 from nous_online.core.deadline import Deadline, within
 from nous_online.core.details import ProcedureDetails
-from nous_online.core.domain import Episode, Procedure
+from nous_online.core.domain import PROCEDURE, Episode, Procedure
 from nous_online.core.errors import InvalidInput, NotFound, Refused
-from nous_online.core.kinds import PROCEDURE
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.core.validation import checked_optional, checked_text
 from nous_online.database.changes import Cause, change_memory, locked_memory, version_of

@@ -21,9 +21,8 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline, pause_s, within
 from nous_online.core.details import FactDetails, OriginDetails
-from nous_online.core.domain import DecisionId, Episode, NewFact, decision_of
+from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
-from nous_online.core.kinds import EPISODE, PROCEDURE
 from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy
 from nous_online.database.changes import Cause, change_memory, locked_memories, locked_memory, version_of
 from nous_online.database.statements import statements

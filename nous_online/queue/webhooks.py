@@ -3,23 +3,184 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
+import http.client
+import ipaddress
+import json
 import secrets
+import socket
+import ssl
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.errors import NotFound, QuotaExceeded
+from nous_online.core.errors import InvalidInput, NotFound, QuotaExceeded, Unavailable
 from nous_online.core.validation import checked_flag, checked_id
 from nous_online.database.statements import statements
 from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.events import Subscription
+from nous_online.memories.events import Event, Subscription
 from nous_online.memories.store import fetch
 from nous_online.queue import outbox
-from nous_online.queue.webhook_post import checked_url, post
+
+TIMEOUT_S = 10.0
+"""For the whole answer; what it says beyond its status is not read."""
+MOST_OF_A_URL = 2000
+PORTS = {"https": 443, "http": 80}
+TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+"""IPv6 addresses that stand for IPv4 ones, which may be private."""
+SUCCESS = range(200, 300)
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address in parts, as a request needs them."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With the query."""
+
+    @property
+    def named(self) -> str:
+        """The host as a request names it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def checked_url(url: object, *, allows_private: bool) -> Address:
+    """Return the parts of an address; raise `InvalidInput` where nothing may be sent to it."""
+    if not isinstance(url, str) or not 0 < len(url) <= MOST_OF_A_URL:
+        raise InvalidInput(f"the address of a webhook must be text of up to {MOST_OF_A_URL:,} characters, got {url!r}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidInput(f"{url!r} is not an address ({error}); write it as https://example.org/path") from error
+    wanted = ("https", "http") if allows_private else ("https",)
+    if parts.scheme not in wanted or not parts.hostname:
+        raise InvalidInput(f"{url!r} is not an address of {' or '.join(wanted)}; write it as https://example.org/path")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise InvalidInput("the address of a webhook names no account and no fragment: what is sent is signed instead")
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise InvalidInput("the address of a webhook holds no blanks; write them as %20")
+    host = parts.hostname.rstrip(".")
+    if not allows_private and (host == "localhost" or host.endswith(".localhost") or is_private_number(host)):
+        raise InvalidInput(f"{host} is of this machine or network; webhooks go to public addresses")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not path.isascii():
+        raise InvalidInput("the path of a webhook must be ASCII; write other letters as %XX")
+    return Address(parts.scheme, host, port or PORTS[parts.scheme], path)
+
+
+def resolved(address: Address, *, allows_private: bool) -> str:
+    """Return the IP address to send to; raise `InvalidInput` where the name leads to this machine or network.
+
+    All addresses of a name must be public: one that is not could be the one a second look-up gives.
+    """
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"the name {address.host!r} can't be looked up ({error})") from error
+    numbers = [str(entry[4][0]) for entry in found]
+    private = next((number for number in numbers if not is_public(number)), None)
+    if private is not None and not allows_private:
+        raise InvalidInput(
+            f"{address.host} leads to {private}, of this machine or network; webhooks go to public addresses"
+        )
+    return numbers[0]
+
+
+def is_private_number(host: str) -> bool:
+    """Tell whether a host is a number that is not public; a name is looked up only when something is sent."""
+    try:
+        return not is_public(host)
+    except ValueError:
+        return False
+
+
+def is_public(number: str) -> bool:
+    """Tell whether an IP address, and the one it stands for, belongs to the internet."""
+    ip = ipaddress.ip_address(number.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        inner = inner or (ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in TRANSLATED else None)
+        if inner is not None:
+            return is_public(str(inner))
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved
+
+
+def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_private: bool) -> None:
+    """Send one event and return once its receiver took it (2xx); raise what went wrong, so that it is tried again."""
+    address = checked_url(url, allows_private=allows_private)
+    number = resolved(address, allows_private=allows_private)
+    body = body_of(event)
+    name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
+    headers = {
+        "Host": address.named,
+        "Content-Type": "application/json",
+        "User-Agent": "nous-webhooks",
+        "webhook-id": name,
+        "webhook-timestamp": moment,
+        "webhook-signature": f"v1,{signature(secret, name, moment, body)}",
+    }
+    connection = connection_to(address, number)
+    try:
+        connection.request("POST", address.path, body, headers)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise Unavailable(f"{address.host} can't be reached ({type(error).__name__}: {error})") from error
+    finally:
+        with suppress(OSError):
+            connection.close()
+    if status not in SUCCESS:
+        raise Unavailable(f"{address.host} answered {status}")
+
+
+def body_of(event: Event) -> bytes:
+    """Return what is sent of an event."""
+    told = {
+        "type": event.name,
+        "timestamp": event.created_at.isoformat(),
+        "data": {
+            "event_id": event.id,
+            "agent_id": event.agent_id,
+            "memory_id": None if event.memory_id is None else str(event.memory_id),
+            "payload": event.payload,
+        },
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def signature(secret: str, name: str, moment: str, body: bytes) -> str:
+    """Return the HMAC-SHA-256 over id, moment and body, in base64; `secret` is the text that was shown."""
+    key = base64.b64decode(secret.partition("_")[2])
+    signed = f"{name}.{moment}.".encode() + body
+    return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
+
+
+def connection_to(address: Address, number: str) -> http.client.HTTPConnection:
+    """Return a connection to the IP address that was checked: the name is not looked up again, only proven by TLS."""
+    connection = http.client.HTTPConnection(number, address.port, timeout=TIMEOUT_S)
+    try:
+        line = socket.create_connection((number, address.port), timeout=TIMEOUT_S)
+        if address.scheme == "https":
+            line = ssl.create_default_context().wrap_socket(line, server_hostname=address.host)
+    except OSError as error:
+        raise Unavailable(f"{address.host} can't be reached ({type(error).__name__}: {error})") from error
+    connection.sock = line
+    return connection
+
+
+# --- webhooks ---
 
 SQL = statements("nous_online.queue", "webhooks.sql")
 SECRET_BYTES = 32

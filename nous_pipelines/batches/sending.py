@@ -28,7 +28,7 @@ from nous_pipelines.batches.batch_rows import (
     store_intent,
     tried,
 )
-from nous_pipelines.batches.outcomes import Fate
+from nous_pipelines.batches.collecting import Fate
 from nous_pipelines.failpoints import reach
 
 TIMEOUT_S = 600.0

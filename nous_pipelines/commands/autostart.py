@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from nous_online.core.errors import InvalidInput, Unavailable
-from nous_online.core.home import is_root
-from nous_online.interfaces.file_changes import put, text_of_file
-from nous_online.interfaces.hooks.claude_settings import launcher
+from nous_online.core.files import is_root, put, text_of_file
+from nous_online.interfaces.hooks.client_settings import launcher
 from nous_online.processes import child_environment, child_folder
 
 Manager: TypeAlias = Literal["systemd", "launchd", "cron"]

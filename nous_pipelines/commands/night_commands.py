@@ -24,15 +24,12 @@ from nous_online.interfaces.cli.output import (
     show_note,
 )
 from nous_online.interfaces.cli.server_commands import CommandStop, stopping
-from nous_pipelines.commands import autostart_command
-from nous_pipelines.commands.batch_command import batches
-from nous_pipelines.commands.cost_command import cost
-from nous_pipelines.commands.dev_command import dev
-from nous_pipelines.commands.policy_commands import policy as policy_command
-from nous_pipelines.commands.purge_command import purge
+from nous_pipelines.commands import service_commands
+from nous_pipelines.commands.batch_command import batches, cost
+from nous_pipelines.commands.operator_commands import NightOption, purge, reembed, undo
+from nous_pipelines.commands.operator_commands import policy as policy_command
 from nous_pipelines.commands.query_command import query, show_difference
-from nous_pipelines.commands.reembed_command import reembed
-from nous_pipelines.commands.undo_command import NightOption, undo
+from nous_pipelines.commands.service_commands import dev
 from nous_pipelines.nights import nights_between, parse_night
 
 if TYPE_CHECKING:
@@ -58,7 +55,7 @@ def register(app: typer.Typer) -> None:
     app.command("reembed", rich_help_panel="Nights")(reembed)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)
-    autostart_command.register(app)
+    service_commands.register(app)
 
 
 def night(  # noqa: PLR0913 (one parameter for each option)
@@ -257,7 +254,7 @@ def demo(
 
 def missing_nights(options: NightOptions, named: str | None) -> list[date]:
     """Complete what is due and return the nights to make up for; raise `InvalidInput` where one is named."""
-    from nous_pipelines.orchestration.backfilling import complete_episodes, nights_to_run
+    from nous_pipelines.orchestration.night_ranges import complete_episodes, nights_to_run
 
     if named:
         raise InvalidInput("--backfill finds the nights itself; leave --date, --from and --to out")

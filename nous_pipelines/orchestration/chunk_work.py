@@ -17,8 +17,7 @@ from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.second_opinions import Seconded, second_opinions, too_long_among
-from nous_pipelines.batches.verdict_cache import Progress, verdicts_on
+from nous_pipelines.batches.verdict_cache import Progress, Seconded, second_opinions, too_long_among, verdicts_on
 from nous_pipelines.engines.engine import portable
 from nous_pipelines.orchestration.previous_nights import Kept, compared_in, earlier_verdicts
 from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes

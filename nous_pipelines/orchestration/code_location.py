@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from nous_pipelines.orchestration.backfilling import first_night
 from nous_pipelines.orchestration.definitions import definitions_from
+from nous_pipelines.orchestration.night_ranges import first_night
 
 defs = definitions_from(first_night(datetime.now(UTC)))
 

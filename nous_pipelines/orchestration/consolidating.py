@@ -26,11 +26,10 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.consolidation import BackgroundNight, PlannedNight, RunState, TakenBack
+from nous_online.interfaces.api.server_routes import BackgroundNight, PlannedNight, RunState, TakenBack
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
-from nous_pipelines.orchestration.instance import home_folder
-from nous_pipelines.orchestration.interface import HOST, NAME, PORT, port_of
+from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
 
 PREFIX = "night-"
 """A night's files are called by its date and its run: what it left tells of both, however it ended."""

@@ -4,29 +4,40 @@ from datetime import date
 
 import dagster as dg
 
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_pipelines.nights import FIRST_NIGHT
-from nous_pipelines.orchestration.assets.check_assets import plan_checks
-from nous_pipelines.orchestration.assets.judging_assets import judge_batches, judge_requests
-from nous_pipelines.orchestration.assets.night_assets import NIGHTS, nights_from
-from nous_pipelines.orchestration.assets.pair_assets import judgements, neighbours
-from nous_pipelines.orchestration.assets.phase_assets import PHASE_ASSETS, TABLE_ASSETS
-from nous_pipelines.orchestration.assets.planning_assets import applied, plan, report, word_statistics
-from nous_pipelines.orchestration.assets.reembedding_assets import NextSpace, embedding_space_switched, next_embeddings
-from nous_pipelines.orchestration.assets.store_assets import snapshot
-from nous_pipelines.orchestration.dry_runs import dry_run_job
-from nous_pipelines.orchestration.resources import NightRun
-from nous_pipelines.orchestration.schedules import (
+from nous_pipelines.orchestration.automation import (
     LAST_NIGHT,
+    batch_results,
+    closed_episodes,
     every_night,
     every_week,
+    fresh_facts,
     last_night_applied,
     last_night_asked,
     last_night_exists,
     retention,
 )
-from nous_pipelines.orchestration.sensors import batch_results, closed_episodes, fresh_facts
-from nous_pipelines.orchestration.undo_job import undo_nights
+from nous_pipelines.orchestration.night_assets import (
+    NIGHTS,
+    PHASE_ASSETS,
+    TABLE_ASSETS,
+    judge_batches,
+    judge_requests,
+    judgements,
+    neighbours,
+    nights_from,
+    snapshot,
+)
+from nous_pipelines.orchestration.operator_jobs import (
+    NextSpace,
+    dry_run_job,
+    embedding_space_switched,
+    next_embeddings,
+    undo_nights,
+)
+from nous_pipelines.orchestration.planning_assets import applied, plan, plan_checks, report, word_statistics
+from nous_pipelines.orchestration.resources import NightRun
 
 keep_private()  # of a code location this is the entry point
 

@@ -19,9 +19,8 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.domain import EmbeddingSpace, Fact
+from nous_online.core.domain import FACT, EmbeddingSpace, Fact
 from nous_online.core.errors import NousError, Stale, Unavailable
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, locked_memories
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements

@@ -1,4 +1,7 @@
-"""Dagster's interface behind our gate, and its daemon beside it: what `nous dev`, `nous demo` and compose start."""
+"""Dagster's interface behind our gate, and its daemon beside it: what `nous dev`, `nous demo` and compose start.
+
+Dagster takes mutations from the query string of a GET, and WebSockets of any origin: a web page could launch runs, and
+every user of the machine as well. So a request passes the gate of pages first, and asks as Dagster's own pages do."""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Annotated
@@ -17,19 +20,62 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster_webserver.version import __version__
 from dagster_webserver.webserver import DagsterWebserver
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Send
 
 from nous_online.core.errors import NousError, Unavailable
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_online.core.settings import settings
-from nous_online.interfaces.api.connections import BACKLOG, Connection
 from nous_online.interfaces.cli.output import show_error
-from nous_online.interfaces.request_checks import door_token, with_token
+from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, door_token, refused, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
-from nous_pipelines.orchestration.backfilling import first_night
-from nous_pipelines.orchestration.dagster_gate import DagsterGate
-from nous_pipelines.orchestration.instance import dagster_instance
-from nous_pipelines.orchestration.interface import HOST, LOCATION, PORT
+from nous_pipelines.orchestration.instance import HOST, LOCATION, PORT, dagster_instance
+from nous_pipelines.orchestration.night_ranges import first_night
+
+ALIVE = "/server_info"
+"""Names versions and nothing else: whoever waits for the interface asks it."""
+GRAPHQL = "/graphql"
+NOT_FRAMED = {"X-Frame-Options": "DENY"}
+OWN_FILES = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
+)
+"""For pages of Dagster that bring no policy: its query editor has a script of its own inside."""
+
+
+class DagsterGate(PageGate):
+    """The outermost layer of Dagster's interface."""
+
+    def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str] = ()) -> None:
+        super().__init__(app, token=token, alive=ALIVE, names=names)
+
+    def sent_by(self, send: Send) -> Send:
+        """Keep what Dagster answers out of frames, and give its pages without a policy one."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(NOT_FRAMED)
+                if headers.get("content-type", "").startswith("text/html"):
+                    headers.setdefault("Content-Security-Policy", OWN_FILES)
+            await send(message)
+
+        return sent
+
+    def misused(self, asked: HTTPConnection, *, is_read: bool) -> Response | None:
+        """Return how a request is refused by which no page of Dagster's own asks: commands in a URL, or no JSON."""
+        if is_read and asked.url.path == GRAPHQL and "query" in asked.query_params:
+            return refused(405, "a GET asks nothing of GraphQL; send the query as JSON, by POST")
+        media_type = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not is_read and media_type != "application/json":
+            return refused(415, "the body is not said to be JSON; send it with Content-Type: application/json")
+        return None
+
+
+# --- interface and daemon ---
 
 POLL_MS = 2000
 """How often the pages ask for news of assets: as under `dagster dev`."""

@@ -14,9 +14,8 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.domain import KINDS, EmbeddingSpace, Kind
 from nous_online.core.errors import InvalidInput, Refused
-from nous_online.core.kinds import KINDS, Kind
 from nous_online.core.settings import settings
 from nous_online.database.connection import MIGRATE_S, Database, as_owner
 from nous_online.database.statements import statements

@@ -15,8 +15,8 @@ from psycopg import Connection
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege
 from psycopg.types.json import Jsonb
 
+from nous_online.core.domain import KINDS
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
-from nous_online.core.kinds import KINDS
 from nous_online.database.changes import (
     Alteration,
     Cause,

@@ -15,8 +15,8 @@ from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvail
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from nous_online.core.domain import KINDS
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
-from nous_online.core.kinds import KINDS
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
 from nous_online.memories.contradictions import mark_anew

@@ -7,13 +7,127 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.status import question
 from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PRECEDENCE, PROPOSAL_KINDS
-from nous_pipelines.reports.costs import Cost
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.night_files import NightFiles
+
+if TYPE_CHECKING:
+    from nous_online.database.connection import Database
+
+
+SQL = statements("nous_pipelines.reports", "costs.sql")
+TIMEOUT_S = 120.0
+LEAST_USD = 0.0001
+DEAREST = 20
+"""How many agents the metadata of a run names."""
+
+SHORT = (1_000_000, "M"), (1_000, "k")
+
+
+class Dimension(StrEnum):
+    """What a sum may be broken down by."""
+
+    NIGHT = "night"
+    PURPOSE = "purpose"
+    MODEL = "model"
+    AGENT = "agent"
+    WAY = "way"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some requests to a language model cost, failed ones included; what they are summed over is None."""
+
+    night: date | None
+    """The night they were made in, or the day, in UTC, when it was outside of one."""
+    purpose: str | None
+    model: str | None
+    agent_id: str | None
+    way: str | None
+    """`batch` or `online`."""
+    requests: int
+    failed: int
+    under_way: int
+    """Requests of batches that are not collected yet."""
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    usd: float
+    expected_usd: float
+    """What those under way will cost at the most."""
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, those read from the cache or written to it included."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+def costs_of(
+    database: Database,
+    by: Sequence[Dimension] = tuple(Dimension),
+    *,
+    first: date | None = None,
+    last: date | None = None,
+    agent_ids: Sequence[str] = (),
+    nights_only: bool = False,
+) -> list[Cost]:
+    """Return what was spent from one night to another, broken down: night by night, the dearest first.
+
+    With `nights_only` what agents asked outside of nights is left out.
+    """
+    values = {"first": first, "last": last, "agent_ids": list(agent_ids), "nights_only": nights_only, "by": list(by)}
+    return database.rows(Cost, SQL["costs"], values, timeout_s=TIMEOUT_S)
+
+
+def cost_metadata(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what a night cost in US dollars by purpose and by agent, and what it may still, as metadata of a run."""
+
+    def costs(by: Dimension) -> list[Cost]:
+        return costs_of(database, [by], first=night, last=night, agent_ids=agent_ids, nights_only=True)
+
+    purposes = costs(Dimension.PURPOSE)
+    return {
+        "cost_by_purpose": {str(cost.purpose): cost.usd for cost in purposes},
+        "cost_by_agent": {str(cost.agent_id): cost.usd for cost in costs(Dimension.AGENT)[:DEAREST]},
+        "cost_expected_usd": sum(cost.expected_usd for cost in purposes),
+    }
+
+
+def told_usd(amount: float) -> str:
+    """Return an amount of US dollars for people; small ones with what makes them differ from nothing."""
+    if amount == 0 or amount >= 1:
+        return f"{amount:,.2f} USD"
+    return f"{amount:.4f} USD" if amount >= LEAST_USD else f"under {LEAST_USD} USD"
+
+
+def told_cost(cost: Cost) -> str:
+    """Return in words what requests cost, how many there were, and what is still to come."""
+    requests = "one request" if cost.requests == 1 else f"{cost.requests:,} requests"
+    told = f"{told_usd(cost.usd)} for {requests} and {cost.tokens:,} tokens"
+    failed = f", {cost.failed:,} failed" if cost.failed else ""
+    expected = f"; {cost.under_way:,} under way, {told_usd(cost.expected_usd)} at the most" if cost.under_way else ""
+    return told + failed + expected
+
+
+def short(value: float) -> str:
+    """Return a number in few characters: 1.2 k, 3.4 M."""
+    for size, letter in SHORT:
+        if abs(value) >= size:
+            return f"{value / size:.1f}".removesuffix(".0") + letter
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+# --- the report ---
 
 SHOWN = 20
 """Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
@@ -416,3 +530,126 @@ def policy_used(used: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]
 def shown_similarity(similarity: float) -> str:
     """Return a cosine for people; what is not the same never reads as 1."""
     return f"{min(similarity, 0.999):.3f}"
+
+
+# --- the account of a plan ---
+
+
+@dataclass(frozen=True)
+class NightAccount:
+    """The account of a night, as it lies beside its plan; what is about one agent stands in a row of its own."""
+
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, plan: Plan, phases: Sequence[Phase]) -> NightAccount:
+        """Draw up the account of a plan."""
+        policy = dict(plan.policy)
+        agents = policy.pop("agents", {})
+        waits = Counter((proposal.agent_id, proposal.kind) for proposal in plan.waiting)
+        return cls(
+            {
+                "hash": plan.hash,
+                "agent_ids": list(plan.agent_ids),
+                "policy": policy,
+                "policies": [{"agent_id": agent_id, "policy": own} for agent_id, own in agents.items()],
+                "phases": [row for phase in phases for row in rows_of(phase)],
+                "waiting": [{"agent_id": each, "kind": kind, "count": n} for (each, kind), n in sorted(waits.items())],
+                "first_waiting": first_waiting(plan),
+            }
+        )
+
+    @classmethod
+    def read(cls, files: NightFiles) -> NightAccount:
+        """Read the account of a night; raise `Unavailable` when it is missing or damaged."""
+        return cls(files.read_json("account"))
+
+    @property
+    def hash(self) -> str:
+        """The hash of the plan."""
+        return self.values["hash"]
+
+    @property
+    def agent_ids(self) -> tuple[str, ...]:
+        """Whom the run was for; empty for all."""
+        return tuple(self.values["agent_ids"])
+
+    @property
+    def policy(self) -> Mapping[str, Any]:
+        """The policy of agents that have none of their own."""
+        return self.values["policy"]
+
+    def policies(self, agent_ids: Sequence[str] = ()) -> dict[str, Mapping[str, Any]]:
+        """Return what agents have decided otherwise."""
+        return {row["agent_id"]: row["policy"] for row in about(self.values["policies"], agent_ids)}
+
+    @property
+    def threshold(self) -> float:
+        """From which cosine on two facts were candidates."""
+        return self.policy.get("candidate_similarity", NightPolicy().candidate_similarity)
+
+    @cached_property
+    def thresholds(self) -> dict[str, float]:
+        """The same, for agents that have decided otherwise."""
+        own = {agent_id: policy.get("candidate_similarity") for agent_id, policy in self.policies().items()}
+        return {agent_id: threshold for agent_id, threshold in own.items() if threshold is not None}
+
+    def phases(self, agent_ids: Sequence[str] = ()) -> tuple[PhaseAccount, ...]:
+        """Return what each phase looked at, summed over some agents or all, in the order of the phases."""
+        rows = list(about(self.values["phases"], agent_ids))
+        return tuple(
+            summed(name, [row for row in rows if row["phase"] == name])
+            for name in dict.fromkeys(row["phase"] for row in rows)
+        )
+
+    def waiting_by_kind(self, agent_ids: Sequence[str] = ()) -> dict[str, int]:
+        """Return how many proposals of each kind wait."""
+        found = Counter[str]()
+        for row in about(self.values["waiting"], agent_ids):
+            found[row["kind"]] += row["count"]
+        return dict(found)
+
+    def first_waiting(self, agent_ids: Sequence[str] = ()) -> list[Mapping[str, Any]]:
+        """Return the first proposals that wait."""
+        return list(about(self.values["first_waiting"], agent_ids))
+
+
+def about(rows: Sequence[Mapping[str, Any]], agent_ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the rows about some agents; all of them when none is named."""
+    return [row for row in rows if not agent_ids or row["agent_id"] in agent_ids]
+
+
+def rows_of(phase: Phase) -> list[dict[str, Any]]:
+    """Return the account of one phase, an agent a row."""
+    return [
+        {
+            "agent_id": agent_id,
+            "phase": phase.name,
+            "eligible": eligible,
+            "proposed": phase.proposed.get(agent_id, 0),
+            "left": phase.left.get(agent_id, {}),
+        }
+        for agent_id, eligible in sorted(phase.eligible.items())
+    ]
+
+
+def first_waiting(plan: Plan) -> list[dict[str, Any]]:
+    """Return some of the waiting proposals of each agent."""
+    taken = Counter[str]()
+    rows: list[dict[str, Any]] = []
+    for each in plan.waiting:
+        taken[each.agent_id] += 1
+        if taken[each.agent_id] <= SHOWN:
+            rows.append({name: getattr(each, name) for name in ("agent_id", "kind", "targets", "reason")})
+            rows[-1]["id"] = str(each.id)
+    return rows
+
+
+def summed(phase: str, rows: Sequence[Mapping[str, Any]]) -> PhaseAccount:
+    """Return the account of a phase over several agents."""
+    left = Counter[str]()
+    for row in rows:
+        left.update(row["left"])
+    return PhaseAccount(
+        phase, sum(row["eligible"] for row in rows), sum(row["proposed"] for row in rows), dict(left.most_common())
+    )

@@ -60,3 +60,125 @@ union all
 select c.id::text, 'censor', c.trigger || ': ' || c.reason,
        jsonb_build_object('state', c.state, 'rank_weight', c.rank_weight, 'scope', c.scope, 'severity', c.severity)
 from wanted join heart.censors c using (agent_id, id)
+
+-- name: measure_health
+-- How each agent's memory stands, of what had been said by the end of the night: one pass over each table.
+-- Bytes over 1.3 are an upper-side estimate of tokens. What pairs of the night say is added as it was counted.
+with facts as (
+    select agent_id,
+           count(*) filter (where state = 'active') as active,
+           count(*) filter (where state = 'superseded') as superseded,
+           count(*) filter (where state = 'archived') as archived,
+           count(*) filter (where state = 'active' and slot is not null and learned_at < latest) as stale,
+           coalesce(sum(bytes) filter (where state = 'active'), 0) as active_bytes,
+           coalesce(sum(bytes) filter (where state = 'superseded'), 0) as superseded_bytes,
+           coalesce(sum(bytes) filter (where state = 'archived'), 0) as archived_bytes
+    from (
+        select agent_id, state, slot, learned_at, octet_length(content) as bytes,
+               max(learned_at) filter (where state = 'active')
+                   over (partition by agent_id, slot, scope, user_id, project_id) as latest
+        from heart.facts where learned_at < %(ends_at)s
+    ) f
+    group by agent_id
+),
+episodes as (
+    select agent_id,
+           count(*) filter (where state <> 'archived' and compression_tier = 'raw') as raw,
+           count(*) filter (where state <> 'archived' and compression_tier = 'summary') as summary,
+           count(*) filter (where state <> 'archived' and compression_tier = 'compressed') as compressed,
+           count(*) filter (where state <> 'archived' and compression_tier = 'fossil') as fossil,
+           count(*) filter (where state = 'archived') as archived,
+           coalesce(sum(octet_length(coalesce(detail, summary, compressed, index_word, title)))
+                    filter (where state <> 'archived'), 0) as bytes
+    from heart.episodes where started_at < %(ends_at)s
+    group by agent_id
+),
+cold as (
+    -- A text that undoing brought back lies here still, and saves nothing.
+    select c.agent_id, sum(octet_length(concat(case when e.detail is null then c.detail end,
+                                               case when e.summary is null then c.summary end,
+                                               case when e.compressed is null then c.compressed end))) as bytes
+    from heart.cold_texts c join heart.episodes e on e.agent_id = c.agent_id and e.id = c.memory_id
+    group by c.agent_id
+),
+procedures as (
+    select agent_id, count(*) filter (where state = 'active') as active, count(*) filter (where state = 'review') as review
+    from heart.procedures where learned_at < %(ends_at)s
+    group by agent_id
+),
+censors as (
+    select agent_id, count(*) filter (where state = 'active') as active
+    from heart.censors where learned_at < %(ends_at)s
+    group by agent_id
+),
+contradictions as (
+    select agent_id, count(*) as open from heart.contradictions c
+    where status = 'open' and detected_at <= %(ends_at)s  -- found by the night itself: at its end
+      and not exists (select from heart.facts f
+                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.archived_at <= %(ends_at)s)
+    group by agent_id
+),
+links as (select agent_id, count(*) as links from heart.links group by agent_id)
+insert into lifecycle.health as h (agent_id, night, measured_at, figures)
+select a.id, %(night)s, %(seen_at)s, jsonb_build_object(
+    'facts_active', coalesce(f.active, 0),
+    'facts_superseded', coalesce(f.superseded, 0),
+    'facts_archived', coalesce(f.archived, 0),
+    'facts_stale', coalesce(f.stale, 0),
+    'episodes_raw', coalesce(e.raw, 0),
+    'episodes_summary', coalesce(e.summary, 0),
+    'episodes_compressed', coalesce(e.compressed, 0),
+    'episodes_fossil', coalesce(e.fossil, 0),
+    'episodes_archived', coalesce(e.archived, 0),
+    'procedures_active', coalesce(p.active, 0),
+    'procedures_review', coalesce(p.review, 0),
+    'censors_active', coalesce(c.active, 0),
+    'contradictions_open', coalesce(x.open, 0),
+    'links', coalesce(l.links, 0),
+    'tokens_active', ceil((coalesce(f.active_bytes, 0) + coalesce(e.bytes, 0)) / 1.3),
+    'tokens_saved_by_tiers', ceil(coalesce(t.bytes, 0) / 1.3),
+    'tokens_saved_by_merges', ceil(coalesce(f.superseded_bytes, 0) / 1.3),
+    'tokens_saved_by_archiving', ceil(coalesce(f.archived_bytes, 0) / 1.3)
+) || coalesce(%(pairs)s::jsonb -> a.id, %(no_pairs)s::jsonb)
+from heart.agents a
+left join facts f on f.agent_id = a.id
+left join episodes e on e.agent_id = a.id
+left join cold t on t.agent_id = a.id
+left join procedures p on p.agent_id = a.id
+left join censors c on c.agent_id = a.id
+left join contradictions x on x.agent_id = a.id
+left join links l on l.agent_id = a.id
+where %(agent_ids)s::text[] = '{}' or a.id = any(%(agent_ids)s)
+-- A night run again after later ones would be told of their work: its figures stay.
+on conflict (agent_id, night) do update set measured_at = excluded.measured_at, figures = case when exists (
+    select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
+) then h.figures else excluded.figures end
+
+-- name: inactive_facts
+select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
+
+-- name: health_history
+-- The last nights, summed over agents. Whoever was not measured in one of them stands as when last measured before.
+-- What a night cost is not measured then but summed now: its batches are collected later.
+with measured as (
+    select agent_id, night, figures, lead(night) over (partition by agent_id order by night) as next
+    from lifecycle.health
+    where night <= %(night)s and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))
+),
+nights as (select distinct night from measured where night > %(night)s - %(nights)s)
+select night, jsonb_object_agg(key, total) as figures
+from (
+    select n.night, f.key, sum(f.value::float8) as total
+    from nights n
+    join measured m on m.night <= n.night and (m.next > n.night or m.next is null)
+    cross join jsonb_each_text(m.figures - 'cost_usd') f(key, value)
+    group by n.night, f.key
+    union all
+    select n.night, 'cost_usd', coalesce(sum(r.cost_usd)::float8, 0)
+    from nights n
+    left join heart.llm_requests r
+        on r.night = n.night and (%(agent_ids)s::text[] = '{}' or r.agent_id = any(%(agent_ids)s))
+    group by n.night
+) summed
+group by night
+order by night

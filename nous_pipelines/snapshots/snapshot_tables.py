@@ -16,7 +16,7 @@ import polars.selectors as cs
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier
 
-from nous_online.core.kinds import CENSOR, EPISODE, FACT, PROCEDURE, Kind
+from nous_online.core.domain import CENSOR, EPISODE, FACT, PROCEDURE, Kind
 from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of

@@ -23,9 +23,9 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
-from nous_online.interfaces.audit import TRAIL, note_call
+from nous_online.interfaces.api.keys import TRAIL, note_call
 from nous_online.interfaces.cli import application
-from nous_pipelines.orchestration.interface import free_port
+from nous_pipelines.orchestration.instance import free_port
 
 SECRET = "the safe opens with 4711"  # noqa: S105 (what no log may hold)
 

@@ -12,8 +12,7 @@ from mcp_visits import mcp_over_http, values
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import Settings, settings
-from nous_online.interfaces.api.api_server import access_at
-from nous_online.interfaces.api.application import Access
+from nous_online.interfaces.api.application import Access, access_at
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 TOKEN = "a-token-of-a-test"  # noqa: S105 (a test's)

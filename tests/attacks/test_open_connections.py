@@ -11,9 +11,9 @@ import pytest
 from api_client import app_over, served
 from conftest import WordEmbedder
 
-from nous_online.interfaces.api import connections
+from nous_online.interfaces import request_checks
 
-OPENED = 2 * connections.MOST_CONNECTIONS
+OPENED = 2 * request_checks.MOST_CONNECTIONS
 BEGUN = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "
 
 
@@ -32,7 +32,7 @@ def is_open(connection: socket.socket) -> bool:
 def test_who_opens_many_connections_shuts_nobody_out(
     database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 60.0)
+    monkeypatch.setattr(request_checks, "HEADERS_S", 60.0)
     with served(app_over(database_url, embedder)) as address, ExitStack() as held:
         host, _, port = address.removeprefix("http://").partition(":")
         opened, statuses = list[socket.socket](), list[int]()
@@ -46,14 +46,14 @@ def test_who_opens_many_connections_shuts_nobody_out(
         left = [is_open(each) for each in opened]
 
     assert set(statuses) == {200}
-    assert sum(left) <= connections.MOST_CONNECTIONS
+    assert sum(left) <= request_checks.MOST_CONNECTIONS
     assert left == sorted(left)  # those that waited longest were closed
 
 
 def test_a_connection_that_trickles_its_headers_ends_all_the_same(
     database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.5)
+    monkeypatch.setattr(request_checks, "HEADERS_S", 0.5)
     with served(app_over(database_url, embedder)) as address:
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as slow:
@@ -70,7 +70,7 @@ def test_a_connection_that_trickles_its_headers_ends_all_the_same(
 def test_a_connection_between_two_requests_waits_no_longer_than_one_at_its_start(
     database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.5)
+    monkeypatch.setattr(request_checks, "HEADERS_S", 0.5)
     with served(app_over(database_url, embedder)) as address:
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as idle:

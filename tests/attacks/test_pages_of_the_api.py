@@ -7,7 +7,7 @@ from api_client import app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
 
 from nous_online.database.connection import Database
-from nous_online.interfaces.api.api_server import access_at
+from nous_online.interfaces.api.application import access_at
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (none listens)
 

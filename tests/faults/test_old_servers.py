@@ -7,8 +7,7 @@ import pytest
 
 from nous_online.core.errors import Unsupported
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database
-from nous_online.database.requirements import Capability, holes
+from nous_online.database.connection import Capability, Database, holes
 from nous_online.interfaces.doctor import checks
 
 

@@ -11,8 +11,7 @@ from conftest import ScriptedJudge, WordEmbedder
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.exporting import export_agent
-from nous_online.interfaces.exports.restoring import restore_agent
+from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_online.language.pairs.judging import Verdict
 
 AHEAD = "2099-01-01T00:00:00+00:00"

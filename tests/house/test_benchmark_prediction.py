@@ -16,8 +16,7 @@ from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
 from nous_online.context.predicting import PredictionRequest, past_sessions, see
-from nous_online.context.scorer import Ranking
-from nous_online.context.signals import Signals, atoms_of
+from nous_online.context.scorer import Ranking, Signals, atoms_of
 
 HOUR, DAY = 3600, 86_400
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -15,10 +15,9 @@ from starlette.testclient import TestClient
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.api.api_server import configuration
-from nous_online.interfaces.api.application import Access, application
-from nous_online.interfaces.api.consolidation import Consolidator
+from nous_online.interfaces.api.application import Access, application, configuration
 from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.api.server_routes import Consolidator
 from nous_online.language.embedding import Embedder
 
 PROBLEM = "application/problem+json"

@@ -22,8 +22,8 @@ from postgres_homes import lives, scratch
 
 from nous_online import processes
 from nous_online.database import postgres
-from nous_pipelines.demo.history import history
-from nous_pipelines.orchestration.interface import HOST, free_port
+from nous_pipelines.demo.show import history
+from nous_pipelines.orchestration.instance import HOST, free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

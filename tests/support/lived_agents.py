@@ -12,7 +12,7 @@ from night_runs import NIGHT, plan_of, remember
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.exporting import TABLES
+from nous_online.interfaces.exporting import TABLES
 from nous_online.language.pairs.judging import Verdict
 from nous_online.recall.recall import refresh_statistics
 from nous_pipelines.plan.apply import apply_plan

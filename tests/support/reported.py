@@ -21,8 +21,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.planning import planned
-from nous_pipelines.reports.plan_account import NightAccount
-from nous_pipelines.reports.report import NightReport
+from nous_pipelines.reports.report import NightAccount, NightReport
 from nous_pipelines.reports.reporting import night_report
 from nous_pipelines.snapshots.snapshot import Snapshot
 

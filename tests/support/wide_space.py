@@ -11,8 +11,7 @@ import psycopg
 from conftest import ScriptedJudge, ScriptedWriter, words
 from psycopg.sql import SQL, Identifier
 
-from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.kinds import KINDS
+from nous_online.core.domain import KINDS, EmbeddingSpace
 from nous_online.database.connection import Database, register_space
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, make_dataclass
 from typing import Any
 from uuid import UUID
 
-from nous_online.context.context_answer import TIERS, Context, ContextLine, Predicted, Prediction, Tier
+from nous_online.context.context_lines import TIERS, Context, ContextLine, Predicted, Prediction, Tier
 from nous_online.core.domain import Artifact, Censor, Fact, Memory, Procedure, Statement
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
@@ -17,8 +17,7 @@ from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
 from nous_online.recall.ranking import ScoreParts
-from nous_online.recall.recall import FoundMemory
-from nous_online.recall.recalling import Recall
+from nous_online.recall.recall import FoundMemory, Recall
 
 
 @dataclass(frozen=True)

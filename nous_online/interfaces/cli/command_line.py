@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from nous_online.core.deadline import WORKERS
 from nous_online.core.errors import NousError
-from nous_online.core.home import keep_private
+from nous_online.core.files import keep_private
 from nous_online.interfaces.cli import (
     context_commands,
     door_commands,

@@ -21,13 +21,24 @@ from nous_online.core.details import (
 from nous_online.core.errors import InvalidInput
 from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id
-from nous_online.interfaces.cli.options import ProjectOption, UserOption, opened, with_options
-from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, said, show, show_json, show_note
+from nous_online.interfaces.cli.output import (
+    AgentOption,
+    JsonOption,
+    ProjectOption,
+    UserOption,
+    escaped,
+    opened,
+    said,
+    show,
+    show_json,
+    show_note,
+    with_options,
+)
 
 if TYPE_CHECKING:
-    from nous_online.context.context_answer import Context
+    from nous_online.context.context_lines import Context
     from nous_online.core.domain import Censor
-    from nous_online.interfaces.code.patterns import LearnedPatterns
+    from nous_online.interfaces.code_patterns import LearnedPatterns
     from nous_online.memories.checking import Activation
     from nous_online.memories.workflows import LearnedWorkflow
 
@@ -329,7 +340,7 @@ def patterns(
 
     [dim]$[/dim] nous patterns src/api --look-only --json
     """
-    from nous_online.interfaces.code.patterns import learn_patterns
+    from nous_online.interfaces.code_patterns import learn_patterns
 
     with opened(agent) as heart:
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)

@@ -12,12 +12,15 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.cli.options import ProjectOption, agent_named, open_database, opened
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
+    ProjectOption,
+    agent_named,
     escaped,
+    open_database,
+    opened,
     show,
     show_error,
     show_json,
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from nous_online.core.files import FileChange
     from nous_online.interfaces.api.keys import Key, KeyRecord
-    from nous_online.interfaces.file_changes import FileChange
 
 HOST, PORT = "127.0.0.1", 8420
 AdminOption = Annotated[
@@ -71,7 +74,7 @@ def api(
 
     [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
     """
-    from nous_online.interfaces.api.api_server import access_at, proxy_at, serve
+    from nous_online.interfaces.api.application import access_at, proxy_at, serve
 
     policy = ApiPolicy(calls_per_minute=rate)
     access = access_at(
@@ -132,7 +135,7 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
 def note_key(event: str, record: KeyRecord, **told: str) -> None:
     """Note in the audit trail what became of a key."""
-    from nous_online.interfaces.audit import note_event
+    from nous_online.interfaces.api.keys import note_event
 
     note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **told)
 
@@ -286,7 +289,7 @@ def console(
     """
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.console.console_server import serve
-    from nous_online.interfaces.console.console_state import ConsoleState
+    from nous_online.interfaces.console.rendering import ConsoleState
     from nous_online.interfaces.request_checks import door_token
 
     name = agent_named(agent)
@@ -339,7 +342,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.heart import Heart
     from nous_online.interfaces.api.hearts import Hearts
-    from nous_online.interfaces.hooks.repository import current_project
+    from nous_online.interfaces.hooks.client_settings import current_project
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
     from nous_online.interfaces.request_checks import door_token, with_token
@@ -475,8 +478,7 @@ def install(
     [dim]$[/dim] nous install codex --project --dry-run
     """
     from nous_online.core.validation import checked_agent
-    from nous_online.interfaces.hooks.claude_settings import planned_install
-    from nous_online.interfaces.hooks.clients import CLIENTS
+    from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
     options = ["--agent", checked_agent(agent)] if agent else []
     changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
@@ -501,8 +503,7 @@ def uninstall(
 
     [dim]$[/dim] nous uninstall claude-code --project --dry-run
     """
-    from nous_online.interfaces.hooks.claude_settings import planned_uninstall
-    from nous_online.interfaces.hooks.clients import CLIENTS
+    from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_uninstall
 
     changes = planned_uninstall(is_project=project, client=CLIENTS[client])
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
@@ -510,7 +511,7 @@ def uninstall(
 
 def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
     """Write what is to change unless it is only to be shown, and say what became of each file."""
-    from nous_online.interfaces.hooks.claude_settings import write
+    from nous_online.interfaces.hooks.client_settings import write
 
     if not dry_run:
         write(changes)

@@ -15,12 +15,14 @@ from uuid import UUID
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.options import agent_named, open_database, opened
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
+    agent_named,
     escaped,
+    open_database,
+    opened,
     plain,
     show,
     show_error,
@@ -124,7 +126,7 @@ def check_plain(options: Mapping[str, object]) -> None:
 
 def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
     """Restore an export, and say how much it was."""
-    from nous_online.interfaces.exports.restoring import restore_agent
+    from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
         restored = restore_agent(database, file, agent_id=agent)
@@ -169,11 +171,11 @@ def export(
         raise InvalidInput(f"--format {format!r} is not known; choose nous or markdown")
     with open_database() as database, waiting(f"exporting {name} …"):
         if format == "markdown":
-            from nous_online.interfaces.exports.exporting import write_pages
+            from nous_online.interfaces.exporting import write_pages
 
             written = write_pages(database, name, Path(path))
         else:
-            from nous_online.interfaces.exports.exporting import export_agent
+            from nous_online.interfaces.exporting import export_agent
 
             written = export_agent(database, name, export_file(path, name))
     if as_json:
@@ -184,7 +186,7 @@ def export(
 
 def export_file(path: str, agent: str) -> Path:
     """Return the file an export goes to: of a folder, made if it ends in a slash, one named by agent and day."""
-    from nous_online.interfaces.exports.exporting import made
+    from nous_online.interfaces.exporting import made
 
     folder = Path(path)
     if path.endswith(("/", os.sep)):
@@ -355,7 +357,7 @@ def erase_named(  # noqa: PLR0913 (what the options say)
     is_dry_run: bool,
 ) -> Erased:
     """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
-    from nous_online.interfaces.exports.restoring import erase_exports
+    from nous_online.interfaces.exporting import erase_exports
     from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
 
     erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]

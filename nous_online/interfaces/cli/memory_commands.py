@@ -12,8 +12,19 @@ import typer
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.options import agent_named, open_database, opened, with_options
-from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, said, show, show_json, show_note
+from nous_online.interfaces.cli.output import (
+    AgentOption,
+    JsonOption,
+    agent_named,
+    escaped,
+    open_database,
+    opened,
+    said,
+    show,
+    show_json,
+    show_note,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from nous_online.core.domain import Fact, Memory, Statement
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
-    from nous_online.recall.recalling import Recall
+    from nous_online.recall.recall import Recall
 
 INDENT = " " * 11
 MOST_LINES, LEAST_COLUMNS = 3, 60

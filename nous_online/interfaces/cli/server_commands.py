@@ -14,12 +14,12 @@ import typer
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import WorkerPolicy
-from nous_online.interfaces.cli.options import opened
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
     escaped,
+    opened,
     plain,
     show,
     show_error,

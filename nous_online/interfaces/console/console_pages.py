@@ -1,31 +1,40 @@
-"""The pages that show: memories, one memory, what waits for a person, nights, and a question asked."""
+"""The pages of the console, and what their buttons do: each is a verb, sent by a form, and leads back to a page."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from psycopg import Connection
+from psycopg.rows import class_row
+from starlette.concurrency import run_in_threadpool
 
-from nous_online.context.context_answer import Context
+from nous_online.context.context_lines import Context
 from nous_online.core.details import AskerDetails, RecallDetails
 from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
-from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
+from nous_online.database.connection import as_night
+from nous_online.database.statements import statements
 from nous_online.heart import Heart
+from nous_online.interfaces import doctor
+from nous_online.interfaces.api import keys
 from nous_online.interfaces.console import lookups
-from nous_online.interfaces.console.console_state import Asked, OpenHeart
-from nous_online.interfaces.console.rendering import filled, page
+from nous_online.interfaces.console.rendering import Asked, Filled, OpenHeart, filled, page
+from nous_online.memories.contradictions import Resolution
+from nous_online.memories.status import status_of
 from nous_online.memories.store import is_founding, unrecorded_count
 from nous_online.memories.undoing import standing
-from nous_online.recall.recalling import Recall
+from nous_online.recall.recall import Recall
 
 router = APIRouter()
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
@@ -268,3 +277,227 @@ def asset(request: Request) -> Response:
     name = request.url.path.removeprefix("/")
     text = files("nous_online.interfaces.console").joinpath(name).read_bytes()
     return Response(text, media_type=ASSETS[name])
+
+
+# --- what the buttons do ---
+
+WHY = "decided in the console"
+ACTS: Mapping[str, Callable[[Heart, UUID, str], object]] = {
+    "forget": lambda heart, memory_id, why: heart.forget(memory_id, reason=why),
+    "restore": lambda heart, memory_id, why: heart.restore(memory_id, reason=why),
+    "pin": lambda heart, memory_id, why: heart.pin(memory_id, reason=why),
+    "unpin": lambda heart, memory_id, why: heart.unpin(memory_id, reason=why),
+}
+
+
+@router.post("/memories/{memory_id:uuid}/undo")
+def undo(memory_id: UUID, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Take back the change the page showed as the last one; another that came since stays, and is told of."""
+    left = standing(heart.history(memory_id))
+    if left and str(left[0].id) != form.get("event"):
+        raise Conflict(f"memory {memory_id} was changed since the page was opened: {left[0].action}; look at it again")
+    heart.undo(memory_id, reason=why_in(form))
+    return back_to(f"/memories/{memory_id}", "undo")
+
+
+@router.post("/memories/{memory_id:uuid}/{act}")
+def change(memory_id: UUID, act: str, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Forget, restore, pin or unpin a memory."""
+    if act not in ACTS:
+        raise NotFound(f"no button of the console is called {act!r}")
+    ACTS[act](heart, memory_id, why_in(form))
+    return back_to(f"/memories/{memory_id}", act)
+
+
+@router.post("/statements/{statement_id:uuid}/split")
+def split(statement_id: UUID, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Make a statement a fact of its own, and show that."""
+    fact = heart.split(statement_id, reason=why_in(form))
+    return back_to(f"/memories/{fact.id}", "split")
+
+
+@router.post("/contradictions/{contradiction_id:uuid}")
+def decide(contradiction_id: UUID, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Decide a contradiction, or reject how somebody proposed to."""
+    ruling = form.get("resolution", "")
+    if ruling == "reject":
+        heart.reject_ruling(contradiction_id)
+        return back_to("/inbox", "reject")
+    if ruling == "merged":
+        merge(heart, contradiction_id, form)
+        return back_to("/inbox", "merge")
+    if ruling not in ("a_wins", "b_wins", "both_valid"):
+        raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
+    heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=why_in(form))
+    return back_to("/inbox", "decide")
+
+
+def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None:
+    """Put one sentence of the person's own in the place of both sides, for the same user and project.
+
+    What was cut off between the two steps is gone on with when it is sent again.
+    """
+    if not form.get("text", "").strip():
+        raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
+    found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
+    if found is None:
+        raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
+    sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
+    told = heart.learn(
+        form["text"],
+        source="console",
+        scope=sides[0].scope,
+        user_id=sides[0].user_id,
+        project_id=sides[0].project_id,
+        replaces=[each for each in sides if each.state == "active"],
+    ).memory
+    heart.resolve_contradiction(contradiction_id, "merged", merged_into=told.id, note=why_in(form))
+
+
+@router.post("/doubts")
+def settle(form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Put the later fact in the place of the earlier one, which it perhaps replaced, or settle that both hold."""
+    earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
+    if form.get("act") == "keep":
+        heart.keep_both(later, earlier, reason=why_in(form))
+        return back_to("/inbox", "keep")
+    heart.supersede_fact(earlier, later, reason=why_in(form))
+    return back_to("/inbox", "replace")
+
+
+def why_in(form: Mapping[str, str]) -> str:
+    """Return the reason a person gave, or that it was a person."""
+    return form.get("why") or WHY
+
+
+def back_to(path: str, done: str) -> RedirectResponse:
+    """Lead to a page that shows what was done; reloading it does nothing again."""
+    return RedirectResponse(f"{path}?done={done}", 303)
+
+
+# --- the page about the system ---
+
+SQL = statements("nous_online.interfaces.console", "console_system.sql")
+MOST_AGENTS = 50
+PLACE = "/system"
+SLOW_LOOKS = frozenset({"embedder"})
+"""What `nous doctor` looks at and a page does not wait for: it loads a model."""
+LOOK_S = 3.0
+LOOK_EVERY_S, STREAM_S = 2.0, 60.0
+"""A page's stream ends after a minute, and the browser opens the next: none outlives its page by more."""
+
+
+@dataclass(frozen=True)
+class MonthlyCost:
+    """What one model cost in a month, for one purpose."""
+
+    month: str
+    purpose: str
+    model: str
+    requests: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+
+
+@dataclass(frozen=True)
+class AgentLine:
+    """An agent, roughly how much it remembers, and the last night it was in."""
+
+    id: str
+    memories: int
+    night: date | None
+
+
+@router.get(PLACE)
+def system(request: Request, heart: OpenHeart) -> HTMLResponse:
+    """Show how things stand, and what needs a person."""
+    own = {"agent_id": heart.agent.id}
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        status = status_of(connection, heart.agent.id)
+        with connection.cursor(row_factory=class_row(MonthlyCost)) as cursor:
+            costs = cursor.execute(SQL["costs_of_agent"], own).fetchall()
+        found_keys = keys.listed(connection, heart.agent.id)
+    hooks = heart.list_webhooks()
+    checks = looked_at()
+    failed = [f"{each.name}: {each.message}" for each in checks if not each.is_ok]
+    agents, why_none = all_agents(heart.agent.database.url)
+    return page(
+        request,
+        "system.html",
+        is_live=True,
+        needs=[*status.needs, *failed],
+        stands=status,
+        states=sorted({state for counts in status.memories.values() for state in counts}),
+        costs=costs,
+        keys=found_keys,
+        hooks=hooks,
+        checks=checks,
+        agents=agents,
+        why_none=why_none,
+    )
+
+
+def looked_at() -> list[doctor.Check]:
+    """Return what `nous doctor` finds, as far as it is quick."""
+    looks = {**doctor.LOOKS, **doctor.SERVER_LOOKS}
+    return [doctor.checked(name, look) for name, look in looks.items() if name not in SLOW_LOOKS]
+
+
+def all_agents(url: str) -> tuple[list[AgentLine], str | None]:
+    """Return the agents of this store, or why they can't be listed: that takes the login of nights."""
+    try:
+        with as_night(url, seconds=LOOK_S) as connection:
+            return agents_in(connection), None
+    except NousError as error:
+        return [], str(error)
+
+
+def agents_in(connection: Connection[Any]) -> list[AgentLine]:
+    """Return the agents of a store."""
+    with connection.cursor(row_factory=class_row(AgentLine)) as cursor:
+        return cursor.execute(SQL["agents"], {"limit": MOST_AGENTS}).fetchall()
+
+
+@router.post("/keys/{key_id}/revoke")
+def revoke(key_id: str, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Revoke a key of the REST interface for good."""
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        keys.revoke(connection, heart.agent.id, key_id)
+    return back_to(PLACE, "revoke")
+
+
+@router.post("/webhooks/{webhook_id:uuid}/remove")
+def remove_webhook(webhook_id: UUID, form: Filled, heart: OpenHeart) -> RedirectResponse:
+    """Send nothing more to a webhook."""
+    heart.remove_webhook(webhook_id)
+    return back_to(PLACE, "unhook")
+
+
+@router.get("/events")
+async def events(heart: OpenHeart) -> StreamingResponse:
+    """Tell a page, for a minute, that something changed; it then shows itself anew."""
+    return StreamingResponse(changes(heart), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def changes(heart: Heart) -> AsyncIterator[str]:
+    """Yield an event whenever the agent's memory changed, until the stream has lived long enough."""
+    yield "retry: 1000\n\n"
+    before = await run_in_threadpool(latest_change, heart)
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + STREAM_S
+    while loop.time() < ends_at:
+        await asyncio.sleep(LOOK_EVERY_S)
+        now = await run_in_threadpool(latest_change, heart)
+        yield ": nothing\n\n" if now == before else "data: changed\n\n"
+        before = now
+
+
+def latest_change(heart: Heart) -> tuple[Any, ...] | None:
+    """Return by what two looks differ where something changed between them; nothing while the store can't be asked."""
+    try:
+        with heart.agent.transaction(heart.agent.deadline(LOOK_EVERY_S)) as connection:
+            return connection.execute(SQL["latest_change"], {"agent_id": heart.agent.id}).fetchone()
+    except NousError:
+        return None

@@ -15,11 +15,10 @@ from starlette.types import ASGIApp, Message, Send
 
 from nous_online.core.errors import InvalidInput, NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api.api_server import configuration
+from nous_online.interfaces.api.application import configuration
 from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
-from nous_online.interfaces.console import console_changes, console_pages, console_system
-from nous_online.interfaces.console.console_state import ConsoleState
-from nous_online.interfaces.console.rendering import page
+from nous_online.interfaces.console import console_pages
+from nous_online.interfaces.console.rendering import ConsoleState, page
 from nous_online.interfaces.request_checks import CLOSED, PageGate, with_token
 from nous_online.processes import python_module
 
@@ -63,8 +62,7 @@ def application(console: ConsoleState) -> FastAPI:
 
     app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.console = console
-    for pages in (console_pages, console_system, console_changes):
-        app.router.routes.extend(pages.router.routes)  # `include_router` makes each anew at the first request
+    app.router.routes.extend(console_pages.router.routes)  # `include_router` makes each anew at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
     app.add_exception_handler(NousError, on_error)
     app.add_exception_handler(InterfaceProblem, on_problem)

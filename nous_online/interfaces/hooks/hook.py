@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
 from nous_online.core.errors import Unavailable
-from nous_online.core.home import default_home, make_directory
+from nous_online.core.files import default_home, make_directory
 
 CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
 """As Claude Code and Codex name them, and what Gemini CLI calls a prompt."""

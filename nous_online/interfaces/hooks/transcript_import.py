@@ -10,11 +10,11 @@ from pathlib import Path
 import filelock
 
 from nous_online.core.errors import NousError
-from nous_online.core.home import default_home, keep_private
+from nous_online.core.files import default_home, keep_private
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
+from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import log
-from nous_online.interfaces.hooks.repository import project_of
 from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, told_format
 from nous_online.interfaces.imports.importing import Choice, ImportReport, import_sources
 

@@ -39,8 +39,7 @@ from nous_online.core.texts import visible
 from nous_online.core.validation import ADMINISTRATOR
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRing, digest, parsed
-from nous_online.interfaces.audit import note, note_call, show_trail
+from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRing, digest, note, note_call, parsed, show_trail
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool, Visit, checked_arguments, context
 from nous_online.interfaces.request_checks import bearer_of, is_same, token_in
 
@@ -440,7 +439,7 @@ async def http(served: Served, listener: socket.socket) -> int | None:
     """Serve connections of this machine; requests of web pages are refused by their Host and Origin."""
     import uvicorn
 
-    from nous_online.interfaces.api.connections import BACKLOG, Connection
+    from nous_online.interfaces.request_checks import BACKLOG, Connection
 
     class UnsignalledServer(uvicorn.Server):
         @contextmanager

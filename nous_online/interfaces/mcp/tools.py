@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
-from nous_online.context.context_answer import Context
+from nous_online.context.context_lines import Context
 from nous_online.core import fields
 from nous_online.core.details import SignalDetails
-from nous_online.core.domain import SOURCE_KINDS
+from nous_online.core.domain import FACT, KINDS, SOURCE_KINDS
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
-from nous_online.core.kinds import FACT, KINDS
 from nous_online.core.texts import visible
 from nous_online.core.validation import checked_id
 from nous_online.database.changes import get_memory
@@ -27,7 +26,7 @@ from nous_online.memories.decisions import RESOLUTIONS as DECIDED
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.memory_changes import check_forgettable
 from nous_online.memories.working_memory import WorkingMemory
-from nous_online.recall.recalling import Recall
+from nous_online.recall.recall import Recall
 
 Schema = Mapping[str, Any]
 Given = Mapping[str, Any]

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from nous_online.context.context_answer import TIERS, Context, ContextLine
+from nous_online.context.context_lines import TIERS, Context, ContextLine
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, NotFound
 from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors

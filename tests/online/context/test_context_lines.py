@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from injection_payloads import ORDERS
 
-from nous_online.context.context_answer import TIERS
-from nous_online.context.context_lines import ContextEntry, cost_of, entry_of, hint_of, one_line
+from nous_online.context.context_lines import TIERS, ContextEntry, cost_of, entry_of, hint_of, one_line
 from nous_online.context.packing import HEADINGS, arrange, lines_of, render
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)

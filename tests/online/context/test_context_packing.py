@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.context.context_answer import TIERS
-from nous_online.context.context_lines import ContextEntry, one_line
+from nous_online.context.context_lines import TIERS, ContextEntry, one_line
 from nous_online.context.packing import (
     arrange,
     cost,

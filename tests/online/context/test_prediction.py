@@ -12,7 +12,7 @@ from conftest import WordEmbedder
 from stopwatch import stopwatch
 
 from nous_online.context.predicting import Shelf, see
-from nous_online.context.signals import Signals
+from nous_online.context.scorer import Signals
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.context.signals import (
+from nous_online.context.scorer import (
     LONGEST_ATOM,
     Signals,
     atoms_of,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from postgres_homes import scratch
 
-from nous_online.core.home import OURS, readable_by_others, tighten
+from nous_online.core.files import OURS, readable_by_others, tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.interfaces import doctor

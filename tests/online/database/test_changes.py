@@ -10,9 +10,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from nous_online.core.domain import Fact
+from nous_online.core.domain import FACT, VECTORS, Fact
 from nous_online.core.errors import Conflict, InvalidInput, Refused
-from nous_online.core.kinds import FACT, VECTORS
 from nous_online.database.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -30,8 +30,7 @@ from rows_of_agents import (
 
 from nous_online.core.errors import NotIsolated, NousError
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database
-from nous_online.database.requirements import find_openings
+from nous_online.database.connection import Database, find_openings
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 

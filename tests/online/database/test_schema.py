@@ -18,10 +18,9 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.connection import Database, prepare, register_space
+from nous_online.database.connection import Capability, Database, prepare, register_space, shortcoming
 from nous_online.database.migrations import ROLES, Migration, applied, is_current, known_migrations, migrate, missing
-from nous_online.database.postgres_programs import program
-from nous_online.database.requirements import Capability, shortcoming
+from nous_online.database.postgres_home import program
 
 NewDatabase = Callable[[], str]
 

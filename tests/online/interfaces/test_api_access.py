@@ -20,10 +20,10 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.api import connections, keys
+from nous_online.interfaces import request_checks
+from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.access import Limit, address_of
-from nous_online.interfaces.api.api_server import access_at, proxy_at
-from nous_online.interfaces.api.application import Access
+from nous_online.interfaces.api.application import Access, access_at, proxy_at
 from nous_online.interfaces.api.problems import InterfaceProblem
 
 
@@ -227,7 +227,7 @@ WHOLE = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 def test_a_connection_that_does_not_finish_its_headers_is_closed(
     database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
 ) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.3)
+    monkeypatch.setattr(request_checks, "HEADERS_S", 0.3)
     with served(app_over(database_url, embedder), proxy=None) as address:
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=3) as slow:
@@ -244,7 +244,7 @@ def test_a_connection_that_does_not_finish_its_headers_is_closed(
 def test_a_call_that_takes_long_keeps_its_connection(
     database_url: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.2)
+    monkeypatch.setattr(request_checks, "HEADERS_S", 0.2)
     app = app_over(database_url, embedder)
 
     @app.get("/slow")

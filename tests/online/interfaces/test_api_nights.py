@@ -20,8 +20,7 @@ from nous_online.core.errors import Conflict, NotFound
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.api.consolidation import PlannedNight
-from nous_online.interfaces.api.server_routes import planned
+from nous_online.interfaces.api.server_routes import PlannedNight, planned
 from nous_pipelines.orchestration.consolidating import NightPrograms, ended, last_object
 
 NIGHT = "2026-06-01"

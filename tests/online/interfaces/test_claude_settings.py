@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from cli_runs import typed
 
-from nous_online.interfaces.hooks.claude_settings import launcher
-from nous_online.interfaces.hooks.clients import CLIENTS
+from nous_online.interfaces.hooks.client_settings import CLIENTS, launcher
 from nous_online.interfaces.hooks.hook import EVENTS as ALL_EVENTS
 
 ROOT = Path(__file__).parents[3]

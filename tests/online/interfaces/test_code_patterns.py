@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from nous_online.core.errors import InvalidInput, Unsupported
-from nous_online.interfaces.code.patterns import learn_patterns, patterns_in, patterns_of
-from nous_online.interfaces.code.shapes import Route, imports_of, module_of, parser_of, shape_of
+from nous_online.interfaces.code_patterns import learn_patterns, patterns_in, patterns_of
+from nous_online.interfaces.code_shapes import Route, imports_of, module_of, parser_of, shape_of
 
 PYTHON = """
 from fastapi import APIRouter, HTTPException

@@ -26,7 +26,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.console.console_server import application
-from nous_online.interfaces.console.console_state import ConsoleState
+from nous_online.interfaces.console.rendering import ConsoleState
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

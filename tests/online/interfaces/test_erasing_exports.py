@@ -14,8 +14,7 @@ from erased_rows import dump, mentions
 from nous_online import heart as hearts
 from nous_online.core.errors import Refused
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.exporting import export_agent
-from nous_online.interfaces.exports.restoring import erase_exports, restore_agent
+from nous_online.interfaces.exporting import erase_exports, export_agent, restore_agent
 from nous_online.memories.erasure import Erased, Erasure, Part, erase_everywhere, erase_some
 
 WORD = "zinfandel"

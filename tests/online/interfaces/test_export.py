@@ -17,8 +17,7 @@ from night_runs import remember
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.exporting import LEFT_BEHIND, TABLES, export_agent, write_pages
-from nous_online.interfaces.exports.restoring import restore_agent
+from nous_online.interfaces.exporting import LEFT_BEHIND, TABLES, export_agent, restore_agent, write_pages
 from nous_online.memories.erasure import BLOCKS as ERASING
 from nous_online.memories.erasure import erase_agent
 from nous_online.memories.store import unrecorded_count

@@ -21,8 +21,8 @@ from stopwatch import stopwatch
 from test_transcript_import import BEFORE
 
 from nous_online.heart import Heart
+from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import EVENTS
-from nous_online.interfaces.hooks.repository import project_of
 from nous_online.processes import stop_all
 
 NOUS = Path(sys.executable).with_name("nous")

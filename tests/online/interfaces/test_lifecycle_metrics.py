@@ -15,7 +15,7 @@ from test_console import disputed
 
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
-from nous_online.interfaces.api.lifecycle_metrics import LifecycleCollector
+from nous_online.interfaces.api.gate import LifecycleCollector
 
 DOCS = Path(__file__).parents[3] / "docs"
 NAMED = re.compile(r"\bnous_[a-z_]+\b")

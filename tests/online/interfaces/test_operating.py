@@ -11,9 +11,8 @@ import psycopg
 import pytest
 
 from nous_online.database import postgres
-from nous_online.database.connection import Database, prepare
-from nous_online.database.postgres_programs import program
-from nous_online.database.requirements import require_isolation
+from nous_online.database.connection import Database, prepare, require_isolation
+from nous_online.database.postgres_home import program
 from nous_online.heart import Heart
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.reports.reporting import ADVICE

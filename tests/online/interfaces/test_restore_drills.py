@@ -22,11 +22,10 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.database.migrations import known_migrations, migrate
-from nous_online.database.postgres_programs import program
+from nous_online.database.postgres_home import program
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
-from nous_online.interfaces.exports.exporting import export_agent
-from nous_online.interfaces.exports.restoring import restore_agent
+from nous_online.interfaces.exporting import export_agent, restore_agent
 
 pytestmark = [
     pytest.mark.skipif("NOUS_DRILLS" not in os.environ, reason="takes about a minute: `make drills`"),

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from nous_online.heart import Heart
-from nous_online.interfaces.hooks.repository import project_of
+from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.session_notes import (
     BEGINNING,
     BROKEN,

@@ -39,7 +39,7 @@ ELSEWHERE = {
     # sets of characters that are read from the table of the tokenizer
     "nous_online/language/tokens.py pieces_of_claude",
     # holds the name of an agent, which only a run that erases it knows
-    "nous_pipelines/orchestration/redaction.py __init__",
+    "nous_pipelines/orchestration/night_erasure.py __init__",
 }
 USES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn", "template"})
 

@@ -262,7 +262,7 @@ def test_an_expired_censor_is_silent_and_gives_way_to_a_new_one(heart: Heart) ->
 
 
 def test_an_archived_censor_is_silent(heart: Heart, database: Database) -> None:
-    from nous_online.core.kinds import CENSOR
+    from nous_online.core.domain import CENSOR
     from nous_online.database.changes import Cause, change_memory, version_of
 
     censor = heart.add_censor(TRIGGER, REASON)

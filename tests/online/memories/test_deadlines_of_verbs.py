@@ -23,8 +23,8 @@ from postgres_homes import wait_for
 from psycopg.sql import SQL, Identifier
 from stopwatch import stopwatch
 
+from nous_online.core.domain import FACT
 from nous_online.core.errors import DeadlineExceeded, Unavailable
-from nous_online.core.kinds import FACT
 from nous_online.database import postgres
 from nous_online.database.changes import Alteration, Cause, change_memories, version_of
 from nous_online.database.connection import Database

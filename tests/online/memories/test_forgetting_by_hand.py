@@ -158,7 +158,7 @@ def test_facts_that_gave_way_to_a_forgotten_one_stay_away_and_are_named(heart: H
 
 def merged_away(heart: Heart, fact: Fact, *, into: Fact) -> None:
     """Let one fact say that it was merged into another, as a night does."""
-    from nous_online.core.kinds import FACT
+    from nous_online.core.domain import FACT
     from nous_online.database.changes import Cause, change_memory, version_of
 
     now = datetime.now(UTC)

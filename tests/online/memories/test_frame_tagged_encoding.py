@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from nous_online.heart import Heart
-from nous_online.recall.recalling import Recall, RecallDetails
+from nous_online.recall.recall import Recall, RecallDetails
 
 CENSORS = ["no-friday-deploys", "no-premature-optimisation"]
 

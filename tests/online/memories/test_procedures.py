@@ -195,7 +195,7 @@ def test_the_name_of_an_archived_procedure_is_free(heart: Heart, database: Datab
 
 
 def archive(heart: Heart, database: Database, procedure_id: Any) -> None:
-    from nous_online.core.kinds import PROCEDURE
+    from nous_online.core.domain import PROCEDURE
     from nous_online.database.changes import change_memory, version_of
 
     known = heart.get_procedure(procedure_id)

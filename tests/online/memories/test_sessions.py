@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from nous_online.core.domain import FACT
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

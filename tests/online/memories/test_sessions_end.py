@@ -11,8 +11,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from nous_online.core.domain import EPISODE
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.kinds import EPISODE
 from nous_online.database.changes import locked_memory
 from nous_online.heart import Heart
 from nous_online.memories import sessions

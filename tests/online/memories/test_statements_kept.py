@@ -20,8 +20,7 @@ from night_runs import plan_of
 from nous_online.core.errors import NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exports.exporting import export_agent
-from nous_online.interfaces.exports.restoring import restore_agent
+from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.documents import Documents, Edit
 from nous_online.memories.store import unrecorded_count

@@ -15,7 +15,7 @@ from stopwatch import stopwatch
 
 from nous_online.core.errors import Unavailable
 from nous_online.processes import Program, Running, attend, together
-from nous_pipelines.orchestration.interface import HOST, free_port
+from nous_pipelines.orchestration.instance import HOST, free_port
 
 SERVER = """
 import http.server, subprocess, sys

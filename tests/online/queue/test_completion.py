@@ -11,8 +11,7 @@ import pytest
 from closed_episodes import TALK, facts, waiting
 from conftest import ScriptedWriter, WordEmbedder
 
-from nous_online.core.domain import Episode, Procedure
-from nous_online.core.kinds import PROCEDURE
+from nous_online.core.domain import PROCEDURE, Episode, Procedure
 from nous_online.database.changes import Cause, add_memory
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred

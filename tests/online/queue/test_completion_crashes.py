@@ -14,9 +14,8 @@ import pytest
 from closed_episodes import make_due
 from conftest import ScriptedWriter, WordEmbedder
 
-from nous_online.core.domain import Episode
+from nous_online.core.domain import PROCEDURE, Episode
 from nous_online.core.errors import Unavailable
-from nous_online.core.kinds import PROCEDURE
 from nous_online.core.policy import WorkerPolicy
 from nous_online.database.changes import Cause, add_memory
 from nous_online.heart import Heart

@@ -25,8 +25,8 @@ from nous_online.core.errors import Forbidden, InvalidInput, NotFound, QuotaExce
 from nous_online.core.rights import Rights
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.queue import webhook_post
-from nous_online.queue.webhook_post import is_public
+from nous_online.queue import webhooks
+from nous_online.queue.webhooks import is_public
 from nous_online.queue.worker import staff
 
 PUBLIC = "https://hooks.example.org/nous"
@@ -186,7 +186,7 @@ def test_a_name_that_leads_to_this_network_is_sent_nothing(
 ):
     port = receiver.server.server_address[1]
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, port)) for number in ("93.184.216.34", "127.0.0.1")]
-    monkeypatch.setattr(webhook_post.socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(webhooks.socket, "getaddrinfo", lambda *_, **__: found)
     heart.add_webhook(PUBLIC)
     heart.publish("build_ended")
 

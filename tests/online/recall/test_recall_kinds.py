@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.recall.recall import agents_to_count, refresh_statistics
-from nous_online.recall.recalling import Recall
+from nous_online.recall.recall import Recall, agents_to_count, refresh_statistics
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
 HARBOUR = "heliotrope harbour"

@@ -11,11 +11,13 @@ from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
-from nous_pipelines.batches.batch_requests import Tried
-from nous_pipelines.batches.opinions import (
+from nous_pipelines.batches.batch_requests import Outcome, Tried
+from nous_pipelines.batches.collecting import (
     GONE,
     NOT_BELIEVED,
     BatchContents,
+    BatchOutcomes,
+    Fate,
     Opinions,
     Straight,
     opinions_of,
@@ -23,7 +25,6 @@ from nous_pipelines.batches.opinions import (
     straight_of,
     to_confirm,
 )
-from nous_pipelines.batches.outcomes import BatchOutcomes, Fate, Outcome
 
 MODEL = "claude-haiku-5-5"
 PAIR = Pair(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.language.claude.replies import Usage
-from nous_pipelines.batches.outcomes import Fate, outcomes_of
+from nous_pipelines.batches.batch_requests import outcomes_of
+from nous_pipelines.batches.collecting import Fate
 
 IDS = ("x-0-s", "x-0-w", "x-1-s")
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}

@@ -19,7 +19,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.memories.erasure import alone_with_copies
 from nous_pipelines.commands import batch_command
-from nous_pipelines.orchestration.sensors import batch_results, let_go
+from nous_pipelines.orchestration.automation import batch_results, let_go
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
+from nous_pipelines.orchestration.automation import batch_results, let_go
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
-from nous_pipelines.orchestration.sensors import batch_results, let_go
 from nous_pipelines.plan.night_files import NightFiles
 
 NEXT = NIGHT + timedelta(days=1)

@@ -19,7 +19,7 @@ from postgres_homes import scratch
 
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
-from nous_pipelines.demo.history import history, planted
+from nous_pipelines.demo.show import history, planted
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import duplicate_clusters
 from nous_pipelines.snapshots.table_schemas import FACTS

@@ -8,7 +8,7 @@ from itertools import chain, combinations
 import pytest
 
 from nous_online.language.minilm import LocalMiniLM
-from nous_pipelines.demo.history import DAYS, history, planted
+from nous_pipelines.demo.show import DAYS, history, planted
 
 UNTIL = date(2026, 11, 20)
 NOMINATED = 0.92

@@ -22,8 +22,7 @@ from dask_clusters import DaskCluster, dask_cluster
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
 from nous_online.core.settings import Settings, settings
-from nous_pipelines.engines.engine import Engine, InProcess, engine_of
-from nous_pipelines.engines.process_pool import ProcessPool
+from nous_pipelines.engines.engine import Engine, InProcess, ProcessPool, engine_of
 
 ENGINES = ("in-process", "processes:2", "dask")
 ELSEWHERE = ENGINES[1:]

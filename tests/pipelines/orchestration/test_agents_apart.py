@@ -10,8 +10,8 @@ from psycopg.types.json import Jsonb
 from unrecorded import unrecorded
 
 from nous_online.heart import Heart
-from nous_pipelines.orchestration.backfilling import nights_to_run
-from nous_pipelines.orchestration.redaction import Redaction
+from nous_pipelines.orchestration.night_erasure import Redaction
+from nous_pipelines.orchestration.night_ranges import nights_to_run
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.reports.html_report import page_of

@@ -21,8 +21,8 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.orchestration.automation import fresh_facts, let_go, told
 from nous_pipelines.orchestration.fresh_facts import BATCH, Scanned, scan_fresh_facts
-from nous_pipelines.orchestration.sensors import fresh_facts, let_go, told
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 NINE = "The big office in Lima always opens its doors at nine"

@@ -23,7 +23,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.purging import Purged, purge
+from nous_pipelines.orchestration.retention import Purged, purge
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NOBODY = UUID(int=1)

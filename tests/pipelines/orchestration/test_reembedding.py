@@ -13,14 +13,14 @@ from conftest import WordEmbedder
 from psycopg.sql import SQL, Identifier
 from wide_space import STATEMENTS, WideEmbedder, as_night, filled, vectors_in
 
+from nous_online.core.domain import KINDS
 from nous_online.core.errors import Refused
-from nous_online.core.kinds import KINDS
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors
 from nous_pipelines.orchestration import reembedding
-from nous_pipelines.orchestration.assets.reembedding_assets import (
+from nous_pipelines.orchestration.operator_jobs import (
     PARTS,
     NextSpace,
     embedding_space_switched,

@@ -14,9 +14,9 @@ from night_runs import remember
 
 from nous_online.core.settings import settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
-from nous_pipelines.orchestration.backfilling import first_night
+from nous_pipelines.orchestration.automation import every_night
 from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
-from nous_pipelines.orchestration.schedules import every_night
+from nous_pipelines.orchestration.night_ranges import first_night
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.plan.left_out import CHECK
 
@@ -61,7 +61,7 @@ import sys
 from datetime import datetime
 import dagster as dg
 from nous_pipelines.orchestration.definitions import defs
-from nous_pipelines.orchestration.schedules import every_night, every_week, last_night_exists
+from nous_pipelines.orchestration.automation import every_night, every_week, last_night_exists
 for moment in sys.argv[1:]:
     with (
         dg.DagsterInstance.ephemeral() as instance,

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from night_runs import NIGHT, events_in, facts_in, plan_of, proposals_in, remember, usage_in
 
+from nous_online.core.domain import FACT
 from nous_online.core.errors import Conflict, NousError, Unavailable
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from night_runs import NIGHT, SAID, events_in, facts_in, plan_of, proposals_in, remember, snapshot_of, usage_in
 
 import nous_pipelines.plan.undo as undoing_nights
+from nous_online.core.domain import FACT
 from nous_online.core.errors import NotFound
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from night_runs import events_in, usage_in
 
-from nous_online.core.kinds import EPISODE
+from nous_online.core.domain import EPISODE
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nous_pipelines.reports.chart_images import MOST_NIGHTS, svg_of
-from nous_pipelines.reports.html_report import PLOTS, Chart, Plot, chart
+from nous_pipelines.reports.html_report import MOST_NIGHTS, PLOTS, Chart, Plot, chart, svg_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIGURES = [(date(2026, 6, 1) + timedelta(days=day), {"a": float(day), "b": 3.0}) for day in range(MOST_NIGHTS)]

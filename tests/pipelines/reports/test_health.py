@@ -11,8 +11,8 @@ from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_nigh
 
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
-from nous_pipelines.reports.health import health_history, measure_health, stale_ratio, tokens_saved
 from nous_pipelines.reports.html_report import PLOTS
+from nous_pipelines.reports.reporting import health_history, measure_health, stale_ratio, tokens_saved
 
 SEEN = datetime(2026, 11, 1, tzinfo=UTC)
 PAIRS = f"""

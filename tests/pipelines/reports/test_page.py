@@ -13,7 +13,6 @@ import pytest
 from drawn import NIGHT
 
 from nous_online.core.errors import Unavailable
-from nous_pipelines.reports.costs import Cost, short
 from nous_pipelines.reports.html_report import (
     BOTTOM,
     HEIGHT,
@@ -32,6 +31,7 @@ from nous_pipelines.reports.html_report import (
 from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import (
     Changed,
+    Cost,
     KeptApart,
     NightFigures,
     NightReport,
@@ -42,6 +42,7 @@ from nous_pipelines.reports.report import (
     ReportEntry,
     Stopped,
     WaitingProposal,
+    short,
 )
 from nous_pipelines.reports.terminal_report import show_report
 

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from night_runs import NIGHT, SAID, plan_of, remember, snapshot_of
 
+from nous_online.core.domain import FACT
 from nous_online.core.errors import InvalidInput, Unavailable
-from nous_online.core.kinds import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import Database
 from nous_pipelines.nights import end_of, last_night, nights_between, parse_night

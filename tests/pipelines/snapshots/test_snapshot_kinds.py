@@ -10,8 +10,8 @@ import pytest
 from night_runs import NIGHT, remember, snapshot_of
 from psycopg.types.json import Jsonb
 
+from nous_online.core.domain import KINDS
 from nous_online.core.errors import Unavailable
-from nous_online.core.kinds import KINDS
 from nous_online.database.changes import Cause, Growth, change_memory, get_memory, version_of
 from nous_online.database.connection import Database
 from nous_pipelines.nights import end_of

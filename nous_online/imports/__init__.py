@@ -1,1 +1,0 @@
-"""Import names that are documented; the code is in `nous_online/interfaces/imports/`."""

@@ -1,0 +1,637 @@
+"""An agent as a file: exported as it was at one moment, restored row for row as it was, and a part erased from one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
+
+from psycopg import Connection
+from psycopg.rows import TupleRow, class_row
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.types.json import Jsonb
+
+from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
+from nous_online.database.connection import Database, operated, register_space
+from nous_online.database.statements import statements
+from nous_online.interfaces.imports.records import parsed_object
+from nous_online.language.embedding import embedder_of
+from nous_online.memories import store
+from nous_online.memories.erasure import ERASED, TEXTS, Erasure, copying, erase_buried, unquoted, unquoting
+
+BLOCKS = statements("nous_online.interfaces", "exporting.sql")
+
+FORMAT = 2
+"""Counts how an export is written; one of a later format is refused. Format 1 had no statements."""
+DROPPED = ("agent_id", "written_xid", "duration_seconds")
+"""Whose a row is says the export; the others the server makes anew."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: the columns its rows are ordered by, who may write it, and the statements that are its own."""
+
+    name: str
+    key: tuple[str, ...] = ("id",)
+    writer: Literal["night", "app"] = "night"
+    reading: str = "rows_of"
+    storing: str = "store_rows"
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("lifecycle.plans", reading="plans_of", storing="store_plans"),
+        Table("lifecycle.proposals", ("night", "id")),
+        Table("lifecycle.agent_policies", ("agent_id",)),
+        Table("lifecycle.health", ("night",)),
+        Table("heart.episodes"),
+        Table("heart.episode_artifacts", ("episode_id", "kind", "reference"), writer="app"),
+        Table("brain.decisions", writer="app"),
+        Table("heart.facts", reading="facts_of"),
+        Table("heart.statements", writer="app"),
+        Table("heart.procedures"),
+        Table("heart.censors"),
+        Table("heart.working_memory", ("session_id",), writer="app"),
+        Table("heart.cold_texts", ("memory_id", "tier")),
+        Table("heart.usage", ("memory_id",)),
+        Table("heart.recalls", writer="app"),
+        Table("heart.sightings", ("signal", "session_id"), writer="app"),
+        Table("heart.requests", ("idempotency_key",), writer="app"),
+        Table("heart.contradictions"),
+        Table("heart.links", ("from_id", "to_id", "kind")),
+        Table("heart.judgements", ("pair_hash", "model", "prompt_version")),
+        Table("heart.completions", ("episode_id",), writer="app"),
+        Table("heart.term_stats", ("lexeme",)),
+        Table("heart.corpus_stats", ("memory_kind",)),
+        Table("lifecycle.events", reading="events_of"),
+    )
+}
+LEFT_BEHIND = {
+    "heart.agents": "the header says which",
+    "heart.api_keys": "secrets of one installation",
+    "heart.llm_requests": "what one installation asked and paid",
+    "heart.next_embeddings": "made anew when the agent moves to another embedding space",
+    "heart.outbox": "announced where it happened",
+    "heart.outbox_cursors": "places in that queue",
+    "heart.webhooks": "addresses and secrets of one installation",
+    "heart.postings": "made from the texts as they are stored",
+    "lifecycle.tombstones": "who was erased stays erased",
+}
+
+
+EXPORT_TIMEOUT_S = 4 * 3600.0
+FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
+TOLD_EVERY = 200  # rows
+PACKED = ".gz"
+MAX_HEADER_BYTES = 1024 * 1024
+
+OnRows = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was exported: the file, and how many rows of each table it holds."""
+
+    path: Path
+    agent_id: str
+    rows: Mapping[str, int]
+    sha256: str
+    """Of everything in the file before its last line, as text."""
+    size_bytes: int
+
+
+class ExportWriter:
+    """Writes lines, and knows their checksum."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = sha256()
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        encoded = line.encode() + b"\n"
+        self._digest.update(encoded)
+        self._file.write(encoded)
+
+    def checksum(self) -> str:
+        """Return the SHA-256 of what was written so far."""
+        return self._digest.hexdigest()
+
+
+def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRows | None = None) -> Exported:
+    """Write everything of an agent to a file, packed where its name ends in `.gz`, and return what it holds.
+
+    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when the file can't be written; what was there
+    under that name then is there still. Raises `Refused` when that is an export of another agent.
+    """
+    check_replaceable(path, agent_id)
+    rows: dict[str, int] = {}
+    with copying(database.url), replaced(path) as file, operated(database.url) as operated_on:
+        writer = ExportWriter(file)
+        with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
+            connection.execute(BLOCKS["act_as_night"])
+            writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
+            for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
+                writer.write(f'{{"table":"{table}","row":{row}}}')
+                rows[table] = rows.get(table, 0) + 1
+                if on_rows and number % TOLD_EVERY == 0:
+                    on_rows(number)
+        checksum = writer.checksum()
+        writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
+    return Exported(path, agent_id, rows, checksum, path.stat().st_size)
+
+
+def check_replaceable(path: Path, agent_id: str) -> None:
+    """Raise `Refused` when a file is an export of another agent, perhaps the only one there is."""
+    try:
+        with (gzip.open if path.name.endswith(PACKED) else open)(path, "rb") as file:
+            found = parsed_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
+    except (OSError, EOFError, zlib.error, InvalidInput):
+        return
+    if "nous_export" in found and found.get("agent") != agent_id:
+        message = (
+            f"{path} is an export of agent {found.get('agent')!r}, not of {agent_id!r}; move it, or name another file"
+        )
+        raise Refused(message)
+
+
+def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
+    """Return the first line of an export; raise `NotFound` for an agent that lives in no space."""
+    if not spaces:
+        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+    return {
+        "nous_export": FORMAT,
+        "agent": agent_id,
+        "exported_at": datetime.now(UTC).isoformat(),
+        "version": version("nous-pipelines"),
+        "spaces": [asdict(space) for space in spaces],
+    }
+
+
+def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
+    """Return the embedding spaces of an agent's vectors, the one it lives in first."""
+    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
+        return cursor.execute(BLOCKS["spaces_of"], {"agent_id": agent_id}).fetchall()
+
+
+def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
+    """Yield every row of an agent as JSON, with the name of its table."""
+    parameters = {"agent_id": agent_id, "dropped": list(DROPPED)}
+    for table in TABLES.values():
+        with connection.cursor(name="export") as cursor:
+            cursor.itersize = FETCHED_AT_ONCE
+            cursor.execute(reading(table), parameters)
+            for (row,) in cursor:
+                yield table.name, row
+
+
+def reading(table: Table) -> Composed:
+    """Return the query for the rows of a table."""
+    key = SQL(", ").join(map(Identifier, table.key))
+    return SQL(BLOCKS[table.reading]).format(table=named(table), key=key)
+
+
+def named(table: Table) -> Identifier:
+    """Return the name of a table for a statement."""
+    return Identifier(*table.name.split("."))
+
+
+@contextmanager
+def replaced(path: Path) -> Generator[BinaryIO]:
+    """Yield a file that takes the place of another once it is whole; nobody else may read it.
+
+    Raises `InvalidInput` when it can't be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with opened_new(partial) as plain:
+            if path.name.endswith(PACKED):
+                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
+                    yield cast("BinaryIO", packed)
+            else:
+                yield plain
+            plain.flush()
+            os.fsync(plain.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"can't write {path}: {error.strerror or error}; name another place") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def opened_new(path: Path) -> BinaryIO:
+    """Open a file for writing that only its owner may read."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+
+PAGES = statements("nous_online.interfaces", "export_pages.sql")
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The folder the pages are in, and how many lines each has."""
+
+    path: Path
+    agent_id: str
+    rows: Mapping[str, int]
+
+
+def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
+    """Write a page for each kind of memory, as all of them were at one moment, and return what was written.
+
+    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when a page can't be written.
+    """
+    counts: dict[str, int] = {}
+    with (
+        copying(database.url),
+        database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
+    ):
+        if not spaces_of(connection, agent_id):
+            raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+        made(folder)
+        for kind, query in PAGES.items():
+            with connection.cursor(name="pages") as rows, replaced(folder / f"{kind}.md") as page:
+                rows.itersize = FETCHED_AT_ONCE
+                rows.execute(query, {"agent_id": agent_id})
+                counts[kind] = 0
+                for count, line in lines_of(kind, rows):
+                    counts[kind] += count
+                    page.write(line.encode())
+    return Pages(folder, agent_id, counts)
+
+
+def made(folder: Path) -> None:
+    """Make the folder; raise `InvalidInput` when that is not possible."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"can't make the folder {folder}: {error.strerror}; name another place") from error
+
+
+def lines_of(kind: str, rows: Iterable[TupleRow]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page, each with how many memories it tells of."""
+    yield 0, f"# {kind.capitalize()}\n"
+    for heading, group in groupby(rows, key=lambda row: row[0]):
+        yield 0, f"\n## {on_one_line(heading)}\n\n"
+        for _, line in group:
+            yield 1, f"- {on_one_line(line)}\n"
+
+
+def on_one_line(text: str) -> str:
+    """Return a text without line ends, so that it stays one item of a list."""
+    return " ".join(text.split())
+
+
+RESTORE_TIMEOUT_S = 4 * 3600.0
+
+# --- restoring ---
+
+STORED_AT_ONCE = 200  # rows
+MAX_LINE_BYTES = 64 * 1024 * 1024
+SAID = {
+    "heart.facts": ("created_at", ("learned_at", "last_confirmed_at")),
+    "heart.statements": ("recorded_at", ("said_at",)),
+}
+"""What says when something was said, and when it was written."""
+EVENTS = "lifecycle.events"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of an export."""
+
+    agent_id: str
+    exported_at: str
+    spaces: tuple[EmbeddingSpace, ...]
+    """The one the agent lives in comes first."""
+    format: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was restored: for whom, from when, and how many rows of each table."""
+
+    agent_id: str
+    exported_at: str
+    rows: Mapping[str, int]
+    erased: int = 0
+    """How many of its memories had been erased here on request, and were erased again."""
+
+
+def restore_agent(
+    database: Database, path: Path, *, agent_id: str | None = None, on_rows: OnRows | None = None
+) -> Restored:
+    """Store everything an export holds, for its agent or under another name, and return how much it was.
+
+    Of what was erased here on request nothing comes back. Raises `InvalidInput` when the file is no export, cut off,
+    changed since or of a newer version, and `Refused` when the agent has memories already or was erased here; nothing
+    was stored then.
+    """
+    header, rows, merged = checked(path)
+    agent_id = checked_agent(agent_id or header.agent_id)
+    for number, space in enumerate(header.spaces):
+        register_space(database, space, is_indexed=number == 0)
+    with (
+        operated(database.url) as operated_on,
+        operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
+    ):
+        connection.execute(BLOCKS["act_as_night"])
+        store.lock_agent(connection, agent_id)
+        make_room(connection, agent_id, header.spaces[0])
+        stored = 0
+        for table, batch in batches(path):
+            known = batch if header.format == FORMAT else completed(table, batch, merged)
+            store_batch(connection, agent_id, table, [dated(table, row) for row in known])
+            stored += len(batch)
+            if on_rows:
+                on_rows(stored)
+        if header.format < FORMAT:
+            connection.execute(BLOCKS["act_as_app"])
+            connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
+        for block in ("check_rows", "check_later"):
+            connection.execute(BLOCKS[block])
+        connection.execute(BLOCKS["act_as_purge"])
+        erased = erase_buried(connection, agent_id, embedder_of)
+        connection.execute(BLOCKS["act_as_night"])
+    return Restored(agent_id, header.exported_at, rows, erased)
+
+
+def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
+    """Read an export to its end and return its header, its counts, and the facts whose last successor says the same.
+
+    Raises `InvalidInput` where it is not whole.
+    """
+    with opened(path) as file:
+        header = read_header(file.readline(MAX_LINE_BYTES), path)
+    counts: dict[str, int] = {}
+    is_merged: dict[str, bool] = {}
+    for table, row in rows_in(path):
+        counts[table.name] = counts.get(table.name, 0) + 1
+        if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
+            is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
+            is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
+    return header, counts, frozenset(memory for memory, says_the_same in is_merged.items() if says_the_same)
+
+
+def completed(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
+    """Return rows of an export of format 1 with what it left to be read from the events: how each fact gave way."""
+    if table.name != "heart.facts":
+        return rows
+    ways = {True: "merged", False: "replaced"}
+    return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
+
+
+def dated(table: Table, row: Row) -> Row:
+    """Return a row in which nothing was said in days to come: what earlier versions took counts from its writing."""
+    written, moments = SAID.get(table.name, ("", ()))
+    now = datetime.now(UTC)
+    ahead = [name for name in moments if (checked_moment(name, row.get(name)) or now) > now + LARGEST_LEAD]
+    if not ahead:
+        return row
+    return {**row, **dict.fromkeys(ahead, min(checked_moment(written, row[written]) or now, now).isoformat())}
+
+
+@contextmanager
+def opened(path: Path) -> Generator[BinaryIO]:
+    """Open an export, unpacking it where its name says so; raise `InvalidInput` when it can't be read."""
+    try:
+        with path.open("rb") as plain:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if path.name.endswith(PACKED) else plain
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"can't read {path}: {error}; take another copy of the export") from error
+
+
+def read_header(line: bytes, path: Path) -> Header:
+    """Read the first line of an export; raise `InvalidInput` where the file is none, or of a later format."""
+    try:
+        fields = parsed_object(line)
+    except InvalidInput:
+        fields = {}
+    if "nous_export" not in fields:
+        raise InvalidInput(f"{path} is no export of Nous; `nous export` writes one, other histories need no --format")
+    if fields["nous_export"] not in range(1, FORMAT + 1):
+        raise InvalidInput(
+            f"{path} is an export of format {fields['nous_export']!r}, this version of Nous reads {FORMAT}; upgrade it"
+        )
+    try:
+        spaces = tuple(EmbeddingSpace(**space) for space in fields["spaces"])
+        own = (spaces[0], *spaces[1:])
+        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own, int(fields["nous_export"]))
+    except (KeyError, TypeError, IndexError) as error:
+        raise damaged(path, "its first line is not what an export begins with") from error
+
+
+def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
+    """Yield the rows of an export, each with its table; raise `InvalidInput` at its end unless it is whole."""
+    digest = sha256()
+    counts: dict[str, int] = {}
+    with opened(path) as file:
+        digest.update(file.readline(MAX_LINE_BYTES))
+        while line := file.readline(MAX_LINE_BYTES):
+            fields = parsed_line(line, path)
+            if "end" in fields:
+                check_end(fields["end"], counts, digest.hexdigest(), path)
+                if file.read(1):
+                    raise damaged(path, "something follows its last line")
+                return
+            digest.update(line)
+            table, row = TABLES.get(str(fields.get("table"))), fields.get("row")
+            if table is None or not isinstance(row, dict):
+                raise damaged(path, f"it holds rows of {fields.get('table')!r}, which is no table of this version")
+            counts[table.name] = counts.get(table.name, 0) + 1
+            yield table, cast("Row", row)
+    raise damaged(path, "it is cut off: its last line is missing")
+
+
+def parsed_line(line: bytes, path: Path) -> Row:
+    """Return the object on a line; raise `InvalidInput` where it is broken or cut off."""
+    try:
+        return parsed_object(line)
+    except InvalidInput as error:
+        raise damaged(path, f"one of its lines can't be read ({error})") from error
+
+
+def check_end(end: object, counts: Mapping[str, int], checksum: str, path: Path) -> None:
+    """Raise `InvalidInput` unless the last line of an export says what was read."""
+    if end != {"rows": counts, "sha256": checksum}:
+        raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
+
+
+def damaged(path: Path, what: str) -> InvalidInput:
+    """Return the error for an export that can't be trusted."""
+    return InvalidInput(f"{path} is damaged: {what}; nothing was stored, take another copy of the export")
+
+
+def make_room(connection: Connection, agent_id: str, space: EmbeddingSpace) -> None:
+    """Make the agent known in its space; raise `Refused` when it has rows already or was erased here."""
+    key = {"agent_id": agent_id, "space_id": space.id}
+    connection.execute(BLOCKS["act_as_purge"])
+    if connection.execute(BLOCKS["was_erased"], key).fetchone() == (True,):
+        raise Refused(f"agent {agent_id!r} was erased here on request; restore it under another name with --agent NAME")
+    connection.execute(BLOCKS["act_as_night"])
+    for table in TABLES.values():
+        asked = SQL(BLOCKS["has_rows"]).format(table=named(table))
+        if table.storing != "store_plans" and connection.execute(asked, key).fetchone() == (True,):
+            raise Refused(
+                f"agent {agent_id!r} has rows in {table.name} already; restore under another name with --agent NAME, "
+                "or erase the agent first"
+            )
+    connection.execute(BLOCKS["act_as_app"])
+    connection.execute(BLOCKS["store_agent"], key)
+    connection.execute(BLOCKS["act_as_night"])
+    connection.execute(BLOCKS["move_agent"], key)
+
+
+def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
+    """Yield the rows of an export, some of one table at a time."""
+    for table, group in groupby(rows_in(path), key=lambda found: found[0]):
+        while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
+            yield table, batch
+
+
+def store_batch(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
+    """Store rows of one table as whoever may write it."""
+    connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
+    whose = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+    owned = [{**row, **whose} for row in rows]
+    if table.name == EVENTS:
+        store_events(connection, agent_id, table, owned)
+    else:
+        store_rows(connection, table, owned)
+
+
+def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
+    """Store events in their order; what one undoes is stored before it, and has a new id."""
+    for is_undoing, group in groupby(rows, key=lambda row: row.get("undoes") is not None):
+        if not is_undoing:
+            store_rows(connection, table, list(group))
+            continue
+        for row in group:
+            found = connection.execute(BLOCKS["find_event"], {"agent_id": agent_id, **row["undoes"]}).fetchone()
+            store_rows(connection, table, [{**row, "undoes": found[0] if found else None}])
+
+
+def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Store rows of one table; raise `InvalidInput` for a column this version does not know."""
+    columns = tuple(rows[0])
+    known = {row[0] for row in connection.execute(BLOCKS["columns_of"], {"table": table.name})}
+    if unknown := {column for row in rows for column in row} - known:
+        raise InvalidInput(
+            f"the export has a column {sorted(unknown)[0]!r} of {table.name} that this version of Nous does not know; "
+            "upgrade it; nothing was stored"
+        )
+    connection.execute(storing(table, columns), {"rows": Jsonb(list(rows))})
+
+
+def storing(table: Table, columns: Sequence[str]) -> Composed:
+    """Return the statement that stores rows of a table."""
+    given = SQL(", ").join(map(Identifier, columns))
+    return SQL(BLOCKS[table.storing]).format(table=named(table), columns=given)
+
+
+LISTED = ("result_ids", "targets")
+"""Lists of ids that make a row about each of them."""
+POINTERS = ("superseded_by", "source_episode_id", "episode_id", "proposal_id", "learned_from_episode_id")
+"""Columns by which a row points to another without being about it."""
+LOST = {"embedding": None, "context_embedding": None, "embedding_space_id": None}
+GONE = {"superseded_by": None, "superseded_at": None, "succession": None}
+
+
+def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
+    """Erase an agent from exports of it, and return how many held something of what goes.
+
+    An export of an agent that is erased whole is deleted. Raises `InvalidInput` for a file that is no whole export, and
+    `Refused` for one of another agent.
+    """
+    found = Counter[str]()
+    for path in paths:
+        if not path.exists():  # deleted by the look before this one
+            continue
+        with opened(path) as file:
+            first = file.readline(MAX_LINE_BYTES)
+        agent_id = read_header(first, path).agent_id
+        if agent_id != erasure.agent_id:
+            raise Refused(f"{path} is an export of agent {agent_id!r}, not of {erasure.agent_id!r}; name another file")
+        if erasure.ids is None:
+            found["exports"] += 1
+            if not erasure.is_dry_run:
+                path.unlink()
+            continue
+        found["exports"] += rewrite_export(path, first, erasure)
+    return +found
+
+
+def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
+    """Write an export without a part of its agent, and return whether it held something of it."""
+    ids, replace = erasure.ids or frozenset(), unquoting(erasure.quotations)
+    said: dict[str, list[Row]] = {}
+    for table, row in rows_in(path):
+        if table.name == "heart.statements" and row["id"] not in ids and row["fact_id"] not in ids:
+            said.setdefault(row["fact_id"], []).append(row)
+    kept = ((table.name, row, without_part(table.name, row, ids, said, replace)) for table, row in rows_in(path))
+    if erasure.is_dry_run:
+        return any(new != row for _, row, new in kept)
+    rows, is_changed = Counter[str](), False
+    with replaced(path) as file:
+        writer = ExportWriter(file)
+        writer.write(first.decode().rstrip("\n"))
+        for table, row, new in kept:
+            is_changed |= new != row
+            if new is not None:
+                writer.write(f'{{"table":"{table}","row":{json.dumps(new, ensure_ascii=False)}}}')
+                rows[table] += 1
+        writer.write(json.dumps({"end": {"rows": rows, "sha256": writer.checksum()}}))
+    return is_changed
+
+
+def without_part(
+    table: str, row: Row, ids: frozenset[str], said: Mapping[str, list[Row]], replace: Callable[[str], str]
+) -> Row | None:
+    """Return a row without what goes; None for one that is about it."""
+    own = {name: value for name, value in row.items() if name not in POINTERS}
+    if any(isinstance(value, str) and value in ids for value in own.values()):
+        return None
+    if any(not ids.isdisjoint(row.get(name) or ()) for name in LISTED):
+        return None
+    new = {name: None if name in POINTERS and value in ids else value for name, value in row.items()}
+    if table == "heart.facts":
+        new = standing_fact(row, new, said.get(row["id"], []))
+    for quoting, column, kind in TEXTS:
+        if quoting == table and new.get(column) is not None:
+            new[column] = replace(str(new[column])) if kind == "text" else unquoted(new[column], replace)
+    after = cast("Row", row.get("after") or {})
+    if table == "lifecycle.events" and str(after.get("superseded_by")) in ids:
+        new["reason"] = ERASED
+    return new
+
+
+def standing_fact(row: Row, new: Row, said: list[Row]) -> Row:
+    """Return a fact that stays, as it stands without what it pointed to and without statements that went."""
+    if row.get("superseded_by") and not new["superseded_by"]:
+        new |= GONE
+        if new["state"] == "superseded":
+            new |= {"state": "archived", "archived_at": row["superseded_at"]}
+    if said and row["content"] not in {each["content"] for each in said}:
+        oldest = min(said, key=lambda each: (each["said_at"], each["recorded_at"]))
+        words = {name: oldest[name] for name in ("content", "subject", "source")}
+        new |= {**words, **LOST, "context": None, "slot": None, "summary": None, "compressed": None, "index_word": None}
+    if said:
+        new["confirmation_count"] = min(row["confirmation_count"], len(said) - 1)
+    return new

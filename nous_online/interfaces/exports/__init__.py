@@ -1,1 +1,0 @@
-"""An agent as a file: everything that is known of it, out and back in."""

@@ -1,0 +1,464 @@
+"""Adds the server and the hooks to the settings of a coding agent, and takes them out; all else stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from nous_online.core.errors import Conflict, InvalidInput, Unavailable
+from nous_online.core.files import FileChange, put, text_of_file
+from nous_online.interfaces.hooks.hook import EVENTS
+from nous_online.processes import python_module
+
+MOST_OF_A_NAME = 60
+
+
+def current_project() -> str:
+    """Return the project of the folder a client works in: the one it names to what it starts, else the current one."""
+    return project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+
+
+def project_of(folder: Path) -> str:
+    """Return the id of the project a folder belongs to: a name to be read, and a hash that tells it from its namesakes.
+
+    It is that of the remote `origin`, so that all clones and worktrees of one person share a memory; of the top folder
+    where there is no remote; and of the folder itself where there is no repository.
+    """
+    top = top_of(folder.absolute())
+    store = common_store(top / ".git")
+    address = remote_of(store)
+    if address:
+        return name_with_hash(address.rpartition("/")[2], address)
+    home = store.parent if store.name == ".git" else top
+    return name_with_hash(home.name, str(home.resolve()))
+
+
+def top_of(folder: Path) -> Path:
+    """Return the top folder of the repository around a folder, or the folder itself."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
+def common_store(store: Path) -> Path:
+    """Return where a repository keeps its settings: of a worktree, in the repository it belongs to."""
+    if not store.is_file():
+        return store
+    pointed = read(store).removeprefix("gitdir:").strip()
+    own = (store.parent / pointed).resolve()
+    common = read(own / "commondir").strip()
+    return (own / common).resolve() if common else own
+
+
+def remote_of(store: Path) -> str:
+    """Return host and path of the remote `origin`, without account and password; nothing where there is none."""
+    section = ""
+    for line in read(store / "config").splitlines():
+        name, _, value = (part.strip() for part in line.partition("="))
+        section = name if name.startswith("[") else section
+        if (section, name) == ('[remote "origin"]', "url"):
+            return host_and_path(value)
+    return ""
+
+
+def host_and_path(url: str) -> str:
+    """Return what a URL of git names, however it is reached; nothing for a folder of this machine."""
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/") if rest else scheme.partition(":")
+    host = authority.rpartition("@")[2].partition(":")[0]
+    named = path.strip("/").removesuffix(".git").rstrip("/")
+    return f"{host.lower()}/{named}" if host and named else ""
+
+
+def name_with_hash(name: str, identity: str) -> str:
+    """Return a readable name with part of the SHA-256 of what it stands for."""
+    return f"{name[:MOST_OF_A_NAME] or 'folder'}-{sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def read(path: Path) -> str:
+    """Return the text of a file; nothing where it can't be read."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+# --- coding agents ---
+
+SERVER = "nous"
+TIMEOUT_S = 5
+"""After which a client itself gives up on a hook."""
+LONGEST_END_S = 3
+"""Codex waits no longer at the end of a session."""
+CODEX_NOTE = (
+    "Codex runs the hooks once you trust them: it asks at its next start, or type /hooks there. "
+    "Sessions are taken in as they end from Codex 0.145 on."
+)
+Files = tuple[Path, Path]
+
+
+@dataclass(frozen=True)
+class CodingAgent:
+    """A coding agent: the names of its four moments, and its files for servers and for hooks, which may be one."""
+
+    name: str
+    title: str
+    events: tuple[str, ...]
+    files: Callable[[], Files]
+    """Of the user: servers, hooks."""
+    project_files: tuple[str, str]
+    """Of a repository, from its top: servers, hooks."""
+    server_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    hook_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    timeouts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of single events, where one differs."""
+    timeout: int = TIMEOUT_S
+    note: str = ""
+    """What is left for a person to do after an install."""
+
+    def server_entry(self, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
+        """Return our MCP server as the client lists it."""
+        return {**self.server_fields, "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
+
+    def hook_entry(self, event: str, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
+        """Return our hook of one event as the client lists it."""
+        line = shlex.join([*command, "hook", event, *options])
+        timeout = self.timeouts.get(event, self.timeout)
+        return {**self.hook_fields, "type": "command", "command": line, "timeout": timeout}
+
+    def places(self, *, is_project: bool) -> Files:
+        """Return where the client looks for servers and for hooks: in this repository, or for the user."""
+        if not is_project:
+            return self.files()
+        servers, hooks = (top_of(Path.cwd()) / name for name in self.project_files)
+        return servers, hooks
+
+
+def claude_code_files() -> Files:
+    """Return the user's files of Claude Code."""
+    configured = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
+    return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
+
+
+def codex_files() -> Files:
+    """Return the user's files of Codex."""
+    folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex").expanduser()
+    return folder / "config.toml", folder / "hooks.json"
+
+
+def gemini_files() -> Files:
+    """Return the user's file of Gemini CLI, which holds both."""
+    home = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()).expanduser()
+    return home / ".gemini" / "settings.json", home / ".gemini" / "settings.json"
+
+
+CLIENTS = {
+    each.name: each
+    for each in (
+        CodingAgent(
+            "claude-code",
+            "Claude Code",
+            ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
+            claude_code_files,
+            (".mcp.json", ".claude/settings.json"),
+            server_fields={"type": "stdio"},
+        ),
+        CodingAgent(
+            "codex",
+            "Codex",
+            ("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
+            codex_files,
+            (".codex/config.toml", ".codex/hooks.json"),
+            timeouts={"SessionEnd": LONGEST_END_S},
+            note=CODEX_NOTE,
+        ),
+        CodingAgent(
+            "gemini",
+            "Gemini CLI",
+            ("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),
+            gemini_files,
+            (".gemini/settings.json", ".gemini/settings.json"),
+            hook_fields={"name": SERVER},
+            timeout=TIMEOUT_S * 1000,
+        ),
+    )
+}
+
+TOML = ".toml"
+TABLE = "mcp_servers"
+HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+LINE = re.compile(r"^[^\n]+$", re.MULTILINE)
+OURS = re.compile(rf"\bnous(?:\.exe|_online\.interfaces\.cli)?[\"']? hook (?:{'|'.join(EVENTS)})\b")
+BACKUP = ".before-nous"
+Fields = dict[str, Any]
+INDENT = re.compile(r"^([ \t]{1,16}+)\S", re.MULTILINE)
+
+
+# --- entries ---
+
+
+def launcher() -> list[str]:
+    """Return how to start this `nous` from any folder and with any PATH."""
+    command = python_module("nous_online.interfaces.cli")
+    script = Path(command[0]).with_name("nous")
+    return [str(script)] if script.exists() else command
+
+
+def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return settings with our server in them, in the place of the one it replaces."""
+    servers = object_in(fields, "mcpServers")
+    return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
+
+
+def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
+    """Return settings with our hooks in them, in the places of those they replace."""
+    hooks = object_in(fields, "hooks")
+    for event in client.events:
+        ours, is_placed = client.hook_entry(event, command, options), False
+        groups = groups_in(hooks, event)
+        for group in groups:
+            for place, hook in enumerate(group["hooks"]):
+                if is_ours(hook):
+                    group["hooks"][place], is_placed = ours, True
+        hooks[event] = groups if is_placed else [*groups, {"hooks": [ours]}]
+    return {**fields, "hooks": hooks}
+
+
+def without_server(fields: Fields, before: Mapping[str, Any]) -> Fields:
+    """Return settings without our server, and with the one of its name that stood there before."""
+    servers = object_in(fields, "mcpServers")
+    earlier = object_in(before, "mcpServers").get(SERVER)
+    rest = {name: earlier if name == SERVER else each for name, each in servers.items() if name != SERVER or earlier}
+    return {
+        name: rest if name == "mcpServers" else each for name, each in fields.items() if name != "mcpServers" or rest
+    }
+
+
+def without_hooks(fields: Fields) -> Fields:
+    """Return settings without our hooks, and without what held nothing else."""
+    hooks = object_in(fields, "hooks")
+    kept: Fields = {}
+    for event in hooks:
+        groups = groups_in(hooks, event)
+        rest = [{**group, "hooks": [each for each in group["hooks"] if not is_ours(each)]} for group in groups]
+        rest = [new for new, old in zip(rest, groups, strict=True) if new["hooks"] or not old["hooks"]]
+        if rest or not groups:
+            kept[event] = rest
+    return {name: kept if name == "hooks" else each for name, each in fields.items() if name != "hooks" or kept}
+
+
+def is_ours(hook: object) -> bool:
+    """Tell whether a hook starts a `nous`, wherever that lies."""
+    command = cast("Fields", hook).get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and bool(OURS.search(command))
+
+
+def has_entries(path: Path, text: str) -> bool:
+    """Tell whether a file holds what an install writes."""
+    if path.suffix == TOML:
+        server = server_in(tables_of(text), SERVER)
+        return isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
+    fields = parsed(path, text)
+    server = object_in(fields, "mcpServers").get(SERVER)
+    hooks = object_in(fields, "hooks")
+    is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
+    return is_server or any(
+        is_ours(each) for event in hooks for group in groups_in(hooks, event) for each in group["hooks"]
+    )
+
+
+def object_in(fields: Mapping[str, Any], name: str) -> Fields:
+    """Return a copy of the object under a name, empty where there is none; raise `InvalidInput` for anything else."""
+    value = fields.get(name, {})
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} is {type(value).__name__}, not an object; mend it first")
+    return deepcopy(cast("Fields", value))
+
+
+def groups_in(hooks: Fields, event: str) -> list[Fields]:
+    """Return the groups of hooks of an event; raise `InvalidInput` where they are none."""
+    groups = hooks.get(event, [])
+    if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
+        raise InvalidInput(f"hooks.{event} is not a list of groups with `hooks`; mend it first")
+    return cast("list[Fields]", groups)
+
+
+def is_group(group: object) -> bool:
+    """Tell whether something is a group of hooks."""
+    return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
+
+
+# --- the table of our server in a TOML file ---
+
+
+def with_table(text: str | None, name: str, entry: Mapping[str, Any]) -> str:
+    """Return a TOML text with a server of this name in it; raise `InvalidInput` where nothing can be added to it."""
+    before = tables_of(text)
+    if server_in(before, name) == dict(entry):
+        return text or ""
+    kept = without_table(text, name) or ""
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
+    after = f"{kept}{gap}[{TABLE}.{name}]\n" + "\n".join(lines) + "\n"
+    servers = {**cast("dict[str, Any]", before.get(TABLE, {})), name: dict(entry)}
+    check_tables(after, {**before, TABLE: servers})
+    return after
+
+
+def without_table(text: str | None, name: str) -> str | None:
+    """Return a TOML text without a server; None where nothing but that server was in it."""
+    before = tables_of(text)
+    if text is None or server_in(before, name) is None:
+        return text
+    lines = (each for each in LINE.finditer(text) if each[0].strip().partition("]")[0] == f"[{TABLE}.{name}")
+    start = next(lines, None)
+    if start is None:
+        raise InvalidInput(f"{TABLE}.{name} is not a table of its own; take it out by hand, then try again")
+    following = HEADER.search(text, start.end())
+    after = (text[: start.start()].rstrip("\n") + "\n" if text[: start.start()].strip() else "") + (
+        "\n" + text[following.start() :] if following else ""
+    )
+    servers = {key: value for key, value in before[TABLE].items() if key != name}
+    rest = {key: value for key, value in before.items() if key != TABLE}
+    check_tables(after, {**rest, **({TABLE: servers} if servers else {})})
+    return after.lstrip("\n") if after.strip() else None
+
+
+def server_in(fields: Mapping[str, Any], name: str) -> object:
+    """Return the server of a name; None where there is none."""
+    servers = fields.get(TABLE)
+    return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
+
+
+def tables_of(text: str | None) -> dict[str, Any]:
+    """Return the tables of a TOML text; raise `InvalidInput` where it is none."""
+    try:
+        return tomllib.loads(text or "")
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"it is not TOML ({error}); mend it, then try again: nothing was changed") from error
+
+
+def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` where a changed text says anything else than what was wanted."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        found = None
+    if found != wanted:
+        raise InvalidInput(
+            f"{TABLE} can't be changed as it is written there; write it as tables, or add the server by hand"
+        )
+
+
+# --- files ---
+
+
+def planned_install(
+    *, is_project: bool, options: Sequence[str], client: CodingAgent = CLIENTS["claude-code"]
+) -> list[FileChange]:
+    """Return what an install would write; raise `InvalidInput` where a file is not what the client reads."""
+    command = launcher()
+
+    def added(path: Path, text: str | None) -> str | None:
+        servers, hooks = client.places(is_project=is_project)
+        if path.suffix == TOML:
+            return with_table(text, SERVER, client.server_entry(command, options))
+        before = parsed(path, text)
+        after = with_server(before, client, command, options) if path == servers else before
+        after = with_hooks(after, client, command, options) if path == hooks else after
+        return text if after == before else written_like(after, text)
+
+    return [changed(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
+
+
+def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
+    """Return what an uninstall would write: what stood there before, or what is left without our entries."""
+
+    def removed(path: Path, text: str | None) -> str | None:
+        if text is None or not has_entries(path, text):
+            return text
+        saved = text_of_file(backup_of(path))
+        if path.suffix == TOML:
+            after = without_table(text, SERVER)
+            earlier = tables_of(saved)
+            return saved if saved and tables_of(after) == earlier else after
+        earlier = parsed(path, saved)
+        left = without_hooks(without_server(parsed(path, text), earlier))
+        restored = saved if saved and left == earlier else written_like(left, text)
+        return restored if left or saved else None
+
+    return [changed(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
+
+
+def changed(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
+    """Return what a change makes of a file; its refusal names the file."""
+    before = text_of_file(path)
+    return FileChange(path, before, worded(path, lambda: change(path, before)))
+
+
+def worded(path: Path, change: Callable[[], Any]) -> Any:
+    """Return what a change comes to; its refusal names the file."""
+    try:
+        return change()
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} stays as it is: {error}") from error
+
+
+def parsed(path: Path, text: str | None) -> Fields:
+    """Return the JSON object of a file, empty where there is no file; raise `InvalidInput` for anything else."""
+    try:
+        fields: object = json.loads(text) if text and text.strip() else {}
+    except ValueError as error:
+        raise InvalidInput(f"it is not JSON ({error}); mend it, then try again: nothing was changed") from error
+    if not isinstance(fields, dict):
+        raise InvalidInput(f"it holds {type(fields).__name__}, not an object; mend it: nothing was changed")
+    return cast("Fields", fields)
+
+
+def written_like(fields: Fields, before: str | None) -> str:
+    """Return settings as text, indented as they were."""
+    found = INDENT.search(before or "")
+    return json.dumps(fields, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
+
+
+def backup_of(path: Path) -> Path:
+    """Return where a file is kept as it stood before the install."""
+    return path.with_name(path.name + BACKUP)
+
+
+def write(changes: Sequence[FileChange]) -> None:
+    """Write what changes, each file at once or not at all, with a backup of what held none of our entries beside it.
+
+    Raises `Conflict` for a file that somebody changed meanwhile, `Unavailable` for one that can't be written.
+    """
+    for change in changes:
+        if not change.is_changed:
+            continue
+        if text_of_file(change.path) != change.before:
+            raise Conflict(f"{change.path} was changed meanwhile; run the same command again")
+        try:
+            replace_file(change)
+        except OSError as error:
+            raise Unavailable(f"{change.path} can't be written ({error}); own it or free some space") from error
+
+
+def replace_file(change: FileChange) -> None:
+    """Write one file through a draft beside it, with the rights it had; a link keeps pointing where it points."""
+    target = change.path.resolve()
+    backup = backup_of(change.path)
+    if change.after is None or change.after == text_of_file(backup):
+        backup.unlink(missing_ok=True)
+    elif change.before is not None and not has_entries(change.path, change.before):
+        put(backup, change.before, like=target)
+    if change.after is None:
+        target.unlink(missing_ok=True)
+    else:
+        put(target, change.after, like=target)

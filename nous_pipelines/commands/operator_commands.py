@@ -1,0 +1,399 @@
+"""The commands of an operator: undo, purge, reembed, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from nous_online.core.errors import InvalidInput
+from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
+from nous_pipelines.nights import nights_between, parse_night
+
+if TYPE_CHECKING:
+    from nous_pipelines.night_policy import NightPolicy
+    from nous_pipelines.orchestration.reembedding import Due, Move
+    from nous_pipelines.orchestration.retention import Purged
+
+
+ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
+NightOption = Annotated[
+    str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
+]
+
+
+def known_kinds(incomplete: str) -> list[str]:
+    """Return the kinds of proposals that a shell may offer."""
+    from nous_pipelines.phases.phase_table import PRECEDENCE
+
+    return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
+
+
+def undo(  # noqa: PLR0913 (one parameter for each option)
+    changed: Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
+    *,
+    night: NightOption = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
+    proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)
+    ] = None,
+    memory: Annotated[
+        UUID | None, typer.Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All that one source said, or that came with an import.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
+
+    What was taken back is not proposed again. A range of nights ends at the first night of which something is refused.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous undo --night 2026-11-20
+
+    [dim]$[/dim] nous undo --from 2026-11-01 --to 2026-11-20 --agent aria
+
+    [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
+
+    [dim]$[/dim] nous undo $ID --reason "that was a joke"
+
+    [dim]$[/dim] nous undo --source wiki.example.org --reason "the page was forged"
+    """
+    if changed is not None and memory is not None:
+        raise InvalidInput(f"both {changed} and --memory {memory} are given; name one memory")
+    memory = memory or changed
+    if memory is not None or source is not None:
+        if night or first or last or proposal or kind or (memory and source):
+            raise InvalidInput(ALONE)
+        if memory is not None:
+            undo_memory(memory, agent, reason=reason, as_json=as_json)
+        else:
+            undo_source(str(source), agent, reason=reason, as_json=as_json)
+        return
+    if first or last:
+        undo_nights(range_of(first, last, night or proposal), agent, kind, reason=reason, as_json=as_json)
+        return
+    if not (night or proposal):
+        raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
+    chosen = (agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
+    undo_proposals(chosen, reason=reason, as_json=as_json)
+
+
+def undo_proposals(
+    chosen: tuple[str | None, date | None, str | None, UUID | None], *, reason: str, as_json: bool
+) -> None:
+    """Take back proposals of nights, those of an agent, a night, a kind or an id, and say what could not be."""
+    from nous_online.database.connection import Database, open_url
+    from nous_pipelines.plan.undo import Selection, undo
+
+    database = Database(open_url(), role="nous_night")
+    try:
+        result = undo(database, Selection(*chosen), reason=reason)
+    finally:
+        database.close()
+    count = len(result.undone)
+    tell(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
+
+
+def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
+    """Return the nights of a range, newest first; raise `InvalidInput` for half of one, or beside something else."""
+    if first is None or last is None or other:
+        raise InvalidInput("a range needs both --from and --to, and neither --night nor --proposal")
+    return list(nights_between(parse_night(first), parse_night(last)))[::-1]
+
+
+def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, reason: str, as_json: bool) -> None:
+    """Take back night after night as far as that goes, and say which; the command fails where one is not whole."""
+    from nous_online.database.connection import Database, open_url
+    from nous_pipelines.plan.undo import Selection, undo_range
+
+    database = Database(open_url(), role="nous_night")
+    try:
+        results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
+    finally:
+        database.close()
+    is_refused = bool(results) and bool([*results.values()][-1].refused)
+    refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
+    if as_json:
+        undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
+        show_json({"nights": undone, "refused": refused})
+    else:
+        for night, result in results.items():
+            show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
+        for each, why in refused.items():
+            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+        if is_refused:
+            show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
+    if is_refused:
+        raise typer.Exit(1)
+
+
+def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
+    """Say what was taken back and what was not, with which the command fails."""
+    if as_json:
+        show_json({"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
+    else:
+        show(f"[green]taken back[/green]  {what}")
+        for each, why in refused.items():
+            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+    if refused:
+        raise typer.Exit(1)
+
+
+def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
+    """Take back the latest change of one memory, and say what it was."""
+    from nous_online.interfaces.cli.output import opened
+
+    with opened(agent) as heart:
+        event = heart.undo(memory_id, reason=reason)
+    if as_json:
+        show_json(event)
+    else:
+        show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+
+
+def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
+    """Take back all that one source said, and say what could not be taken back."""
+    from nous_online.interfaces.cli.output import opened
+
+    with opened(agent) as heart:
+        result = heart.undo_source(source, reason=reason)
+    count = len(result.undone)
+    what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
+    tell(what, result.undone, result.refused, as_json=as_json)
+
+
+def parsed_id(text: str) -> UUID:
+    """Read the id of a proposal."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is no proposal id; `nous report` names them") from error
+
+
+WORDS = {
+    "cold_texts": "texts of condensed episodes",
+    "outbox": "announcements that everybody has heard",
+    "completions": "records of completed episodes",
+    "requests": "idempotency keys",
+}
+
+
+def purge(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much would be deleted; change nothing.")] = False,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete what the policy keeps no longer: old texts of condensed episodes, announcements, records, keys.
+
+    Never a memory, an event or a proposal. The texts of condensed episodes stay for ever unless a policy says
+    otherwise: the agent's own, which comes first, or --policy cold_texts_kept_days=DAYS. What is purged is gone.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous purge --dry-run
+
+    [dim]$[/dim] nous purge --policy cold_texts_kept_days=730 --json
+    """
+    from nous_online.database.connection import Database, open_url
+    from nous_pipelines.commands.night_commands import parsed_policy
+    from nous_pipelines.night_policy import NightPolicy
+    from nous_pipelines.orchestration.retention import purge as delete
+
+    chosen = NightPolicy().overridden(parsed_policy(policy or []))
+    database = Database(open_url(), role="nous_purge", max_connections=1)
+    try:
+        purged = delete(database, chosen, now=datetime.now(UTC), is_dry_run=dry_run)
+    finally:
+        database.close()
+    if as_json:
+        show_json(asdict(purged))
+    else:
+        show_purged(purged)
+
+
+def show_purged(purged: Purged) -> None:
+    """Print what was deleted, or would be."""
+    for name, words in WORDS.items():
+        show(f"{getattr(purged, name):>8,}  {words}")
+    show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
+
+
+# --- reembed ---
+
+
+def reembed(
+    *,
+    model: Annotated[str, typer.Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
+    dimensions: Annotated[
+        int | None, typer.Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much there is to do; change nothing.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move memories to another embedding model while agents go on recalling and learning.
+
+    The old vectors serve until all new ones are there, and are kept: moving back to them embeds nothing anew.
+    Without --agent it is for all agents. Interrupted, it goes on where it was. The built-in model is minilm-l6-v2-int8.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous reembed --to text-embedding-3-small --dry-run
+
+    [dim]$[/dim] nous reembed --to minilm-l6-v2-int8 --agent aria
+    """
+    from nous_online.database.connection import Database, open_url, register_space
+    from nous_pipelines.orchestration.reembedding import all_due, embedder_named
+    from nous_pipelines.orchestration.reembedding import reembed as move
+    from nous_pipelines.plan.apply import find_agents
+
+    embedder = embedder_named(model, dimensions)
+    space = embedder.space
+    database = Database(open_url(), role="nous_night", max_connections=2)
+    try:
+        agents = find_agents(database, [agent] if agent else [])
+        left = all_due(database, agents, space.id)
+        if dry_run:
+            show_due(left, space.id, as_json=as_json)
+            return
+        register_space(database, space, is_indexed=False)
+        told = Counted(sum(each.missing for each in left.values()))
+        with waiting(f"embedding {told.total:,} memories for {space.id} …"):
+            moves = move(database, embedder, agents, on_progress=told)
+    finally:
+        database.close()
+    show_moves(moves, told, space.id, as_json=as_json)
+
+
+class Counted:
+    """Counts what was embedded, and says so now and then."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+
+    def __call__(self, count: int) -> None:
+        """Count some more; every few thousand are told of."""
+        before, self.done = self.done, self.done + count
+        if self.done // 2000 > before // 2000:
+            show_note(f"  {self.done:,} of {self.total:,} embedded")
+
+
+def show_due(left: dict[str, Due], space_id: str, *, as_json: bool) -> None:
+    """Print how much there is to move."""
+    if as_json:
+        show_json({"space": space_id, "due": {agent_id: asdict(each) for agent_id, each in left.items()}})
+        return
+    for agent_id, each in left.items():
+        show(f"{escaped(agent_id)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded")
+    if not left:
+        show(f"everything is in {space_id} already")
+
+
+def show_moves(moves: list[Move], told: Counted, space_id: str, *, as_json: bool) -> None:
+    """Print what was moved."""
+    if as_json:
+        show_json({"space": space_id, "embedded": told.done, "moves": [asdict(each) for each in moves]})
+        return
+    for each in moves:
+        count = sum(each.moved.values())
+        show(
+            f"[green]moved[/green]  {escaped(each.agent_id)}: {count:,} memories; learning waited {each.seconds:.1f} s"
+        )
+    if not moves:
+        show(f"everything is in {space_id} already")
+
+
+# --- policy ---
+
+
+def policy(
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="[FIELD=NUMBER]...", help="Fields to set for this agent's nights.")
+    ] = None,
+    *,
+    reset: Annotated[bool, typer.Option("--reset", help="Go back to the default, but for what is set now.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what the nights do for an agent, every field with its default, or set some of them.
+
+    It counts from the next snapshot on. What a single run is told with `nous night --policy` comes before it.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous policy --agent aria
+
+    [dim]$[/dim] nous policy --agent aria unused_after_days=180 rank_step=0.1
+
+    [dim]$[/dim] nous policy --agent aria --reset
+    """
+    from nous_online.core.settings import settings
+    from nous_online.database.connection import Database, open_url
+    from nous_pipelines.night_policy import NightPolicy
+    from nous_pipelines.plan.agent_policies import own_policy, set_policy
+
+    name, values = agent or settings().agent, numbers(assignments or [])
+    database = Database(open_url(), role="nous_night", max_connections=1)
+    try:
+        is_change = bool(values) or reset
+        own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
+    finally:
+        database.close()
+    fields = described(NightPolicy().overridden(own))
+    if as_json:
+        show_json({"agent_id": name, "own": own, "fields": fields})
+    else:
+        show_policy(name, fields, own)
+
+
+def numbers(assignments: list[str]) -> dict[str, float]:
+    """Read assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
+    values: dict[str, float] = {}
+    for assignment in assignments:
+        name, _, number = assignment.partition("=")
+        try:
+            values[name] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
+    return values
+
+
+def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
+    """Return each field with its value, its default and what it means."""
+    from nous_pipelines.night_policy import NightPolicy
+    from nous_pipelines.plan.agent_policies import meanings
+
+    usual = NightPolicy().as_dict()
+    return {
+        name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
+        for name, value in policy.as_dict().items()
+    }
+
+
+def show_policy(agent_id: str, fields: dict[str, dict[str, Any]], own: dict[str, Any]) -> None:
+    """Print the fields as a table; those the agent has otherwise stand out."""
+    from rich.table import Table
+
+    table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(agent_id)}", box=None)
+    for name, field in fields.items():
+        style = "bold" if name in own else None
+        table.add_row(name, f"{field['value']:g}", f"{field['default']:g}", field["meaning"], style=style)
+    show(table)
+    show_note(f"{len(own)} of {len(fields)} fields are {agent_id}'s own")

@@ -1,0 +1,223 @@
+"""The plan of a night, what it is weighed against, its checks, what applies it, and the report.
+
+When a blocking check fails, `applied` does not run and nothing has changed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import date
+
+import dagster as dg
+
+from nous_online.recall.recall import agents_to_count, refresh_statistics
+from nous_pipelines.failpoints import reach
+from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
+from nous_pipelines.orchestration.resources import NightRun, as_metadata
+from nous_pipelines.phases.phase import Phase
+from nous_pipelines.phases.phase_table import PHASES, Reads
+from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
+from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
+from nous_pipelines.plan.left_out import CHECK, checked_apart, each_apart, left_out_by, nobody_left_out
+from nous_pipelines.plan.planning import planned, united
+from nous_pipelines.plan.replaying import spared
+from nous_pipelines.reports.html_report import plots_of, write_page
+from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.report import NightAccount, cost_metadata
+from nous_pipelines.reports.reporting import measure_health, night_report
+
+WEIGHED: Reads = {
+    "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),
+    "episodes": (*STANDING, *SEARCHABLE),
+    "procedures": (*STANDING, *SEARCHABLE),
+    "censors": STANDING,
+    "statements": ("agent_id", "fact_id"),
+    "recalls": None,
+}
+"""What a plan is weighed against."""
+
+
+def phases_of(night: date, night_run: NightRun) -> list[Phase]:
+    """Read what every phase found, but for agents that the night leaves out."""
+    files, left = night_run.files(night), {each.agent_id for each in night_run.left_out(night)}
+    phases = [files.read_phase(phase.name) for phase in PHASES]
+    return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
+
+
+def successions_of(made: Plan) -> set[str]:
+    """Return the memories that a plan lets give way, and those that take their place: whosever they are."""
+    changes = [change for proposal in made.proposals for change in proposal.changes if change.set.get("superseded_by")]
+    return {memory for change in changes for memory in (change.id, change.set["superseded_by"])}
+
+
+def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
+    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store.
+
+    Rows are those of the agents for which something is planned; of all, if it names a memory that none of them has.
+    """
+    taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
+    of_agents: list[str] | None = sorted({proposal.agent_id for proposal in made.proposals})
+    memories = standing_of(taken, of_agents)
+    if not successions_of(made) <= {*memories["id"]}:
+        memories, of_agents = standing_of(taken), None
+    every = Evidence(
+        plan=made,
+        memories=memories,
+        statements=statements_of(taken, of_agents),
+        searchable=searchable_of(taken),
+        probes=taken.table("recalls", agent_ids=of_agents),
+        phases=phases,
+        earlier_leaving=earlier_leaving(night_run.database, made),
+        costs=costs_of(night_run.database, night),
+        policies=night_run.policies(night),
+        judge=night_run.judge,
+        others=frozenset(night_run.agents()) - left,
+    )
+    return every.of(every.others) if left or night_run.agent_ids else every
+
+
+@night_asset(
+    reads=WEIGHED,
+    deps=[phase.name for phase in PHASES],
+    kinds={"json"},
+    description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
+)
+def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files = night_run.files(night)
+    phases = phases_of(night, night_run)
+    reach("phases read")
+    wanted = planned(
+        night,
+        [proposal for phase in phases for proposal in phase.proposals],
+        agent_ids=night_run.agent_ids,
+        policy=night_run.policies(night).as_dict(),
+    )
+    evidence = evidence_about(wanted, night, night_run, phases)
+    parts, faults = each_apart(evidence.agent_ids, lambda own: spared(evidence.of(own)))
+    if faults and not parts:
+        raise next(iter(faults.values()))
+    files.leave_out(left_out_by("plan", faults))
+    made = united(wanted, parts)
+    reach("plan made")
+    files.write_json("account", NightAccount.of(made, phases_of(night, night_run)).values)
+    files.write_json("plan", made.as_dict())
+    reach("plan written")
+    return dg.MaterializeResult(
+        metadata=as_metadata(
+            {
+                "hash": made.hash,
+                **row_count(made.proposals),
+                "proposals": len(made.proposals),
+                "waiting": len(made.waiting),
+                "policy": dict(made.policy),
+            }
+        )
+    )
+
+
+@night_asset(
+    deps=[plan],
+    kinds={"postgres"},
+    changes_memories=True,
+    description="The plan that passed its checks, carried out: versions compared, one event a change, undoable.",
+)
+def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night = night_of(context)
+    files = night_run.files(night)
+    checked = files.read_checked_plan()
+    outcome = apply_plan(
+        night_run.database,
+        checked.plan,
+        run_id=context.run.run_id,
+        checks=checked.results,
+        on_progress=progress(context),
+    )
+    metadata = {"hash": checked.plan.hash, **asdict(outcome)}
+    files.write_json("applied", metadata)
+    reach("outcome written")
+    return dg.MaterializeResult(metadata=as_metadata(metadata))
+
+
+@night_asset(
+    deps=[applied],
+    kinds={"postgres"},
+    description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
+)
+def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    changed = night_run.agents()
+    if not night_run.is_full:
+        with night_run.database.transaction() as connection:
+            changed = agents_to_count(connection, changed)
+    for agent_id in changed:
+        with night_run.database.transaction(agent_id) as connection:
+            refresh_statistics(connection, agent_id)
+    return dg.MaterializeResult(metadata={"agents": len(changed)})
+
+
+@night_asset(
+    reads={"facts": ("agent_id", "id", "state"), "judgements": None},
+    deps=[plan, applied],
+    kinds={"markdown"},
+    description="What the night changed and left alone and why, how to take it back, and how the store stands.",
+)
+def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    night, files = night_of(context), night_run.files(night_of(context))
+    seen_at, left = night_run.seen_until(night), {each.agent_id for each in files.read_checked_plan().left_out}
+    had_it = [agent_id for agent_id in night_run.agents() if agent_id not in left] if left else night_run.agent_ids
+    measure_health(night_run.database, files, night, seen_at=seen_at, agent_ids=had_it)
+    made = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
+    figures = dict(made.health[-1].figures) if made.health else {}
+    page = write_page(night_run.folder(night) / "report.html", made)
+    return dg.MaterializeResult(
+        metadata={
+            **made.counts,
+            **figures,
+            "cost_usd": made.cost_usd,
+            **as_metadata(cost_metadata(night_run.database, night, agent_ids=night_run.agent_ids)),
+            "report": dg.MetadataValue.md(markdown_of(made)),
+            "plots": dg.MetadataValue.md(plots_of(made)),
+            "page": dg.MetadataValue.path(page),
+        }
+    )
+
+
+def progress(context: dg.AssetExecutionContext, every: int = 500) -> Callable[[int, int], None]:
+    """Return a callback that writes a line to the run log now and then."""
+
+    def tell(done: int, total: int) -> None:
+        if done % every == 0 or done == total:
+            context.log.info("applied %d of %d proposals", done, total)
+
+    return tell
+
+
+def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetCheckSpec:
+    """Return a check as the interface knows it."""
+    said = (docstring or "").partition("\n")[0]
+    return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=said)
+
+
+@dg.multi_asset_check(
+    specs=[
+        *(spec_of(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
+        spec_of(CHECK, nobody_left_out.__doc__, is_blocking=False),
+    ],
+)
+def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
+    night = night_of(context)
+    files = night_run.files(night)
+    made = files.read_plan()
+    results, breaking = checked_apart(evidence_about(made, night, night_run, phases_of(night, night_run)))
+    left = [*night_run.left_out(night), *breaking]
+    results[CHECK] = nobody_left_out(left)
+    rows = [{"name": name, **asdict(result)} for name, result in results.items()]
+    files.write_json("checks", {"hash": made.hash, "results": rows, "left_out": [vars(each) for each in left]})
+    reach("checks written")
+    for name, result in results.items():
+        yield dg.AssetCheckResult(
+            check_name=name,
+            passed=result.passed,
+            description=result.description,
+            metadata=as_metadata({**result.metadata, "night": night.isoformat()}),
+        )
