@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -173,9 +173,9 @@ def main(night: str, cores: str) -> None:
     from nous_pipelines.orchestration.running import run_night
 
     with recorded_runs() as instance:
-        start = perf_counter()
+        start, cpu = perf_counter(), process_time()
         outcome = run_night(date.fromisoformat(night), options_for(None, policy=POLICY), instance=instance)
-        took = perf_counter() - start
+        took, cpu_s = perf_counter() - start, process_time() - cpu
         steps = instance.get_run_step_stats(outcome.run_id)
     if not outcome.is_success:
         raise SystemExit(f"the night of {night} failed: {outcome.failures}")
@@ -186,7 +186,7 @@ def main(night: str, cores: str) -> None:
         rows = connection.execute(
             "select count(*) from lifecycle.proposals where night = %s and state = 'applied'", [night]
         ).fetchall()
-    print(json.dumps({"seconds": took, "peak_mb": peak_mb(), "steps": seconds, "applied": rows[0][0]}))
+    print(json.dumps({"seconds": took, "cpu_s": cpu_s, "peak_mb": peak_mb(), "steps": seconds, "applied": rows[0][0]}))
 
 
 if __name__ == "__main__":

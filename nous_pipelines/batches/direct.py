@@ -13,12 +13,12 @@ from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
 from nous_online.language.claude.spending import meter_of
 from nous_online.language.minilm import batches
 from nous_online.language.pairs.judging import Judgement
+from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import WIDER, Models, PairQuestion, Sheet
 from nous_pipelines.batches.batch_rows import spent
 from nous_pipelines.batches.opinions import undecidable
 from nous_pipelines.batches.outcomes import FATES
 from nous_pipelines.batches.sending import TIMEOUT_S, AgentQuestions, SentBatches, estimated
-from nous_pipelines.batches.verdict_cache import store_verdicts
 from nous_pipelines.failpoints import reach
 
 AT_ONCE = 8
