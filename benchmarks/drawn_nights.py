@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ import psycopg
 from pgvector import Vector
 from pgvector.psycopg import register_vector
 
-from benchmarks.drawn_memories import SPACE, World
+from benchmarks.drawn_memories import SPACE, Drawn, DrawnEmbedder, World
+from nous_online.database.connection import Database
 from nous_online.database.statements import statements
+from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of
@@ -169,8 +173,20 @@ def fill(url: str, agents: dict[str, int], *, episodes: int, night: date) -> Non
             connection.execute(SQL[statement])
 
 
+def learn_facts(url: str, agents: dict[str, int], *, share: float, night: date) -> None:
+    """Let each agent learn on the day of a night, through `Heart.learn`, as much as `add_facts` would store."""
+    world = World(seed=98)
+    with closing(Database(url, max_connections=1)) as database:
+        for seed, (agent_id, count) in enumerate(agents.items()):
+            facts = drawn_facts(world, int(count * share), until=end_of(night), days=0.9, seed=20_000 + seed)
+            embedder = DrawnEmbedder(Drawn(facts.texts, facts.vectors))
+            with Heart.open(agent_id, database=database, embedder=embedder, works_in_background=False) as heart:
+                for text, moment in sorted(zip(facts.texts, facts.moments, strict=True), key=itemgetter(1)):
+                    heart.learn(text, learned_at=moment)
+
+
 def add_facts(url: str, agents: dict[str, int], *, share: float, night: date) -> None:
-    """Store what each agent learned on the day of a night: a share of what it knew, with repeats and new values."""
+    """Import what each agent learned on the day of a night: a share of what it knew, with repeats and new values."""
     world = World(seed=99)
     with psycopg.connect(url) as connection:
         register_vector(connection)

@@ -84,6 +84,7 @@ GOALS: dict[str, dict[str, Goal]] = {
         "one_agent_s": at_most(45),
         "peak_mb": at_most(1536),
         "incremental_over_full_ratio": at_most(0.10),
+        "imported_over_full_ratio": at_most(0.10),
         "again_over_full_ratio": at_most(0.05),
         "second_run_changes": at_most(0),
     },

@@ -1,4 +1,4 @@
-"""What a whole night costs: many small agents, one large one, a night with little news, and the same night again."""
+"""What a whole night costs: many small agents, one large one, nights with little news, and the same night again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
 from benchmarks import peak_mb
-from benchmarks.drawn_nights import SQL, add_facts, fill
+from benchmarks.drawn_nights import SQL, add_facts, fill, learn_facts
 from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.processes import child_environment, python_module
@@ -35,11 +35,14 @@ POLICY = {"max_leaving_share": 1.0, "max_leaving_count": 1e6}
 
 @dataclass(frozen=True)
 class Measured:
-    """Four nights of one store: over everything, the same again, and one with one per cent of news."""
+    """Nights of one store: over everything, the same again, and two with one per cent of news each."""
 
     full: Mapping[str, Any]
     again: Mapping[str, Any]
     news: Mapping[str, Any]
+    """What came to the agents through `Heart.learn`, which reads it with what is near."""
+    imported: Mapping[str, Any]
+    """What was imported, which nobody has read before the night."""
     second_run_changes: int
     sql_s: Mapping[str, float]
 
@@ -65,14 +68,15 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
 
 def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
     """Put what was measured together."""
-    nights = [night for store in (many, one) for night in (store.full, store.again, store.news)]
+    nights = [night for store in (many, one) for night in (store.full, store.again, store.news, store.imported)]
     return {
         "metrics": {
             "many_agents_s": many.full["seconds"],
             "one_agent_s": one.full["seconds"],
             "peak_mb": max(night["peak_mb"] for night in nights),
-            "incremental_over_full_ratio": max(store.news["seconds"] / store.full["seconds"] for store in (many, one)),
-            "again_over_full_ratio": max(store.again["seconds"] / store.full["seconds"] for store in (many, one)),
+            "incremental_over_full_ratio": max(over_full(store, store.news) for store in (many, one)),
+            "imported_over_full_ratio": max(over_full(store, store.imported) for store in (many, one)),
+            "again_over_full_ratio": max(over_full(store, store.again) for store in (many, one)),
             "start_s": one.again["start_s"],
             "second_run_changes": many.second_run_changes + one.second_run_changes,
         },
@@ -81,7 +85,8 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
             f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
             "default policy but for the blast radius, which a first night over an import has to widen",
             "each night in a process of its own, recorded in Dagster's own database; starting it (start_s) comes extra,"
-            f" once for a whole backfill; {NEWS_SHARE:.0%} news before the third",
+            f" once for a whole backfill; before the third night the agents learn {NEWS_SHARE:.0%} more (Heart.learn),"
+            " before the fourth as much is imported",
             f"many: {summed(many)}",
             f"one: {summed(one)}",
             *(f"{name}: {told(night)}" for name, night in (("many", many.full), ("one", one.full), ("news", one.news))),
@@ -91,9 +96,18 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
 
 
 def summed(store: Measured) -> str:
-    """Return the seconds of the three nights and what they did."""
-    parts = (("full", store.full), ("again", store.again), ("1 % news", store.news))
-    return ", ".join(f"{name} {night['seconds']:.1f} s ({night['applied']:,} applied)" for name, night in parts)
+    """Return the seconds of the nights, those of the processor, and what they did."""
+    names = ("full", "again", "1 % learned", "1 % imported")
+    nights = zip(names, (store.full, store.again, store.news, store.imported), strict=True)
+    return ", ".join(
+        f"{name} {night['seconds']:.1f} s, CPU {night['cpu_s']:.1f} ({night['applied']:,} applied)"
+        for name, night in nights
+    )
+
+
+def over_full(store: Measured, night: Mapping[str, Any]) -> float:
+    """Return what a night takes, times one over everything."""
+    return night["seconds"] / store.full["seconds"]
 
 
 def told(night: Mapping[str, Any]) -> str:
@@ -110,8 +124,8 @@ def with_database(dsn: str, name: str, *, template: str = "template1") -> str:
 
 def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> Measured:
     """Fill a store and run its nights."""
-    second = last_night(datetime.now(UTC))
-    first = second - timedelta(days=1)
+    third = last_night(datetime.now(UTC))
+    first, second = (third - timedelta(days=days) for days in (2, 1))
     prepare(url)
     fill(url, agents, episodes=episodes, night=first)
     sql_s = in_sql(url)
@@ -119,10 +133,14 @@ def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> 
     before = changes(url)
     again = one_night(url, home, first)
     second_run_changes = changes(url) - before
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(SQL["pass_a_day"])
-    add_facts(url, agents, share=NEWS_SHARE, night=second)
-    return Measured(full, again, one_night(url, home, second), second_run_changes, sql_s)
+    found: list[dict[str, Any]] = []
+    for night, store in ((second, learn_facts), (third, add_facts)):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(SQL["pass_a_day"])
+        store(url, agents, share=NEWS_SHARE, night=night)
+        found.append(one_night(url, home, night))
+    learned, imported = found
+    return Measured(full, again, learned, imported, second_run_changes, sql_s)
 
 
 def changes(url: str) -> int:
@@ -173,9 +191,9 @@ def main(night: str, cores: str) -> None:
     from nous_pipelines.orchestration.running import run_night
 
     with recorded_runs() as instance:
-        start = perf_counter()
+        start, cpu = perf_counter(), process_time()
         outcome = run_night(date.fromisoformat(night), options_for(None, policy=POLICY), instance=instance)
-        took = perf_counter() - start
+        took, cpu_s = perf_counter() - start, process_time() - cpu
         steps = instance.get_run_step_stats(outcome.run_id)
     if not outcome.is_success:
         raise SystemExit(f"the night of {night} failed: {outcome.failures}")
@@ -186,7 +204,7 @@ def main(night: str, cores: str) -> None:
         rows = connection.execute(
             "select count(*) from lifecycle.proposals where night = %s and state = 'applied'", [night]
         ).fetchall()
-    print(json.dumps({"seconds": took, "peak_mb": peak_mb(), "steps": seconds, "applied": rows[0][0]}))
+    print(json.dumps({"seconds": took, "cpu_s": cpu_s, "peak_mb": peak_mb(), "steps": seconds, "applied": rows[0][0]}))
 
 
 if __name__ == "__main__":

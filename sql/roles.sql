@@ -84,7 +84,7 @@ grant insert, update (status, resolution, resolved_at, note, proposed, row_versi
 
 -- The agent's own calls. What was said is added and never rewritten; of which fact it speaks may change.
 grant insert, update (fact_id, reason, taken_back_at) on heart.statements to nous_app;
-grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests to nous_app;
+grant insert on heart.agents, heart.episode_artifacts, heart.requests, heart.llm_requests, heart.judgements to nous_app;
 grant insert, update, delete on heart.working_memory to nous_app;
 grant insert on heart.sightings to nous_app;
 grant insert, update (revoked_at, last_used_at) on heart.api_keys to nous_app;

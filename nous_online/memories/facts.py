@@ -43,6 +43,7 @@ from nous_online.memories.learning import (
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import Embedded, KeyedRequest, wording_of
+from nous_online.memories.verdicts import keep_readings
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
@@ -156,8 +157,10 @@ def look(
             return repeated(connection, agent, request, new)
         said = told(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
+        read: dict[UUID, Judgement] = {}
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            judgements.update(ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline))
+            read = ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
+            judgements.update(read)
             open_questions = []
         if open_questions and not is_last:
             return open_questions
@@ -168,6 +171,8 @@ def look(
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
         doubts = in_doubt(new, left, judgements, agent.policy)
         stored = replace(keyed(new, decision), perhaps_replaces=doubts)
+        if decision.action != "confirm":
+            keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
         learned = write(connection, agent, replace(ready, fact=stored), decision)
         learned = contradict(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
+from hashlib import sha256
 from typing import Literal, cast
 from uuid import UUID
 
@@ -271,6 +272,23 @@ def pair_of(new: NewFact, near: Neighbour) -> Pair:
         b=JudgedStatement(text=new.content, subject=new.subject, stated_at=stated_at, trust=new.trust),
         similarity=near.similarity,
     )
+
+
+def statement_digest(content: str, subject: str | None) -> bytes:
+    """Return the fingerprint of a statement as a judge is told it: SHA-256 over text and subject."""
+    named = b"" if subject is None else b"\1" + subject.encode()
+    return sha256(b"%d:%b%b" % (len(content.encode()), content.encode(), named)).digest()
+
+
+def pair_hash(earlier: bytes, later: bytes, space_id: str, *, is_ordered: bool) -> str:
+    """Return the fingerprint of a pair, of those of its statements.
+
+    Whether the order they were stated in is known counts, and the space both live in: a verdict rests on how near they
+    are there, and in another space they are nearer or farther.
+    """
+    if is_ordered:
+        return sha256(b">" + earlier + later + space_id.encode()).hexdigest()
+    return sha256(b"=" + min(earlier, later) + max(earlier, later) + space_id.encode()).hexdigest()
 
 
 def slot_of(content: str, subject: str | None) -> str | None:

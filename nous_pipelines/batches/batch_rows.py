@@ -28,8 +28,8 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import LLMError
 from nous_online.language.pairs.judging import Judgement
 from nous_online.memories.erasure import Erasure
+from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import Home, Sheet, Tried, prefix
-from nous_pipelines.batches.verdict_cache import store_verdicts
 
 SQL = statements("nous_pipelines.batches", "batches.sql")
 CANARY_NAMES = [canary.name for canary in CANARIES]

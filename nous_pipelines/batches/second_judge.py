@@ -18,11 +18,11 @@ from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
 from nous_online.language.claude.spending import has_price, meter_of
 from nous_online.language.minilm import batches
 from nous_online.language.pairs.judging import Judgement
+from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import FATES, WIDER, Models, PairQuestion, Sheet
 from nous_pipelines.batches.batch_rows import last_imported, results_root, spent
 from nous_pipelines.batches.collecting import Collected, collect, undecidable
 from nous_pipelines.batches.sending import TIMEOUT_S, AgentQuestions, SentBatches, estimated, send
-from nous_pipelines.batches.verdict_cache import store_verdicts
 from nous_pipelines.failpoints import reach
 
 AT_ONCE = 8

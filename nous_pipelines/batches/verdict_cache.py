@@ -1,4 +1,4 @@
-"""The verdicts of all nights: what was said once of a pair's content is looked up, and only the rest is asked.
+"""The verdicts of nights and of learning: what a judge said of a pair is looked up, and only the rest is asked.
 
 Where the offline judge may be wrong, Claude's verdict counts; until it is there, the pair waits."""
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from psycopg import Connection
 
 from nous_online.core.domain import Addable
 from nous_online.core.errors import Unavailable
@@ -17,6 +16,7 @@ from nous_online.database.statements import statements
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judge, Judgement, Verdict
+from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
 from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, ask, to_ask, undecided, verdicts_of, with_hashes
 
@@ -104,32 +104,6 @@ def keep_verdicts(database: Database, judge: Judge, asked: pl.DataFrame, judgeme
     keys = asked.select(KEY).rows()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         store_verdicts(connection, keys, judgements, model=judge.name, prompt_version=judge.prompt_version)
-
-
-def store_verdicts(
-    connection: Connection,
-    keys: Sequence[tuple[str, str]],
-    judgements: Sequence[Judgement],
-    *,
-    model: str,
-    prompt_version: str,
-) -> None:
-    """Store a judgement for each agent and hash of a pair; what is stored already stays."""
-    columns = {
-        "model": model,
-        "prompt_version": prompt_version,
-        "agent_ids": [agent_id for agent_id, _ in keys],
-        "pair_hashes": [pair_hash for _, pair_hash in keys],
-        "verdicts": [judgement.verdict.value for judgement in judgements],
-        "confidences": [judgement.confidence for judgement in judgements],
-        "slots": [judgement.slot for judgement in judgements],
-        "laters": [judgement.later for judgement in judgements],
-        "reasons": [judgement.reason for judgement in judgements],
-        "input_tokens": [judgement.input_tokens for judgement in judgements],
-        "output_tokens": [judgement.output_tokens for judgement in judgements],
-        "costs_usd": [judgement.cost_usd for judgement in judgements],
-    }
-    connection.execute(BLOCKS["keep_verdicts"], columns)
 
 
 # --- second opinions ---

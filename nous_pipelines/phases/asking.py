@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any
 
 import polars as pl
 
 from nous_online.language.pairs.judging import Judge, JudgedStatement, Judgement, Pair, Verdict
+from nous_online.memories.learning import pair_hash, statement_digest
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.rulings import parted
 from nous_pipelines.snapshots.table_schemas import FACTS, TableSchema
@@ -29,8 +29,7 @@ SIDES = ["agent_id", "left_id", "right_id"]
 def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Add to pairs of facts (`FOUND`) their `pair_hash` and the rows of both among `facts` (`TOLD`).
 
-    The hash is SHA-256 over both texts, their subjects, whether the order they were stated in is known, and the space
-    both live in: a verdict rests on how near they are there, and in another space they are nearer or farther.
+    The hash is that under which `learn` keeps what it has read of two statements.
     """
     rows = facts.select("agent_id", "id", row=pl.int_range(pl.len(), dtype=pl.UInt32))
     placed = pairs.join(
@@ -44,25 +43,14 @@ def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         right_on=["agent_id", "id"],
         maintain_order="left",
     )
-    said = {row: _digest(*facts.row(row)[2:4]) for row in {*placed["left"], *placed["right"]}}
+    said = {row: statement_digest(*facts.row(row)[2:4]) for row in {*placed["left"], *placed["right"]}}
     spaces = facts["embedding_space_id"].gather(placed["left"]).to_list()
     ends = placed.select("left", "right", "is_ordered").iter_rows()
     hashes = [
-        _pair_hash(said[left], said[right], space, is_ordered=is_ordered)
+        pair_hash(said[left], said[right], space, is_ordered=is_ordered)
         for (left, right, is_ordered), space in zip(ends, spaces, strict=True)
     ]
     return placed.with_columns(pair_hash=pl.Series(hashes, dtype=pl.String))
-
-
-def _digest(content: str, subject: str | None) -> bytes:
-    named = b"" if subject is None else b"\1" + subject.encode()
-    return sha256(b"%d:%b%b" % (len(content.encode()), content.encode(), named)).digest()
-
-
-def _pair_hash(left: bytes, right: bytes, space: str, *, is_ordered: bool) -> str:
-    if is_ordered:
-        return sha256(b">" + left + right + space.encode()).hexdigest()
-    return sha256(b"=" + min(left, right) + max(left, right) + space.encode()).hexdigest()
 
 
 def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import ScriptedJudge, WordEmbedder
+from conftest import WordEmbedder
 from dagster import DagsterInstance
 from examples import examples
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,6 +20,7 @@ from unrecorded import unrecorded
 from nous_online.core.errors import NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.orchestration.running import folder_of, run_night
 from nous_pipelines.plan.night_files import NightFiles
 
@@ -44,10 +45,11 @@ CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
     "pin": lambda heart, _, fact: heart.pin(fact),
     "erase": lambda heart, owner, fact: erased(owner, heart.agent.id, fact),
 }
-LEARNING = st.tuples(st.sampled_from(AGENTS), st.just("learn"), st.integers(0, len(TEXTS) - 1), st.integers(-3, 0))
+SAYING = st.sampled_from(["learn", "import"])
+LEARNING = st.tuples(st.sampled_from(AGENTS), SAYING, st.integers(0, len(TEXTS) - 1), st.integers(-3, 0))
 CHANGING = st.tuples(st.sampled_from(AGENTS), st.sampled_from(sorted(CHANGES)), st.integers(0, 9), st.just(0))
 DAYS = st.lists(st.lists(st.one_of(LEARNING, CHANGING), max_size=6), min_size=2, max_size=4)
-EVERYTHING = [(name, "learn", number, 0) for name in AGENTS for number in range(len(TEXTS))]
+EVERYTHING = [(name, "import", number, 0) for name in AGENTS for number in range(len(TEXTS))]
 """What the first day begins with: a store in which most is new is compared anew as a whole, whoever asks for it."""
 
 
@@ -82,9 +84,12 @@ def lived(
     """Let the agents go through one day; what can't be done to a fact as it is, is not done."""
     for place, (name, what, number, days) in enumerate(day):
         heart = hearts[name]
-        if what == "learn":
-            at = datetime(night.year, night.month, night.day, 9, place, tzinfo=UTC) + timedelta(days=days)
+        at = datetime(night.year, night.month, night.day, 9, place, tzinfo=UTC) + timedelta(days=days)
+        if what == "import":
             heart.learn_deferred([(TEXTS[number], {"learned_at": at})])
+            continue
+        if what == "learn":
+            heart.learn(TEXTS[number], learned_at=at)
             continue
         facts = owner.execute("select id from heart.facts where agent_id = %s order by id", [name]).fetchall()
         if facts:
@@ -130,11 +135,37 @@ def test_a_night_plans_what_a_full_night_plans(
 
 
 def heart_of(name: str, database: Database) -> Heart:
-    """Open the memory of one agent."""
-    return Heart.open(name, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+    """Open the memory of one agent; it learns with the judge that nights have."""
+    return Heart.open(name, database=database, embedder=WordEmbedder(), judge=OfflineJudge())
 
 
 def found_in(url: str, home: Path, night: date, *, is_dry_run: bool = False) -> tuple[str, list[tuple[object, ...]]]:
     """Return the hash of what a night planned, and its pairs with their verdicts."""
     files = NightFiles(folder_of(night, options(url, home)), is_dry_run=is_dry_run)
     return files.read_plan().hash, files.read_table("judgements").rows()
+
+
+def test_a_night_takes_what_learning_has_read_and_plans_the_same(
+    database: Database, database_url: str, owner: psycopg.Connection, instance: DagsterInstance, tmp_path: Path
+) -> None:
+    at = datetime(FIRST.year, FIRST.month, FIRST.day, 9, tzinfo=UTC)
+    with heart_of("aria", database) as heart:
+        for minutes, text in enumerate(TEXTS):
+            heart.learn(text, learned_at=at + timedelta(minutes=minutes))
+    by_learning = kept(owner)
+
+    run, full = (options(database_url, tmp_path, is_dry_run=True, is_full=is_full) for is_full in (False, True))
+    assert run_night(FIRST, run, instance=instance).failures == ()
+    found, by_night = found_in(database_url, tmp_path, FIRST, is_dry_run=True), kept(owner) - by_learning
+    assert run_night(FIRST, full, instance=instance).failures == ()
+
+    asked = len({row[:3] for row in found[1]})
+    assert len(by_night) < asked <= len(by_learning | by_night)
+    assert found_in(database_url, tmp_path, FIRST, is_dry_run=True) == found
+    assert kept(owner) == by_learning | by_night
+
+
+def kept(owner: psycopg.Connection) -> set[tuple[object, ...]]:
+    """Return the verdicts that are kept, as they are."""
+    said = "select pair_hash, model, prompt_version, verdict, confidence, slot, later, reason from heart.judgements"
+    return {*owner.execute(said)}
