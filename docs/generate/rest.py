@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,7 +28,8 @@ def rest_page() -> str:
     for tag in described["tags"]:
         own = [call_section(*each, schemas) for each in calls if tag["name"] in each[2]["tags"]]
         parts += [f"## {tag['name'].capitalize()}\n\n{tag['description']}\n", *own]
-    named = sorted(name for name in schemas if not name.endswith("Body") or name in inner(schemas))
+    made_of = inner(schemas)
+    named = sorted(name for name in schemas if not name.endswith("Body") or name in made_of)
     parts += ["## Values\n", *(schema_section(name, schemas[name]) for name in named)]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -134,7 +136,7 @@ def name_of(reference: Schema) -> str:
 
 def inner(schemas: Mapping[str, Schema]) -> set[str]:
     """Return the names of the schemas that others are made of."""
-    return {name for name in schemas if any(f'schemas/{name}"' in json.dumps(each) for each in schemas.values())}
+    return set(re.findall(r'schemas/([^"]+)"', json.dumps(schemas))).intersection(schemas)
 
 
 def cell(text: str) -> str:

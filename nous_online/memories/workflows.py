@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -192,7 +192,10 @@ def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
         left -= len(steps)
         read[each.session] = tuple(map(key_of_step, steps))
     found = frequent_runs(dict(reversed(read.items())))
-    workflows = [describe(run, [told[session] for session in sessions]) for run, sessions in found.items()]
+    named = {last: steps_by_key(told[last].steps) for last in {sessions[-1] for sessions in found.values()}}
+    workflows = [
+        describe(run, [told[session] for session in sessions], named[sessions[-1]]) for run, sessions in found.items()
+    ]
     return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 
 
@@ -246,9 +249,13 @@ def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tupl
                 yield start, tuple(steps[start:end])
 
 
-def describe(run: Sequence[str], sessions: Sequence[StepSequence]) -> FoundWorkflow:
-    """Return a run as a workflow, with the steps as they were told last; credentials are left out of their details."""
-    told = {key_of_step(step): step for each in sessions for step in each.steps}
+def steps_by_key(steps: Iterable[Step]) -> dict[str, Step]:
+    """Return each step of a session by its key, as it was told last."""
+    return {key_of_step(step): step for step in steps}
+
+
+def describe(run: Sequence[str], sessions: Sequence[StepSequence], told: Mapping[str, Step]) -> FoundWorkflow:
+    """Return a run as a workflow, with the steps as the last of its sessions told them, without credentials."""
     outcomes = {each.session: each.outcome for each in sessions}
     return FoundWorkflow(
         name=name_of(run, [each.title for each in sessions]),

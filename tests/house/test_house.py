@@ -15,6 +15,7 @@ import tokenize
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,15 +45,24 @@ def python_files(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield each function of a file with its lines, docstring not counted."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+@functools.cache
+def outline(path: Path) -> dict[str, list[tuple[str, Any]]]:
+    """The functions of a file with their lines, docstring not counted; its classes with their names; its SQL."""
+    found: dict[str, list[tuple[str, Any]]] = {"functions": [], "classes": [], "sql": []}
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
-            yield (
-                f"{path.relative_to(ROOT)}:{node.lineno} {node.name}",
-                node.end_lineno - node.lineno + 1 - doc_lines(node),
-            )
+            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            found["functions"].append((where, node.end_lineno - node.lineno + 1 - doc_lines(node)))
+        elif isinstance(node, ast.ClassDef):
+            found["classes"].append((f"{path.relative_to(ROOT)}: {node.name}", node.name))
+    found["sql"] += [(f"{path.relative_to(ROOT)}:{node.lineno}", node.value) for node in texts(tree) if is_sql(node)]
+    return found
+
+
+def is_sql(node: ast.Constant) -> bool:
+    return SQL_TEXT.match(node.value) is not None
 
 
 def doc_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -75,7 +85,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     too_long = [
         f"{name}: {lines}"
         for path in python_files(*SHIPPED, "benchmarks", "tests")
-        for name, lines in functions(path)
+        for name, lines in outline(path)["functions"]
         if lines > LONGEST_FUNCTION
     ]
 
@@ -83,7 +93,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 
 def test_nine_functions_of_ten_are_short() -> None:
-    lines = [lines for path in python_files(*SHIPPED) for _, lines in functions(path)]
+    lines = [lines for path in python_files(*SHIPPED) for _, lines in outline(path)["functions"]]
 
     assert statistics.quantiles(lines, n=10)[-1] <= P90_FUNCTION
 
@@ -110,10 +120,9 @@ def test_comments_are_rare() -> None:
 def test_names_say_what_a_thing_is() -> None:
     modules = {str(path.relative_to(ROOT)): path.stem for path in python_files(*SHIPPED, "benchmarks")}
     classes = {
-        f"{path.relative_to(ROOT)}: {node.name}": re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
+        where: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
         for path in python_files(*SHIPPED, "benchmarks")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
+        for where, name in outline(path)["classes"]
     }
 
     vague = [where for where, name in (modules | classes).items() if VAGUE & set(name.lower().split("_"))]
@@ -122,12 +131,7 @@ def test_names_say_what_a_thing_is() -> None:
 
 
 def test_sql_lives_in_sql_files() -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.value[:40]!r}"
-        for path in python_files(*SHIPPED)
-        for node in texts(ast.parse(path.read_text("utf-8")))
-        if SQL_TEXT.match(node.value)
-    ]
+    found = [f"{where} {text[:40]!r}" for path in python_files(*SHIPPED) for where, text in outline(path)["sql"]]
 
     assert not found
 

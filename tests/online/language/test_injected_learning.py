@@ -85,9 +85,10 @@ def test_an_honest_statement_is_not_lost_in_a_planted_one_that_is_trusted_less(
 @pytest.mark.parametrize("payloads", FAMILIES.values(), ids=FAMILIES)
 def test_a_writer_adds_nothing_that_was_not_said(payloads: tuple[str, ...], field: str) -> None:
     record = EpisodeRecord(f"Ana: {SAID_ONCE}\nBen: We {STOPPED}.", None, "failure", (), ())
+    source = source_of(record.transcript)
 
     for payload in payloads:
-        kept = kept_parts(answered(payload, field), record, source_of(record.transcript))
+        kept = kept_parts(answered(payload, field), record, source)
 
         told = [kept["title"], kept["summary"], kept["compressed"]]
         told += [part for fact in kept["facts"] or () for part in (fact.content, fact.subject, fact.evidence)]

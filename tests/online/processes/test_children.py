@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -30,6 +31,8 @@ ELSEWHERE = (
 OTHER_WAYS = re.compile(
     r"os\.(exec|spawn|posix_spawn|fork|system|popen)|multiprocessing\.|asyncio\.create_sub|.*ProcessPool"
 )
+STARTS = re.compile(rf"subprocess\.|{OTHER_WAYS.pattern}")
+"""Stands in every file that starts a program, however it does."""
 
 
 @pytest.fixture
@@ -112,10 +115,16 @@ BACKGROUND = ("launched", "started")
 # --- in the source ---
 
 
-def calls(path: Path) -> Iterator[tuple[str, ast.Call, str]]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call):
-            yield f"{path.relative_to(ROOT)}:{node.lineno}", node, ast.unparse(node.func)
+@functools.cache
+def calls() -> list[tuple[str, ast.Call, str]]:
+    """Return every call in files that could start a program: where it stands, the call, and what is called."""
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node, ast.unparse(node.func))
+        for path in shipped()
+        if STARTS.search(text := path.read_text("utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+    ]
 
 
 def shipped() -> list[Path]:
@@ -126,16 +135,14 @@ def shipped() -> list[Path]:
 def test_every_program_is_started_in_a_folder_that_is_named() -> None:
     started = [
         (where, call)
-        for path in shipped()
-        for where, call, function in calls(path)
+        for where, call, function in calls()
         if function.startswith("subprocess.") and function.rpartition(".")[2] in STARTING
     ]
 
     nameless = [where for where, call in started if "cwd" not in {keyword.arg for keyword in call.keywords}]
     others = [
         f"{where} {function}"
-        for path in shipped()
-        for where, _, function in calls(path)
+        for where, _, function in calls()
         if OTHER_WAYS.match(function) and not where.startswith(ELSEWHERE)
     ]
 
