@@ -82,10 +82,6 @@ class WritingPolicy:
     """Share of a summary's words kept for what was decided, caused and mended …"""
     outcome_from_share: float = 0.2
     """… where a summary has so much of the text: of more talk what it is about tells most (benchmark `summary`)."""
-    outcome_bonus: float = 1.4
-    """Factor of a sentence for each thing it tells: what was decided, what caused it, what mended it."""
-    passing_share: float = 0.35
-    """Factor for each reason why a sentence passes with the talk: a question, a courtesy, taken back soon after."""
     least_worth: float = 5.3
     """What passes with the talk has less: one point in fifteen of the 24 transcripts, most of small talk."""
     most_censors: int = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -76,20 +76,21 @@ def summarise(
     vectors: Vectors,
     *,
     words: int,
-    bearing: Weights | None = None,
+    bearing: NDArray[np.bool_] | None = None,
     asked: Mapping[int, int] | None = None,
-    first: Iterable[Sequence[int]] = (),
+    first: Sequence[Sequence[int]] = (),
 ) -> list[int]:
     """Return the indexes, in order, of the sentences that together say most, told in at most `words` words.
 
     Chosen one by one for what they add: the words not yet said, each weighing as many sentences as hold it, times
-    LexRank, times earliness, times what each has to do with the outcome (`bearing`), less what they repeat. An answer
-    brings the question it was `asked`. Where none fits, the one that says most is returned alone. `vectors` holds one
-    unit row a sentence, of its text alone.
+    LexRank, less what they repeat, of those that may stand in it (`bearing`). What is to come `first` has most of the
+    room; where nothing is, openings weigh more. An answer brings the question it was `asked`. Where none fits, the one
+    that says most is returned alone. `vectors` holds one unit row a sentence, of its text alone.
     """
     if not sentences:
         return []
-    weight = priors(sentences, vectors) * (1.0 if bearing is None else bearing)
+    weight = priors(sentences, vectors, earliness=0.0 if first else POLICY.earliness)
+    weight *= 1.0 if bearing is None else bearing
     holds, unsaid = incidence(sentences)
     closest = np.zeros(len(sentences))
     is_open = np.ones(len(sentences), dtype=bool)
@@ -118,14 +119,14 @@ def worth(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
     return (holds @ counts) * priors(sentences, vectors)
 
 
-def priors(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
+def priors(sentences: Sequence[Sentence], vectors: Vectors, *, earliness: float = POLICY.earliness) -> Weights:
     """Return what a word of each sentence weighs: LexRank, earliness and something to check, over its length."""
     place = np.arange(len(sentences)) / max(1, len(sentences) - 1)
     readings = [read(sentence.text) for sentence in sentences]
     checkable = [bool(each.names or each.numbers or each.dates or each.times or each.identifiers) for each in readings]
     bonus = np.where(checkable, POLICY.checkable_bonus, 1.0)
     lengths = np.array([max(1, word_count(said(sentence))) for sentence in sentences])
-    return lexrank(vectors) * np.exp(-POLICY.earliness * place) * bonus / lengths**POLICY.length_power
+    return lexrank(vectors) * np.exp(-earliness * place) * bonus / lengths**POLICY.length_power
 
 
 def incidence(sentences: Sequence[Sentence]) -> tuple[Weights, Weights]:

@@ -57,6 +57,8 @@ ASKING = frozenset({"user", "human"})
 FRAGMENT = 8
 LEAST_WORDS = 4  # of a point: less says nothing on its own
 NEAR = 8  # sentences after which a correction no longer speaks of one
+ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — of a sentence by itself: a question, a lead-in, a salutation
+ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — of a sentence by itself: a question, a lead-in, a salutation
 LEAST_COMMON = 2  # content words of what is refused, that stand in what was said before
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
@@ -72,7 +74,7 @@ LASTING: Mapping[str, float] = {
 curve 0.83 on those left out), and by hand for labels, preferences and tallies, which those transcripts hardly have."""
 OUTCOME: Mapping[str, float] = {
     "words": 1.0, "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
-    "label": 1.0, "place": 0.5, "unanchored": -1.0, "exclaims": -1.5, "tally": -1.0,
+    "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights of what tells a decision, a cause or a fix, found in the same way (0.74)."""
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
@@ -132,7 +134,7 @@ def runs(sentences: Sequence[Sentence], places: Sequence[int], passing: frozense
 def states(sentence: Sentence) -> bool:
     """Tell whether a sentence states something: no heading, question, courtesy, or step that is about to be taken."""
     text = straight(sentence.text)
-    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(("?", "？", ":", "：")):  # noqa: RUF001
+    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
         return False
     speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
@@ -140,6 +142,11 @@ def states(sentence: Sentence) -> bool:
     if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
         return False
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+
+
+def says_little(text: str) -> bool:
+    """Tell whether a sentence says next to nothing without those around it: "Hm.", "Partly.", "gotta run"."""
+    return word_count(text) < LEAST_WORDS and len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
 
 
 def labels_of(sentences: Sequence[Sentence]) -> dict[int, str]:
@@ -181,16 +188,17 @@ def mended(sentences: Sequence[Sentence]) -> frozenset[int]:
     return frozenset(found)
 
 
-def bearing(sentences: Sequence[Sentence]) -> NDArray[np.float64]:
-    """Return what each sentence has to do with the outcome: 1 for a plain statement, less for what passes."""
-    passing, labels = mended(sentences), labels_of(sentences)
-    weights = np.ones(len(sentences))
-    for place, sentence in enumerate(sentences):
-        text = straight(sentence.text)
-        cues = sum(bool(pattern.search(text)) for pattern in (DECISION, CAUSE, MENDED)) + 2 * (place in labels)
-        doubts = (place in passing) + bool(TALLY.search(text)) + 0.5 * bool(HEDGE.search(text))
-        weights[place] = states(sentence) * POLICY.outcome_bonus**cues * POLICY.passing_share**doubts
-    return weights
+def bearing(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
+    """Return which sentences may stand in a summary: what is stated, not taken back, and says something by itself."""
+    passing = mended(sentences)
+    return np.array(
+        [
+            place not in passing
+            and states(sentence)
+            and (not says_little(sentence.text) or question_before(sentences, place) is not None)
+            for place, sentence in enumerate(sentences)
+        ]
+    )
 
 
 def questions_of(sentences: Sequence[Sentence]) -> dict[int, int]:
@@ -227,16 +235,6 @@ def features(point: Point, rank: float, place: float) -> dict[str, float]:
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
         **{name: bool(cue.search(text)) for name, cue in CUES.items()},
     }
-
-
-def outcome_first(points: Sequence[Point], worths: NDArray[np.float64]) -> list[int]:
-    """Return the points by their worth, after those that say best what was decided, what caused and mended it."""
-    ranked: list[int] = np.argsort(-worths, kind="stable").tolist()
-    telling: list[int] = []
-    for pattern in (CAUSE, MENDED, DECISION):
-        best = next((i for i in ranked if i not in telling and pattern.search(straight(points[i].text))), None)
-        telling += [] if best is None else [best]
-    return [*telling, *(i for i in ranked if i not in telling)]
 
 
 def worths_of(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
 
@@ -166,6 +166,15 @@ _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。�
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
 _DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
 _MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\|""")
+_MAIL_HEAD = re.compile(
+    r"\A\s{0,4}(?:(?:from|von|de|expéditeur|remitente)\s?:\s(?P<sender>\S.{0,200})"
+    r"|(?:date|datum|sent|gesendet|envoyé|fecha|enviado)\s?:\s(?P<date>\S.{0,100})"
+    r"|(?:subject|betreff|objet|asunto)\s?:\s(?P<subject>\S.{0,300})|(?P<other>(?:to|an|à|para|cc|bcc)\s?:\s.{1,400}))\Z",
+    re.IGNORECASE,
+)
+"""A line of the head of a mail."""
+_ADDRESS = re.compile(r"\s*[<(\[].*|\s\S+@\S+\Z")
+MOST_MAIL_HEADS, LEAST_MAIL_HEADS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -199,13 +208,34 @@ class TextLine:
 def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentence]:
     """Return the sentences of a transcript in order; code is passed over unless there is nothing else."""
     prose, code = unfenced(text)
+    prose, senders = mails(prose)
     found: list[Sentence] = []
-    for number, block in enumerate(blocks(lines_of(prose, speakers_in(prose, participants)))):
+    for number, block in enumerate(blocks(lines_of(prose, speakers_in(prose, [*participants, *senders])))):
         of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
         texts = [piece for sentence in split(block.text) for piece in pieces(sentence)]
         heading = [block.text[:LONGEST_SENTENCE]]
         found += [replace(of_block, text=text) for text in (heading if block.is_heading else texts)]
     return found or [Sentence(piece) for line in code for piece in pieces(" ".join(line.split()))]
+
+
+def mails(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return lines with the head of each mail as who writes on which day below its subject, and who writes."""
+    found: list[str] = []
+    senders: list[str] = []
+    at = 0
+    while at < len(lines):
+        heads = takewhile(bool, (_MAIL_HEAD.match(line) for line in lines[at : at + MOST_MAIL_HEADS]))
+        fields = {str(match.lastgroup): match[str(match.lastgroup)] for match in heads if match}
+        name, day = _ADDRESS.sub("", fields.get("sender", "")).strip("\"' "), day_in(fields.get("date", ""))
+        opening = f"{day} {name}:" if day else f"{name}:"
+        if len(fields) < LEAST_MAIL_HEADS or head_of(opening) != name or not could_speak(name):
+            found.append(lines[at])
+            at += 1
+            continue
+        found += [f"# {fields['subject'].strip()}", opening] if "subject" in fields else ["", opening]
+        senders.append(name)
+        at += len(fields)
+    return found, senders
 
 
 def unfenced(text: str) -> tuple[list[str], list[str]]:

@@ -36,7 +36,6 @@ from nous_online.language.writing.points import (
     cautions,
     holds_something,
     lasting,
-    outcome_first,
     points_of,
     questions_of,
     stated,
@@ -278,7 +277,7 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -
     points, rows = points_and_rows(sentences, vectors)
     worths = worths_of(points, rows, len(sentences), OUTCOME)
     is_short = words >= POLICY.outcome_from_share * words_of(sentences)
-    first = [points[i].places for i in outcome_first(points, worths)] if is_short else []
+    first = [points[i].places for i in np.argsort(-worths, kind="stable")] if is_short else []
     return summarise(
         sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -82,6 +83,27 @@ def test_who_speaks_goes_on_speaking_until_another_does():
 )
 def test_speakers_are_read_in_the_forms_transcripts_write_them(transcript, spoke):
     assert speakers(transcript) == spoke
+
+
+def test_who_writes_a_mail_speaks_on_its_day_below_its_subject():
+    mail = (
+        "From: Orla Quill <orla@mill.example>\nTo: Piet\nDate: Mon, 19 Jan 2026 09:12\nSubject: Re: the shed\n\n"
+        "Dear Piet,\n\nthe shed is locked.\n\nVon: Piet\nAn: Orla\nBetreff: AW: the shed\n\nFine."
+    )
+
+    found = [(each.speaker, each.text, each.day) for each in sentences_of(mail) if not each.is_heading]
+
+    monday = date(2026, 1, 19)
+    assert found == [
+        ("Orla Quill", "Dear Piet,", monday),
+        ("Orla Quill", "the shed is locked.", monday),
+        ("Piet", "Fine.", monday),
+    ]
+
+
+@pytest.mark.parametrize("line", ["From: the harbour we saw the shed.", "To: Piet", "De: nadie"])
+def test_a_line_alone_is_no_head_of_a_mail(line):
+    assert texts(f"{line}\nThe shed is locked.\nIt rained.\nIt is green.")[0] == line
 
 
 def test_labels_speak_no_more_than_addresses_and_times():

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF001 — a typographic apostrophe is a case
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pytest
@@ -295,6 +296,22 @@ def test_small_talk_is_told_in_fewer_words_than_it_has() -> None:
     chat += "\nAna: Let's meet at 7 at the bakery on Mill Street, then."
 
     assert len(levels_by_words(EndedEpisode(chat)).summary.split()) <= len(chat.split()) / 3
+
+
+def test_what_says_nothing_by_itself_is_in_no_summary() -> None:
+    line = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt.\nBen: {}"
+    talk = "\n".join(line.format(i, 20 + i, ("Crikey.", "Hm.", "gotta run")[i % 3]) for i in range(60))
+
+    assert not {"Crikey", "Hm", "gotta"} & set(re.findall(r"\w+", levels_by_words(EndedEpisode(talk)).summary))
+
+
+def test_of_a_talk_that_fits_into_its_summary_the_end_counts_as_much_as_the_beginning() -> None:
+    said = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt and came back with {} planks of oak."
+    talk = "\n".join(said.format(f"B{i}", 20 + i, 40 + i) for i in range(24))
+
+    kept = [int(found) for found in re.findall(r"Barge B(\d+)", levels_by_words(EndedEpisode(talk)).summary)]
+
+    assert min(kept) < 12 <= max(kept)
 
 
 def test_a_language_whose_words_are_not_known_keeps_more() -> None:
