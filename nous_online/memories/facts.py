@@ -142,9 +142,8 @@ def look(
     is_last: bool,
 ) -> Learned | list[Neighbour]:
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
-    new = ready.fact
-    seconds = deadline.remaining()
-    with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
+    new, left_s = ready.fact, deadline.remaining()
+    with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
         request, near, forgotten = store.look_around(
             connection,
             agent.id,
@@ -166,16 +165,20 @@ def look(
             return open_questions
         decision = decide_told(new, said, judgements, agent.policy)
         if forgotten is not None:
-            again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
-            decision = replace(decision, reason=f"{again}; {decision.reason}")
+            decision = learned_again(decision, forgotten)
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        doubts = in_doubt(new, left, judgements, agent.policy)
-        stored = replace(keyed(new, decision), perhaps_replaces=doubts)
+        stored = replace(keyed(new, decision), perhaps_replaces=in_doubt(new, left, judgements, agent.policy))
         if decision.action != "confirm":
             keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
         learned = write(connection, agent, replace(ready, fact=stored), decision)
         learned = contradict(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
+
+
+def learned_again(decision: LearningDecision, forgotten: UUID) -> LearningDecision:
+    """Return a decision that says that the same was forgotten, and stays so."""
+    again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
+    return replace(decision, reason=f"{again}; {decision.reason}")
 
 
 def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
