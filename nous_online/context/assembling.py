@@ -11,7 +11,6 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from nous_online.context.context_lines import POLICY, TIERS, Context, ContextEntry, ContextLine, Tier
-from nous_online.context.context_tiers import answering, pointers, tier_entries, topics_of
 from nous_online.context.known import (
     BLOCKS,
     ERROR,
@@ -28,7 +27,20 @@ from nous_online.context.known import (
     use_counts,
     with_contradictions,
 )
-from nous_online.context.packing import Placed, Shown, arrange, ids_of, lines_of, render, rooms, usual_budget
+from nous_online.context.packing import (
+    Placed,
+    Shown,
+    answering,
+    arrange,
+    ids_of,
+    lines_of,
+    pointers,
+    render,
+    rooms,
+    tier_entries,
+    topics_of,
+    usual_budget,
+)
 from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
 from nous_online.context.scorer import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline

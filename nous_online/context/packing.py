@@ -1,14 +1,332 @@
-"""Putting entries into a budget: never a token too many, no memory twice, the best first. Pure."""
+"""What may be shown in which tier, in which order and why; and putting it into a budget. Pure.
+
+Never a token too many, no memory twice, the best first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, islice, zip_longest
+from math import prod
+from typing import Any
 from uuid import UUID
 
-from nous_online.context.context_lines import BULLET, POLICY, TIERS, ContextEntry, ContextLine, Level, Tier
+from nous_online.context.context_lines import (
+    BULLET,
+    POLICY,
+    TIERS,
+    ContextEntry,
+    ContextLine,
+    Level,
+    Tier,
+    date_of,
+    entry_of,
+    hint_of,
+    longest,
+    one_line,
+    shorter_levels,
+    time_of,
+    topic_of,
+    with_mark,
+    with_times,
+)
+from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.language.tokens import tokens_of
+from nous_online.memories.working_memory import NOTE
+from nous_online.recall.recall import FoundMemory, Recalled
+
+MOST_SURE = 0.99
+
+
+def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]]:
+    """Return the entries of each tier but the index, the best first.
+
+    A fact that an open contradiction names is marked as doubtful where it stands alone.
+    """
+    doubtful = frozenset(each for pair in known.contradictions for each in pair.ids)
+    tiers: dict[Tier, Iterable[ContextEntry]] = {
+        "critical": critical(known),
+        "relevant": relevant(known),
+        "background": background(known, at=at),
+    }
+    return {
+        tier: [
+            with_mark(replace(entry, reason=f"{entry.reason}; contradicted"), "in doubt: ")
+            if entry.kind == "fact" and entry.memory_ids[0] in doubtful
+            else entry
+            for entry in with_times(list(own))
+        ]
+        for tier, own in tiers.items()
+    }
+
+
+# --- critical ---
+
+
+def critical(known: Known) -> Iterator[ContextEntry]:
+    """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
+    memories = known.memories
+    concerned = concerning(known)
+    own = (each for each in known.contradictions if concerned is None or not concerned.isdisjoint(each.ids))
+    yield from map(contradiction, islice(own, POLICY.contradictions))
+    pinned, questions = list[FoundMemory](), list[FoundMemory]()
+    for each in memories.get("pinned", ()):
+        is_question = each.kind == "fact" and each.category == OPEN_QUESTION
+        (questions if is_question else pinned).append(each)
+    yield from (entry_of(each.kind, vars(each), "pinned") for each in pinned)
+    yield from decision_entries(known.decisions, is_current=True)
+    yield from fix_entries(known.answered)
+    yield from (
+        entry_of("episode", vars(each), "failed lately", mark="failed: ")
+        for each in memories.get("failure", ())
+        if each.trust >= POLICY.least_trust
+    )
+    yield from (
+        entry_of("censor", vars(each), f"{each.category}s what it warns of") for each in memories.get("censor", ())
+    )
+    yield from (
+        ContextEntry(NOTE, (), ("full", f"still open: {one_line(each)}"), "left open") for each in known.threads
+    )
+    questions += [each for each in memories.get(OPEN_QUESTION, ()) if each.trust >= POLICY.least_trust]
+    yield from (entry_of("fact", vars(each), "an open question", mark="open question: ") for each in questions)
+
+
+def concerning(known: Known) -> frozenset[UUID] | None:
+    """Return the memories that bear on what was told: what answers it, is held in the session, pinned or likely.
+
+    None where nothing was told: then every contradiction matters as much.
+    """
+    if not known.answered and not known.held:
+        return None
+    answers = (answer.id for each in known.answered for answer in answering(each))
+    pinned = (each.id for each in known.memories.get("pinned", ()))
+    return frozenset(
+        chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
+    )
+
+
+def contradiction(pair: Contradicting) -> ContextEntry:
+    """Return two facts that contradict each other as one line, the later one first, each with its date.
+
+    The line has every level of the one that has more of them.
+    """
+    rows = sorted(map(vars, pair.facts), key=lambda row: (row["said_at"], row["id"]), reverse=True)
+    days = [date_of(row) for row in rows]
+    times = [time_of(row) for row in rows]
+    if days[0] == days[1] and times[0] != times[1]:
+        days = [f"{day} {time}".rstrip() for day, time in zip(days, times, strict=True)]
+
+    def both(one: Level, other: Level) -> Level:
+        return one[0], f"unresolved: {one_line(one[1])} ({days[0]}) / {one_line(other[1])} ({days[1]})"
+
+    def shorter() -> list[Level]:
+        one, other = ([longest("fact", row), *shorter_levels("fact", row)] for row in rows)
+        places = range(1, max(len(one), len(other)))
+        return [both(one[min(place, len(one) - 1)], other[min(place, len(other) - 1)]) for place in places]
+
+    return ContextEntry(
+        "contradiction",
+        pair.ids,
+        both(longest("fact", rows[0]), longest("fact", rows[1])),
+        f"they contradict each other, since {pair.detected_at:%Y-%m-%d}",
+        is_pinned=any(each.is_pinned for each in pair.facts),
+        topic=topic_of(rows[0]),
+        shorter=shorter,
+    )
+
+
+def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
+    """Yield the decisions that bear on the file, the session or the task, or those that don't."""
+    for row in rows:
+        why = None
+        if row["is_of_file"]:
+            why = "for this file"
+        elif row["is_of_session"]:
+            why = "in this session"
+        elif row["shared_words"] > 1:
+            why = "about the task"
+        if (why is not None) == is_current:
+            told = f"decided {row['decided_at']:%Y-%m-%d}, {row['status']}"
+            yield entry_of("decision", row, f"{told}, {why}" if why else told)
+
+
+def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
+    """Yield what is near enough to the errors that were told, and trusted enough, to be acted on.
+
+    First the best of each error, then the next.
+    """
+    of_errors = [
+        [
+            answer_entry(answer, each)
+            for answer in each.answers[: POLICY.fixes_an_error]
+            if answer.score >= POLICY.least_fix_score and answer.memory.trust >= POLICY.least_trust
+        ]
+        for each in answered
+        if each.cue == ERROR
+    ]
+    yield from interleaved(of_errors)
+
+
+# --- relevant ---
+
+
+def relevant(known: Known) -> list[ContextEntry]:
+    """Return what was predicted, recalled or held in the session, the likeliest to help first.
+
+    What several signs speak for is the likelier: the chance that none of them is right is the product of theirs. Each
+    that a recall put before an earlier memory goes in front of that one.
+    """
+    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each))
+    signs: dict[UUID, list[ContextEntry]] = {}
+    for entry in chain(answers, likely_entries(known), held_entries(known)):
+        signs.setdefault(entry.memory_ids[0], []).append(entry)
+    ordered = sorted(map(unite, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+    answered = (answer for each in known.answered for answer in each.answers)
+    for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
+        places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
+        if earlier in places and later in places and places[earlier] < places[later]:
+            ordered.insert(places[earlier], ordered.pop(places[later]))
+    return ordered
+
+
+def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
+    """Return one entry for all that speaks for a memory."""
+    return replace(
+        max(entries, key=lambda entry: entry.value),
+        reason="; ".join(dict.fromkeys(entry.reason for entry in entries)),
+        value=1 - prod(1 - entry.value for entry in entries),
+        is_sought=any(entry.is_sought for entry in entries),
+    )
+
+
+def answering(answered: Answered) -> list[Recalled]:
+    """Return the answers that are relevant to what was told, best first."""
+    least = POLICY.least_fix_score if answered.cue == ERROR else POLICY.least_score
+    return [answer for answer in answered.answers if answer.score >= least]
+
+
+def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
+    """Return a recalled memory; a score is no chance, but below 1 nearly always, and read as one."""
+    about = f"the {of.cue}"
+    if of.cue == ERROR:
+        about = f"the error {one_line(of.text)[:60]!r}"
+    elif of.cue == FILE:
+        about = f"the file {of.text}"
+    reason = f"recalled: {answer.score:.2f} for {about}"
+    return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
+
+
+def likely_entries(known: Known) -> Iterator[ContextEntry]:
+    """Yield what is likely to be wanted.
+
+    What stands in every context is left in its place: having been shown there would make it look wanted.
+    """
+    standing = {each.id for name, own in known.memories.items() if name != "latest" for each in own}
+    memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
+    for each in known.predicted:
+        if each.memory_id in memories and (each.is_bearing or each.confidence >= POLICY.least_confidence):
+            reason = "; ".join(each.reasons) or "likely to be wanted"
+            memory = memories[each.memory_id]
+            entry = entry_of(memory.kind, vars(memory), reason, value=min(each.confidence, MOST_SURE))
+            yield replace(entry, is_sought=each.confidence >= POLICY.least_confidence)
+
+
+def held_entries(known: Known) -> Iterator[ContextEntry]:
+    """Yield what the session holds: memories and notes."""
+    memories = {each.memory.id: each.memory for each in known.named}
+    for item in known.held:
+        value = min(max(item.relevance, 0.0), MOST_SURE)
+        if item.kind == NOTE and item.text:
+            note: Level = ("full", f"note: {one_line(item.text)}")
+            yield ContextEntry(
+                NOTE, (item.id,), note, "a note of this session", value, date=f"{item.loaded_at:%Y-%m-%d}"
+            )
+        elif item.id in memories:
+            memory = memories[item.id]
+            yield entry_of(memory.kind, vars(memory), "held in this session", value=value)
+
+
+# --- background ---
+
+
+def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
+    """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
+    memories = known.memories
+    linked = (each for each in known.named if each.weight is not None)
+    sections: list[list[ContextEntry]] = [
+        [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
+        [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
+        [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
+        [
+            entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
+            for each in sorted(linked, key=lambda each: (-(each.weight or 0), each.memory.id))
+        ],
+        list(decision_entries(known.decisions, is_current=False)),
+    ]
+    yield from interleaved(sections)
+
+
+def ago(moment: datetime, at: datetime) -> str:
+    """Return how long ago something happened."""
+    days = max((at - moment).days, 0)
+    return "happened today" if days == 0 else f"happened {days} day{'s' if days > 1 else ''} ago"
+
+
+def interleaved(lists: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """Yield the first of each list, then the second, and so on."""
+    return (each for row in zip_longest(*lists) for each in row if each is not None)
+
+
+# --- the index ---
+
+
+Topic = tuple[tuple[UUID, ...], str]
+"""Memories, and what to ask them for."""
+
+
+def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]]) -> list[Topic]:
+    """Return what the index may point at: what is critical or relevant.
+
+    Where nothing is relevant to what was told, it is the few nearest answers, too; where nothing was told, everything
+    that was nominated and what was learned last.
+    """
+    nominated = [*entries["critical"], *entries["relevant"]]
+    others: Iterable[FoundMemory] = ()
+    if not entries["relevant"]:
+        nearest = interleaved([[answer.memory for answer in each.answers] for each in known.answered])
+        others = islice(nearest, POLICY.nearest)
+        if not known.answered:
+            nominated += entries["background"]
+            others = known.memories.get("latest", ())
+    return [
+        *((each.memory_ids, each.topic) for each in nominated if each.topic),
+        *(((each.id,), topic_of(vars(each))) for each in others),
+    ]
+
+
+def pointers(
+    topics: Iterable[Topic], shown: frozenset[UUID], use_counts: Mapping[UUID, int], *, count: int
+) -> list[ContextEntry]:
+    """Return topics of what is not shown, the most used first: each a word to ask for."""
+    grouped: dict[str, tuple[str, dict[UUID, None]]] = {}
+    for ids, topic in topics:
+        if topic and shown.isdisjoint(ids):
+            _, members = grouped.setdefault(topic.casefold(), (topic, {}))
+            members.update(dict.fromkeys(ids))
+    used = [(sum(use_counts.get(each, 0) for each in ids), topic, tuple(ids)) for topic, ids in grouped.values()]
+    return [
+        ContextEntry(
+            "fact" if len(ids) == 1 else "pointer",
+            ids,
+            ("index", topic),
+            f"{len(ids)} not shown" + (", recalled before" if uses else ""),
+            topic=topic,
+        )
+        for uses, topic, ids in sorted(used, key=lambda each: -each[0])[:count]
+    ]
+
 
 HEADINGS: Mapping[Tier, str] = {
     "critical": "# Critical",

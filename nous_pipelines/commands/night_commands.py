@@ -24,12 +24,12 @@ from nous_online.interfaces.cli.output import (
     show_note,
 )
 from nous_online.interfaces.cli.server_commands import CommandStop, stopping
-from nous_pipelines.commands import running_commands
+from nous_pipelines.commands import program_commands
 from nous_pipelines.commands.batch_command import batches, cost
 from nous_pipelines.commands.operator_commands import NightOption, purge, reembed, undo
 from nous_pipelines.commands.operator_commands import policy as policy_command
+from nous_pipelines.commands.program_commands import dev
 from nous_pipelines.commands.query_command import query, show_difference
-from nous_pipelines.commands.running_commands import dev
 from nous_pipelines.nights import nights_between, parse_night
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
     app.command("reembed", rich_help_panel="Nights")(reembed)
     app.command("dev", rich_help_panel="Nights")(dev)
     app.command("demo", rich_help_panel="Nights")(demo)
-    running_commands.register(app)
+    program_commands.register(app)
 
 
 def night(  # noqa: PLR0913 (one parameter for each option)

@@ -1,11 +1,15 @@
-"""What is done with a chunk of agents, in this process or in another: functions of plain values, Parquet in and out."""
+"""What is done with a chunk of agents, in this process or in another: functions of plain values, Parquet in and out.
+
+What earlier nights left beside their snapshots is built on; what of it can not be trusted is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,8 +23,8 @@ from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.verdict_cache import Progress, Seconded, second_opinions, too_long_among, verdicts_on
 from nous_pipelines.engines.engine import portable
-from nous_pipelines.orchestration.previous_nights import Kept, compared_in, earlier_verdicts
-from nous_pipelines.phases.asking import TOLD, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.asking import TOLD, VERDICTS, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.compared import NOTHING, PAIRS, ROWS, Compared
 from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
@@ -28,7 +32,127 @@ from nous_pipelines.phases.rulings import carried
 from nous_pipelines.plan.left_out import each_apart
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk
-from nous_pipelines.snapshots.snapshot import identity_of
+from nous_pipelines.snapshots.snapshot import checksum, checksum_at, identity_of
+
+FORMAT = 2
+"""Counts how `Compared` is meant; what an older version of the code wrote is not read."""
+COMPARED = {"compared_rows": ROWS, "compared_pairs": PAIRS}
+
+
+def write_compared(files: NightFiles, parts: Sequence[Compared]) -> None:
+    """Keep what was compared, chunk by chunk, beside a night's files; raise `Unavailable` when that is not possible."""
+    start, numbered = 0, list[Compared]()
+    for part in parts or [NOTHING]:
+        numbered.append(part.renumbered(start))
+        start += len(part.rows)
+    tables = {
+        "compared_rows": pl.concat([part.rows for part in numbered]),
+        "compared_pairs": pl.concat([part.pairs for part in numbered]),
+    }
+    checksums = {name: checksum(files.write_table(name, table)) for name, table in tables.items()}
+    agent_ids = sorted({agent_id for part in numbered for agent_id in part.rows["agent_id"].unique()})
+    files.write_json("compared", {"format": FORMAT, "agents": agent_ids, "checksums": checksums})
+
+
+def write_judged_by(files: NightFiles, judge: Judge, judgements: Path) -> None:
+    """Keep whose verdicts a night's judgements are; raise `Unavailable` when that is not possible."""
+    files.write_json("judged_by", {**_named(judge), "checksums": {"judgements": checksum(judgements)}})
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder in which a night kept what it compared, and of which agents."""
+
+    folder: Path
+    agent_ids: frozenset[str]
+    checksums: Mapping[str, str]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether its tables are what the night wrote."""
+        with suppress(OSError):
+            return _are_whole(self.folder, self.checksums)
+        return False
+
+
+def earlier_compared(files: NightFiles) -> list[Kept]:
+    """Return what nights, this one included, kept of what they compared, the latest first."""
+    return [
+        Kept(folder, frozenset(document["agents"]), document["checksums"])
+        for folder, document in _documents(files, "compared", {"format": FORMAT})
+    ]
+
+
+def compared_in(nights: Sequence[Kept], agent_ids: Sequence[str]) -> Compared:
+    """Return what was compared of each of some agents by the latest night that holds it whole."""
+    missing, parts, start = set(agent_ids), list[Compared](), 0
+    for kept in nights:
+        own = missing & kept.agent_ids
+        if own and kept.is_whole:
+            part = _compared_of(kept.folder, sorted(own)).renumbered(start)
+            start = max([start, *(part.rows["row"].sort().tail(1) + 1)])
+            parts, missing = [*parts, part], missing - own
+    if not parts:
+        return NOTHING
+    return Compared(pl.concat([part.rows for part in parts]), pl.concat([part.pairs for part in parts]))
+
+
+def _compared_of(folder: Path, agent_ids: Sequence[str]) -> Compared:
+    rows, pairs = (_own(folder / f"{name}.parquet", agent_ids) for name in COMPARED)
+    is_known = rows.schema == pl.Schema(ROWS) and pairs.schema == pl.Schema(PAIRS)
+    return Compared(rows, pairs) if is_known else NOTHING
+
+
+def earlier_verdicts(files: NightFiles, judge: Judge, agent_ids: Sequence[str]) -> pl.DataFrame:
+    """Return the verdicts of this judge in the judgements of the latest night, this one included, that it judged."""
+    for folder in _trusted(files, "judged_by", _named(judge)):
+        table = _own(folder / "judgements.parquet", agent_ids)
+        if {*VERDICTS, "model"} <= {*table.columns}:
+            own = table.filter(pl.col("model") == judge.name)
+            return own.select(list(VERDICTS)).unique(["agent_id", "pair_hash"], keep="first", maintain_order=True)
+    return pl.DataFrame(schema=VERDICTS)
+
+
+def _named(judge: Judge) -> dict[str, str]:
+    return {"model": judge.name, "prompt_version": judge.prompt_version}
+
+
+def _trusted(files: NightFiles, name: str, wanted: Mapping[str, object]) -> Iterator[Path]:
+    """Yield the folders, latest night first, whose document has what is wanted and tables with its checksums."""
+    for folder, document in _documents(files, name, wanted):
+        with suppress(OSError, AttributeError):
+            if _are_whole(folder, document["checksums"]):
+                yield folder
+
+
+def _documents(files: NightFiles, name: str, wanted: Mapping[str, object]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield folder and document, latest night first, of those that have what is wanted, and checksums.
+
+    Dry runs are passed over: their policy may have been a trial.
+    """
+    night = files.folder.parent
+    nights = sorted(path for path in night.parent.glob("night=????-??-??") if path.name <= night.name)
+    for folder in (path / "run" for path in reversed(nights)):
+        with suppress(Unavailable, OSError, AttributeError):
+            kept = NightFiles(folder.parent).read_json(name)
+            if wanted.items() <= kept.items() and "checksums" in kept:
+                yield folder, kept
+
+
+def _are_whole(folder: Path, checksums: Mapping[str, str]) -> bool:
+    paths = {name: folder / f"{name}.parquet" for name in checksums}
+    written = {name: path.stat() for name, path in paths.items()}
+    return all(
+        checksum_at(paths[name], written[name].st_mtime_ns, written[name].st_size) == sum_
+        for name, sum_ in checksums.items()
+    )
+
+
+def _own(path: Path, agent_ids: Sequence[str]) -> pl.DataFrame:
+    return pl.scan_parquet(path).filter(pl.col("agent_id").is_in(list(agent_ids))).collect()
+
+
+# --- the work on a chunk ---
 
 Table = pl.DataFrame | Path
 """Rows, or the file they are in where they are for another process."""

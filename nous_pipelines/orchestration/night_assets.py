@@ -29,13 +29,11 @@ from nous_pipelines.orchestration.chunk_work import (
     Judges,
     Table,
     do_work,
+    earlier_compared,
     find_neighbours,
     find_proposals,
     judge_pairs,
     make_table,
-)
-from nous_pipelines.orchestration.previous_nights import (
-    earlier_compared,
     write_compared,
     write_judged_by,
 )
