@@ -6,6 +6,7 @@ import gc
 import hashlib
 import os
 import re
+import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,11 @@ from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode
 
 # What is loaded and collected stays to the end: until then there is no garbage worth looking for.
 gc.disable()
+
+# A shell makes what it starts in the background deaf to Ctrl-C, and Dagster makes that deaf to SIGTERM too: so would be
+# every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A call that is not about deadlines shall end by none on a machine that is five times slower.
 os.environ.setdefault("NOUS_DEADLINE_S", "60")

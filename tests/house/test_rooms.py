@@ -6,6 +6,7 @@ import ast
 import configparser
 import re
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -79,23 +80,24 @@ def test_a_documented_name_leads_to_the_code(name: str) -> None:
     assert [each for each in public if old.get(each) is not new[each]] == []
 
 
+@cache
+def outlines() -> tuple[tuple[str, str], ...]:
+    """Return every class ("class", name) and every module that names are imported from (path, module)."""
+    nodes = ((path, node) for path in MODULES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    return tuple(
+        ("class", node.name) if isinstance(node, ast.ClassDef) else (str(path.relative_to(ROOT)), node.module or "")
+        for path, node in nodes
+        if isinstance(node, ast.ClassDef | ast.ImportFrom)
+    )
+
+
 def test_our_own_code_imports_from_the_rooms() -> None:
-    imports = {
-        f"{path.relative_to(ROOT)}: {node.module}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module in DOCUMENTED
-    }
+    imports = {f"{where}: {name}" for where, name in outlines() if where != "class" and name in DOCUMENTED}
 
     assert imports == set()
 
 
 def test_no_two_classes_share_a_name() -> None:
-    names = Counter(
-        node.name
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(name for where, name in outlines() if where == "class")
 
     assert [name for name, count in names.items() if count > 1] == []

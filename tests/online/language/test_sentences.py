@@ -223,6 +223,5 @@ def test_a_megabyte_of_anything_would_be_split_in_seconds(piece):
         sentences_of(piece * (size // len(piece)))
         return time.process_time() - began
 
-    whole_s = min(took_s(2**17) for _ in range(5))  # who shares a core gets less done in a second of it
-    assert whole_s < 10 / 8
-    assert whole_s < 8 * took_s(2**15) + 0.1  # linear time grows by 4, quadratic by 16
+    most_s = min(10 / 8, 8 * took_s(2**15) + 0.1)  # linear time grows by 4, quadratic by 16
+    assert any(took_s(2**17) < most_s for _ in range(5)), "who shares a core gets less done in a second of it"
