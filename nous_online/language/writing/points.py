@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,7 +48,16 @@ from nous_online.language.writing.phrases import (
     VERBS,
     WE,
 )
-from nous_online.language.writing.sentences import CLOSING, Sentence, is_prose, said, split, straight, with_days
+from nous_online.language.writing.sentences import (
+    CLOSING,
+    TALKING,
+    Sentence,
+    is_prose,
+    said,
+    split,
+    straight,
+    with_days,
+)
 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # said in one go, that are one point; more are several
@@ -142,6 +152,24 @@ def states(sentence: Sentence) -> bool:
     if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
         return False
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+
+
+def explained(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the turns of a talk with an assistant in which somebody explains at length, drafts or pastes something.
+
+    Where no tool was used nothing was found out in them: of such a turn only what people say of themselves is kept.
+    """
+    if not {(each.speaker or "").casefold() for each in sentences} & TALKING:
+        return frozenset()
+    words = Counter[int]()
+    for each in sentences:
+        words[each.turn] += word_count(each.text)
+    return frozenset(turn for turn, count in words.items() if count > POLICY.most_answer_words)
+
+
+def is_own(point: Point) -> bool:
+    """Tell whether somebody who asks an assistant says something of themselves."""
+    return (point.speaker or "").casefold() in ASKING and bool(OWN.search(straight(point.text)) or WE.match(point.text))
 
 
 def says_little(text: str) -> bool:
@@ -249,14 +277,9 @@ def worths_of(
 
 
 def lasting(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:
-    """Return at most `most` points worth keeping as facts, in order; no two that say the same.
-
-    What says best why something happened is among them: without it the others tell half of what was learned.
-    """
+    """Return at most `most` points worth keeping as facts, in order; no two that say the same."""
     chosen: list[int] = []
-    ranked: list[int] = np.argsort(-worths, kind="stable").tolist()
-    why = next((place for place in ranked if CAUSE.search(straight(points[place].text))), None)
-    for place in sorted(ranked, key=lambda each: each != why):
+    for place in np.argsort(-worths, kind="stable").tolist():
         if worths[place] < POLICY.least_worth or len(chosen) == most:
             break
         if holds_something(points[place]) and not any(repeats(points, vectors, place, other) for other in chosen):
