@@ -74,6 +74,8 @@ class WritingPolicy:
     """Most words of the one line (living memory: micro, about 20 tokens)."""
     title_words: tuple[int, int] = (5, 10)
     """Fewest and most words of a title (reactive lifecycle, section 3)."""
+    most_answer_words: int = 50
+    """Who says more in one go to an assistant that uses no tool, or as such a one, explains, drafts or pastes."""
     most_facts: int = 12
     """Facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40

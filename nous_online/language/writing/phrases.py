@@ -67,10 +67,11 @@ ANNOUNCED = re.compile(
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
-    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go)\b",
+    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
+    r"|what|which|how|why|who|where|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
-"""How people ask an assistant for one thing now; what is to hold for every time says so."""
+"""How people ask an assistant for one thing now, or ask it at all; what is to hold for every time says so."""
 RAN = re.compile(
     r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
 )

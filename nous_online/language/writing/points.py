@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,7 +48,16 @@ from nous_online.language.writing.phrases import (
     VERBS,
     WE,
 )
-from nous_online.language.writing.sentences import CLOSING, Sentence, is_prose, said, split, straight, with_days
+from nous_online.language.writing.sentences import (
+    CLOSING,
+    TALKING,
+    Sentence,
+    is_prose,
+    said,
+    split,
+    straight,
+    with_days,
+)
 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # said in one go, that are one point; more are several
@@ -57,7 +67,6 @@ ASKING = frozenset({"user", "human"})
 FRAGMENT = 8
 LEAST_WORDS = 4  # of a point: less says nothing on its own
 NEAR = 8  # sentences after which a correction no longer speaks of one
-ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — of a sentence by itself: a question, a lead-in, a salutation
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — of a sentence by itself: a question, a lead-in, a salutation
 LEAST_COMMON = 2  # content words of what is refused, that stand in what was said before
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
@@ -142,6 +151,24 @@ def states(sentence: Sentence) -> bool:
     if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
         return False
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+
+
+def explained(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the turns of a talk with an assistant in which somebody explains at length, drafts or pastes something.
+
+    Where no tool was used nothing was found out in them: of such a turn only what people say of themselves is kept.
+    """
+    if not {(each.speaker or "").casefold() for each in sentences} & TALKING:
+        return frozenset()
+    words = Counter[int]()
+    for each in sentences:
+        words[each.turn] += word_count(each.text)
+    return frozenset(turn for turn, count in words.items() if count > POLICY.most_answer_words)
+
+
+def is_own(point: Point) -> bool:
+    """Tell whether somebody who asks an assistant says something of themselves."""
+    return (point.speaker or "").casefold() in ASKING and bool(OWN.search(straight(point.text)) or WE.match(point.text))
 
 
 def says_little(text: str) -> bool:
@@ -254,10 +281,11 @@ def lasting(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float6
     What says best why something happened is among them: without it the others tell half of what was learned.
     """
     chosen: list[int] = []
-    ranked: list[int] = np.argsort(-worths, kind="stable").tolist()
+    order: list[int] = np.argsort(-worths, kind="stable").tolist()
+    ranked = [place for place in order if worths[place] >= POLICY.least_worth]
     why = next((place for place in ranked if CAUSE.search(straight(points[place].text))), None)
     for place in sorted(ranked, key=lambda each: each != why):
-        if worths[place] < POLICY.least_worth or len(chosen) == most:
+        if len(chosen) == most:
             break
         if holds_something(points[place]) and not any(repeats(points, vectors, place, other) for other in chosen):
             chosen.append(place)

@@ -475,6 +475,11 @@ def said_in(detail: str) -> str:
     return "\n".join(said) if any(line.strip() and not _FENCE.match(line) for line in said) else detail
 
 
+def uses_tools(detail: str) -> bool:
+    """Tell whether a transcript shows the call of a tool, a command, or the screen of a program."""
+    return any(_TOOL.match(line) or _PROMPT.match(line) or _SCREEN.match(line) for line in detail.splitlines())
+
+
 def of_terminal(lines: Sequence[str]) -> Iterator[str]:
     """Yield the comments of a terminal, and the messages its commands were given, a line each; output is left out.
 

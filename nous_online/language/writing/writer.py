@@ -34,7 +34,9 @@ from nous_online.language.writing.points import (
     bearing,
     category_of,
     cautions,
+    explained,
     holds_something,
+    is_own,
     lasting,
     points_of,
     questions_of,
@@ -50,6 +52,7 @@ from nous_online.language.writing.sentences import (
     said_in,
     sentences_of,
     told,
+    uses_tools,
 )
 
 P = ParamSpec("P")
@@ -190,6 +193,8 @@ class Spoken:
     summary_words: int
     is_known: bool
     """Whether it is in a language whose words are known."""
+    explained: frozenset[int]
+    """The turns in which something is explained, drafted or pasted."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -220,6 +225,7 @@ def read_aloud(episode: EndedEpisode) -> Spoken:
         words=word_count(said_by_people),
         summary_words=budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
+        explained=frozenset() if uses_tools(episode.detail) else explained(spoken),
     )
 
 
@@ -244,6 +250,7 @@ def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
     """Return the points worth keeping, one for forty words and twelve at most."""
     points, rows = points_and_rows(spoken.sentences, vectors)
     worths = worths_of(points, rows, len(spoken.sentences))
+    worths[[each.sentences[0].turn in spoken.explained and not is_own(each) for each in points]] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in lasting(points, rows, worths, most=most)]
     return tuple(FactDraft(stated(each), subject_of(each), category_of(each), each.text) for each in kept)
@@ -277,7 +284,8 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -
     points, rows = points_and_rows(sentences, vectors)
     worths = worths_of(points, rows, len(sentences), OUTCOME)
     is_short = words >= POLICY.outcome_from_share * words_of(sentences)
-    first = [points[i].places for i in np.argsort(-worths, kind="stable")] if is_short else []
+    order: list[int] = np.argsort(-worths, kind="stable").tolist()
+    first = [points[i].places for i in order] if is_short else []
     return summarise(
         sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
     )

@@ -314,6 +314,29 @@ def test_of_a_talk_that_fits_into_its_summary_the_end_counts_as_much_as_the_begi
     assert min(kept) < 12 <= max(kept)
 
 
+ADVICE = (
+    "Lime harms the seals of a harbour pump within a year. You can clean it with vinegar, with citric acid at 40 "
+    "degrees, or with a descaler from the chandler. **Vinegar**: fill the pump with 2 litres and wait 30 minutes. "
+    "**Citric acid**: dissolve 50 grams in each litre of water, and rinse the pump with 10 litres afterwards."
+)
+BRIEF = (
+    "I keep a harbour pump on the north pier at Olm, and I clean it in March and in October, in both cases with Piet, "
+    "for about 3 hours. The answer has at most 200 words and names each tool once. Every step stands on a line of its "
+    "own, with its number. Quantities are given in litres and in grams. The tone is friendly, and no brand is named."
+)
+
+
+def test_what_is_explained_or_pasted_at_length_beside_an_assistant_without_tools_is_no_fact() -> None:
+    drawn = facts(f"user: {BRIEF}\nassistant: {ADVICE}\nuser: Piet cleans the north pump with vinegar from now on.")
+
+    assert [fact[:40] for fact in drawn] == [f"user: {BRIEF}"[:40], "Piet cleans the north pump with vinegar "]
+
+
+@pytest.mark.parametrize("talk", [f"Ana: {ADVICE}\nBen: Fine.", f"user: Why?\n[Bash] pump --log\nassistant: {ADVICE}"])
+def test_what_people_tell_each_other_or_was_found_with_tools_is_a_fact_however_long(talk: str) -> None:
+    assert any("citric acid at 40 degrees" in fact for fact in facts(talk))
+
+
 def test_a_language_whose_words_are_not_known_keeps_more() -> None:
     swahili = "\n".join(
         f"Asha: Mashua namba {i} ilibeba magunia {20 + i} ya ngano hadi kinu cha Veldt." for i in range(60)
