@@ -25,7 +25,9 @@ CATALOG = """
         union all select xmin, oid from pg_trigger union all select xmin, oid from pg_policy
         union all select xmin, oid from pg_constraint union all select xmin, oid from pg_namespace
         union all select xmin, oid from pg_extension union all select xmin, oid from pg_authid
-        union all select xmin, oid from pg_auth_members union all select xmin, setdatabase from pg_db_role_setting
+        union all select xmin, oid from pg_auth_members union all select xmin, indexrelid from pg_index
+        union all select xmin, attrelid from pg_attribute where attrelid >= 16384
+        union all select xmin, setdatabase from pg_db_role_setting
         union all select xmin, oid from pg_database where datname = current_database()
     ) as every
 """

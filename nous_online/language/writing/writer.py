@@ -284,7 +284,8 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -
     points, rows = points_and_rows(sentences, vectors)
     worths = worths_of(points, rows, len(sentences), OUTCOME)
     is_short = words >= POLICY.outcome_from_share * words_of(sentences)
-    first = [points[i].places for i in np.argsort(-worths, kind="stable")] if is_short else []
+    order: list[int] = np.argsort(-worths, kind="stable").tolist()
+    first = [points[i].places for i in order] if is_short else []
     return summarise(
         sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
     )
