@@ -31,7 +31,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.demo.show import history
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.running import NightOptions, run_night
-from nous_pipelines.reports.report import Cost, Dimension, costs_of
+from nous_pipelines.reports.costs import Cost, Dimension, costs_of
 
 FACTS, QUICK_FACTS = 1_000, 200
 NEWS_SHARE = 0.1

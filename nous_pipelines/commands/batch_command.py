@@ -13,7 +13,7 @@ import typer
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
 from nous_pipelines.nights import parse_night
-from nous_pipelines.reports.report import Cost, Dimension, costs_of, short, told_cost
+from nous_pipelines.reports.costs import Cost, Dimension, costs_of, short, told_cost
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -21,9 +21,10 @@ from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searcha
 from nous_pipelines.plan.left_out import CHECK, checked_apart, each_apart, left_out_by, nobody_left_out
 from nous_pipelines.plan.planning import planned, united
 from nous_pipelines.plan.replaying import spared
+from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
 from nous_pipelines.reports.markdown_report import markdown_of
-from nous_pipelines.reports.report import NightAccount, cost_metadata
+from nous_pipelines.reports.report import NightAccount
 from nous_pipelines.reports.reporting import measure_health, night_report
 
 WEIGHED: Reads = {

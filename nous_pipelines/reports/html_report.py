@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Unavailable
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.report import NightReport, short, shown_similarity, told_usd
+from nous_pipelines.reports.costs import short, told_usd
+from nous_pipelines.reports.report import NightReport, shown_similarity
 from nous_pipelines.reports.reporting import stale_ratio, tokens_saved
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from nous_online.interfaces.cli.output import inert
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.report import Cost, NightReport, ReportEntry, shown_similarity, told_cost, told_usd
+from nous_pipelines.reports.costs import Cost, told_cost, told_usd
+from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity
 
 SHOWN_REASONS = 5
 TICKS = re.compile("`+")

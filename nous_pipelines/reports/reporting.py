@@ -22,12 +22,12 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.report import (
     LEFT_OUT,
     SHOWN,
     AgentLeftOut,
     Changed,
-    Dimension,
     KeptApart,
     NightAccount,
     NightFigures,
@@ -40,7 +40,6 @@ from nous_pipelines.reports.report import (
     WaitingProposal,
     about,
     chosen,
-    costs_of,
     figures_of,
     policy_used,
 )

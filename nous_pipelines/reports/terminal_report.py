@@ -11,10 +11,10 @@ from rich.text import Text
 
 from nous_online.interfaces.cli.output import escaped, show
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
+from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.report import (
     AgentLeftOut,
     Changed,
-    Cost,
     KeptApart,
     NightReport,
     PhaseAccount,
@@ -22,8 +22,6 @@ from nous_pipelines.reports.report import (
     Stopped,
     WaitingProposal,
     shown_similarity,
-    told_cost,
-    told_usd,
 )
 from nous_pipelines.reports.reporting import stale_ratio, tokens_saved
 

@@ -14,7 +14,7 @@ from nous_online.interfaces.cli import application
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import Spent, meter_of
 from nous_pipelines.batches.batch_rows import set_state
-from nous_pipelines.reports.report import Dimension, cost_metadata, costs_of, told_usd
+from nous_pipelines.reports.costs import Dimension, cost_metadata, costs_of, told_usd
 
 FIRST, SECOND = date(2026, 6, 1), date(2026, 6, 2)
 HAIKU, SONNET = "claude-haiku-5-5", "claude-sonnet-5-5"

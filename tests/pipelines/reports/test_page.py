@@ -13,6 +13,7 @@ import pytest
 from drawn import NIGHT
 
 from nous_online.core.errors import Unavailable
+from nous_pipelines.reports.costs import Cost, short
 from nous_pipelines.reports.html_report import (
     BOTTOM,
     HEIGHT,
@@ -31,7 +32,6 @@ from nous_pipelines.reports.html_report import (
 from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import (
     Changed,
-    Cost,
     KeptApart,
     NightFigures,
     NightReport,
@@ -42,7 +42,6 @@ from nous_pipelines.reports.report import (
     ReportEntry,
     Stopped,
     WaitingProposal,
-    short,
 )
 from nous_pipelines.reports.terminal_report import show_report
 
