@@ -143,8 +143,7 @@ def look(
     is_last: bool,
 ) -> Learned | list[Neighbour]:
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
-    new = ready.fact
-    seconds = deadline.remaining()
+    new, seconds = ready.fact, deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=seconds, is_pipelined=True, keeps_space=True) as connection:
         request, near, forgotten = store.look_around(
             connection,
@@ -160,8 +159,7 @@ def look(
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         read: dict[UUID, Judgement] = {}
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            read = ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
-            judgements.update(read)
+            judgements.update(read := ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline))
             open_questions = []
         if open_questions and not is_last:
             return open_questions
@@ -170,8 +168,7 @@ def look(
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        doubts = in_doubt(new, left, judgements, agent.policy)
-        stored = replace(keyed(new, decision), perhaps_replaces=doubts)
+        stored = replace(keyed(new, decision), perhaps_replaces=in_doubt(new, left, judgements, agent.policy))
         if decision.action != "confirm":
             keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
         learned = write(connection, agent, replace(ready, fact=stored), decision)
