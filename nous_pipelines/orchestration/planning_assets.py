@@ -101,7 +101,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     files.leave_out(left_out_by("plan", faults))
     made = united(wanted, parts)
     reach("plan made")
-    files.write_json("account", NightAccount.of(made, phases_of(night, night_run)).values)
+    files.write_json("account", NightAccount.of(made, phases_of(night, night_run) if faults else phases).values)
     files.write_json("plan", made.as_dict())
     reach("plan written")
     return dg.MaterializeResult(
