@@ -9,13 +9,13 @@ import dagster as dg
 import polars as pl
 import pytest
 from night_runs import NIGHT, options, remember
-from unrecorded import unrecorded
 
 from nous_pipelines.orchestration.assets.night_assets import CHANGING, NIGHTS, sources_of
 from nous_pipelines.orchestration.assets.phase_assets import phase_asset
 from nous_pipelines.orchestration.definitions import ASSETS, defs
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.summaries import EPISODE_SUMMARIES
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 
 OF_NO_ASSET = {"compared", "judged_by"}
