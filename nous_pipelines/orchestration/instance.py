@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 INSTANCE = statements("nous_pipelines.orchestration", "instance.sql")
-STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW = 60_000, 3600, 8
-"""Unless told to keep some, Dagster opens a connection for every event it stores: 440 in a night, 2 s of its 5."""
 
 
 def home_folder() -> Path:
@@ -117,9 +115,6 @@ def dagster_instance() -> Iterator[DagsterInstance]:
 
     prepare_dagster()
     with DagsterInstance.get() as instance:
-        instance.optimize_for_webserver(
-            statement_timeout=STATEMENT_TIMEOUT_MS, pool_recycle=POOL_RECYCLE_S, max_overflow=MAX_OVERFLOW
-        )
         yield instance
 
 

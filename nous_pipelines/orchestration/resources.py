@@ -43,6 +43,7 @@ class NightRun(dg.ConfigurableResource):
     _folders: dict[date, Path] = PrivateAttr(default_factory=dict)
     _policies: dict[date, Policies] = PrivateAttr(default_factory=dict)
     _chunks: dict[tuple[Any, ...], list[Chunk]] = PrivateAttr(default_factory=dict)
+    _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
@@ -58,7 +59,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._engine = None
+        self._agents = self._engine = None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -177,6 +178,7 @@ class NightRun(dg.ConfigurableResource):
         and notes whose memories it does not see.
         Before anything is made of the snapshot: what was made of the one before moves aside with it.
         """
+        self._agents = None
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
         late = came_late(self.database, taken, agent_ids=self.agent_ids)
         if self.is_dry_run and is_applied:
@@ -200,8 +202,10 @@ class NightRun(dg.ConfigurableResource):
         return [*left_out_by("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
 
     def agents(self) -> list[str]:
-        """Return the agents this run is for."""
-        return find_agents(self.database, self.agent_ids)
+        """Return the agents this run is for, as they were when it settled on its snapshot."""
+        if self._agents is None:
+            self._agents = find_agents(self.database, self.agent_ids)
+        return self._agents
 
 
 class CommandedNight(NightRun):

@@ -98,10 +98,9 @@ def run_night(
     was run then.
     A night whose checks fail has changed nothing, and says in `failures` which check and why.
     """
-    from dagster import DagsterInstance
-
     from nous_pipelines.orchestration.definitions import defs, trials
     from nous_pipelines.orchestration.run_launcher import process_tag
+    from nous_pipelines.orchestration.unrecorded import unrecorded
 
     check(night, options)
     job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
@@ -112,7 +111,7 @@ def run_night(
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
             filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
-            DagsterInstance.ephemeral() if options.is_dry_run else nullcontext(instance) as recording,
+            unrecorded() if options.is_dry_run else nullcontext(instance) as recording,
         ):
             result = job.execute_in_process(
                 partition_key=night.isoformat(),

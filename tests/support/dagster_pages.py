@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,8 +85,11 @@ class Interface:
 
 
 @contextmanager
-def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
-    """Prepare a store that ends with `nights`, and run `nous dev` over it until the block ends."""
+def interface_over_a_history(nights: list[date], *, most: int | None) -> Iterator[Interface]:
+    """Prepare a store that ends with `nights`, and run `nous dev` over it until the block ends.
+
+    It holds the whole sample history, or its latest `most` memories.
+    """
     with scratch() as home:
         server = postgres.ensure(home)
         environment = {
@@ -94,7 +98,7 @@ def interface_over_a_history(nights: list[date]) -> Iterator[Interface]:
             "NOUS_DATABASE_URL": server.dsn(),
             "NOUS_TOKEN": TOKEN,
         }
-        learn_history(home, environment, until=nights[-1])
+        learn_history(home, environment, until=nights[-1], most=most)
         port = free_port(0)
         with (home / "interface.log").open("wb") as log:
             process = subprocess.Popen(
@@ -122,10 +126,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
             processes.signalled(each, signal.SIGKILL)
 
 
-def learn_history(home: Path, environment: dict[str, str], *, until: date) -> None:
-    """Import the sample history, as a user would."""
+def learn_history(home: Path, environment: dict[str, str], *, until: date, most: int | None) -> None:
+    """Import the sample history or its latest memories, as a user would."""
     path = home / "history.jsonl"
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in history(until=until)), "utf-8")
+    # A recall names memories of any day, and says nothing without them.
+    told = (record for record in history(until=until) if most is None or record["kind"] != "recall")
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in deque(told, most)), "utf-8")
     subprocess.run([*NOUS, "import", str(path), "--agent", "aria"], env=environment, check=True, capture_output=True)
 
 

@@ -23,7 +23,7 @@ HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
 NO_EVENTS = """
 telemetry: {enabled: false}
 event_log_storage:
-    module: unrecorded
+    module: nous_pipelines.orchestration.unrecorded
     class: NoEvents
 """
 

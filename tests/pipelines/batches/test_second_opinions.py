@@ -14,7 +14,6 @@ from batch_answers import MODEL, answer_json, answering, is_canary
 from batch_life import AT_NINE, CATS, FISH, NINE, VERDICTS, rows_in, states, verdicts_in
 from night_runs import NIGHT, everything, options, remember
 from typer.testing import CliRunner
-from unrecorded import unrecorded
 
 from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from benchmarks.anthropic_server.answers import pairs_in
@@ -23,6 +22,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_pipelines.orchestration.automation import batch_results, let_go
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.night_files import NightFiles
 
 NEXT = NIGHT + timedelta(days=1)

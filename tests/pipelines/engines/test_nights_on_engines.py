@@ -19,12 +19,12 @@ from dagster import DagsterInstance
 from dask_clusters import DaskCluster, dask_cluster
 from examples import examples
 from night_runs import NIGHT, SAID, everything, options, remember
-from unrecorded import unrecorded
 
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.running import NightOutcome, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 
 AGENTS = examples(60)
 NIGHTS = (NIGHT, NIGHT + timedelta(days=1), NIGHT + timedelta(days=2))

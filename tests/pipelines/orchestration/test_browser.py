@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 NIGHT_COUNT = 2
+MOST = None if "NOUS_ARTEFACTS" in os.environ else 40
+"""How many memories there are: for pictures to keep the whole history, whose vectors take half a minute."""
 NIGHT_S = 150
 """A night takes seconds, and the daemon up to 30 to begin; the rest is for machines that do something else as well."""
 
@@ -62,7 +64,7 @@ def page(nights: list[date]) -> Iterator[tuple[Page, Interface]]:
     if reason is not None:
         pytest.skip(f"no browser can be started: {reason}")
     with (
-        interface_over_a_history(nights) as interface,
+        interface_over_a_history(nights, most=MOST) as interface,
         page_of(interface.address, entrance=f"/?token={interface.token}") as opened,
     ):
         yield opened, interface

@@ -15,13 +15,13 @@ from examples import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from night_runs import options
-from unrecorded import unrecorded
 
 from nous_online.core.errors import NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.orchestration.running import folder_of, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.night_files import NightFiles
 
 FIRST = date(2026, 3, 2)

@@ -9,11 +9,11 @@ import dagster as dg
 import polars as pl
 import pytest
 from night_runs import NIGHT, options, remember
-from unrecorded import unrecorded
 
 from nous_pipelines.orchestration.definitions import ASSETS, defs
 from nous_pipelines.orchestration.night_assets import CHANGING, EPISODE_SUMMARIES, NIGHTS, phase_asset, sources_of
 from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 
 OF_NO_ASSET = {"compared", "judged_by"}

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from dagster import AssetKey, DagsterInstance
 from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remember
-from unrecorded import unrecorded
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nous_online.database.connection import Database
@@ -18,6 +17,7 @@ from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.left_out import CHECK

@@ -18,12 +18,12 @@ from dagster import DagsterInstance
 from night_runs import options
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
-from unrecorded import unrecorded
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
 from nous_pipelines.orchestration.running import NightOptions, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
 
 FIRST = date(2026, 3, 1)

@@ -7,12 +7,12 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 from night_runs import NIGHT, facts_in, options, proposals_in, remember
-from unrecorded import unrecorded
 
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 
 
 def take_back(**config: str) -> dg.ExecuteInProcessResult:

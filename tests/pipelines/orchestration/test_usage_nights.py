@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from night_runs import SAID, options, remember
-from unrecorded import unrecorded
 
 from nous_online.database.connection import Database
 from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.undo import Selection, undo
 
 pytestmark = pytest.mark.integration

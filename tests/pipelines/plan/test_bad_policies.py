@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 from night_runs import NIGHT, everything, options, remember
-from unrecorded import unrecorded
 
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.running import run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.reports.markdown_report import markdown_of
 
 CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Dakar", "Hanoi", "Perth", "Turin", "Leeds", "Basel")

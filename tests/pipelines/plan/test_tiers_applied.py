@@ -12,7 +12,6 @@ import psycopg
 import pytest
 from night_runs import VERSIONING, options, snapshot_of
 from psycopg.types.json import Jsonb
-from unrecorded import unrecorded
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import EPISODE
@@ -25,6 +24,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.night_assets import episode_summaries
 from nous_pipelines.orchestration.retention import purge
 from nous_pipelines.orchestration.running import folder_of, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.phases.tiers import tier_phase
 from nous_pipelines.plan.apply import apply_plan

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 from night_runs import NIGHT, everything, options, proposals_in, remember
-from unrecorded import unrecorded
 
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 
 NEXT = NIGHT + timedelta(days=1)

@@ -1,4 +1,4 @@
-"""A Dagster instance that keeps no record of what it runs: for tests that look at memories, files and outcomes alone.
+"""A Dagster instance that keeps no record of what it runs: for dry runs, of which memories, files and outcome are read.
 
 Storing and looking up the events of its steps takes a night half of its time.
 """
