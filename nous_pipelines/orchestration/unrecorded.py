@@ -23,7 +23,7 @@ class NoEvents(InMemoryEventLogStorage):
     def store_event(self, event: EventLogEntry) -> None:
         """Forget it."""
 
-    def get_asset_records(self, *_: Any) -> list[Any]:
+    def get_asset_records(self, *_: Any, **__: Any) -> list[Any]:
         return []
 
     def fetch_materializations(self, *_: Any, **__: Any) -> EventRecordsResult:
