@@ -279,8 +279,12 @@ def database_url(lent: LentDatabase) -> str:
 
 
 @pytest.fixture
-def database(lent: LentDatabase) -> Database:
-    return lent.opened_database()
+def database(lender: Lender, database_url: str) -> Iterator[Database]:
+    if lender.in_use is not None and lender.in_use.url == database_url:
+        yield lender.in_use.opened_database()
+        return
+    with closing(Database(database_url)) as opened:  # of a file whose tests have a store of their own
+        yield opened
 
 
 @pytest.fixture

@@ -113,6 +113,7 @@ class Lender:
     server: Server
     admin: psycopg.Connection
     template: str
+    in_use: LentDatabase | None = None
     _free: LentDatabase | None = None
     _unused: list[str] = field(default_factory=list[str])
 
@@ -120,7 +121,9 @@ class Lender:
     def lent(self) -> Iterator[LentDatabase]:
         lent, self._free = self._free or self._made(), None
         lent.uses += 1
+        self.in_use = lent
         yield lent
+        self.in_use = None
         try:
             is_clean = lent.uses < MOST_USES and lent.clean()
         except psycopg.OperationalError:  # a test that ends all sessions ends the keeper's as well

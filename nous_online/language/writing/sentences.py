@@ -173,7 +173,7 @@ _MAIL_HEAD = re.compile(
     re.IGNORECASE,
 )
 """A line of the head of a mail."""
-_ADDRESS = re.compile(r"\s*[<(\[].*|\s\S+@\S+\Z")
+_ADDRESS = re.compile(r"[<(\[].*|\s[^\s@]+@\S+\Z")
 MOST_MAIL_HEADS, LEAST_MAIL_HEADS = 6, 2
 
 

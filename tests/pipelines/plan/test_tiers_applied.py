@@ -138,7 +138,7 @@ def test_every_tier_is_taken_back_row_by_row(
 
     nights = [(ENDED + timedelta(days=days)).date() for days in (7, 30, 90)]
     run(night_database, tmp_path, *nights)
-    assert "invoic" in words - words_of(owner)
+    assert "backup" in words - words_of(owner)
     for night in reversed(nights):
         assert undo(night_database, Selection(night=night), reason="too early").refused == {}
 
