@@ -278,7 +278,8 @@ with said as (
 select text from said where text <> '' and char_length(text) >= 3 and text not in (select text from stays where text is not null)
 
 -- name: pairs_of
--- The keys under which verdicts about it are kept: hashes over both texts, their subjects and the space.
+-- The keys under which verdicts about it are kept: hashes over both texts, their subjects and the space, which may be
+-- one that the agent left.
 with said as (
     select distinct sha256(convert_to(octet_length(content) || ':' || content || coalesce(E'\x01' || subject, ''), 'UTF8')) as digest,
            is_erased
@@ -288,8 +289,7 @@ with said as (
         select content, subject, true from heart.statements where agent_id = %(agent_id)s and id = any(%(statements)s)
     ) told
 ), space as (
-    select distinct convert_to(embedding_space_id, 'UTF8') as name
-    from heart.facts where agent_id = %(agent_id)s and embedding_space_id is not null
+    select convert_to(id, 'UTF8') as name from heart.embedding_spaces
 ), pair as (
     select encode(sha256('\x3e'::bytea || a.digest || b.digest || space.name), 'hex') as ordered,
            encode(sha256('\x3e'::bytea || b.digest || a.digest || space.name), 'hex') as reversed,

@@ -294,13 +294,18 @@ def test_verdicts_about_an_erased_fact_are_forgotten_and_those_about_others_are_
         "is_ordered": [True, False] * 3,
     })  # fmt: skip
     usual = {"model": "m", "prompt_version": "1", "verdict": "same", "confidence": 1, "reason": "so"}
-    for each in with_hashes(pairs, facts)["pair_hash"].unique():
-        insert(owner, "aria", {"heart.judgements": {**usual, "pair_hash": each}})
+    owner.execute(
+        "insert into heart.embedding_spaces (id, model, weights_sha256, dimensions) values ('left', '', '', 3)"
+    )
+    for space in ("words-64", "left"):  # verdicts of before a re-embedding are kept under the space that was left
+        of_space = facts.with_columns(embedding_space_id=pl.lit(space))
+        for each in with_hashes(pairs, of_space)["pair_hash"].unique():
+            insert(owner, "aria", {"heart.judgements": {**usual, "pair_hash": each}})
 
     erased = erase(ids[0])
 
-    assert erased.rows["heart.judgements"] == 3
-    assert owner.execute("select count(*) from heart.judgements").fetchone() == (2,)
+    assert erased.rows["heart.judgements"] == 6
+    assert owner.execute("select count(*) from heart.judgements").fetchone() == (4,)
 
 
 def test_a_hash_of_what_was_erased_stays_and_the_agent_is_not_taken_for_erased(
