@@ -288,14 +288,20 @@ def parsed_policy(assignments: list[str]) -> dict[str, float]:
     """Read overrides such as candidate_similarity=0.95; raise `InvalidInput` for anything else."""
     from nous_pipelines.night_policy import NightPolicy
 
+    values = numbers(assignments)
+    NightPolicy().overridden(values)
+    return values
+
+
+def numbers(assignments: list[str]) -> dict[str, float]:
+    """Read assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
     values: dict[str, float] = {}
     for assignment in assignments:
         name, _, number = assignment.partition("=")
         try:
             values[name] = float(number)
         except ValueError as error:
-            raise InvalidInput(f"--policy {assignment!r} is not of the form FIELD=NUMBER") from error
-    NightPolicy().overridden(values)
+            raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
     return values
 
 

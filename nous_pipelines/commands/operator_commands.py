@@ -346,6 +346,7 @@ def policy(
     """
     from nous_online.core.settings import settings
     from nous_online.database.connection import Database, open_url
+    from nous_pipelines.commands.night_commands import numbers
     from nous_pipelines.night_policy import NightPolicy
     from nous_pipelines.plan.agent_policies import own_policy, set_policy
 
@@ -361,18 +362,6 @@ def policy(
         show_json({"agent_id": name, "own": own, "fields": fields})
     else:
         show_policy(name, fields, own)
-
-
-def numbers(assignments: list[str]) -> dict[str, float]:
-    """Read assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
-    values: dict[str, float] = {}
-    for assignment in assignments:
-        name, _, number = assignment.partition("=")
-        try:
-            values[name] = float(number)
-        except ValueError as error:
-            raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
-    return values
 
 
 def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -132,13 +132,7 @@ PLAN = TypeAdapter(Plan)
 
 def vars_of(value: Read | Proposal) -> dict[str, Any]:
     """Return the fields of a value by name, not copied: `asdict` copies every text in it."""
-    return {name: getattr(value, name) for name in names_of(type(value))}
-
-
-@cache
-def names_of(kind: type[Read | Proposal]) -> tuple[str, ...]:
-    """Return the names of the fields of a class: looking them up takes as long as reading ten of them."""
-    return tuple(each.name for each in fields(kind))
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def canonical_json(value: Any) -> str:

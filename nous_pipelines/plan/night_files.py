@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +42,6 @@ def writing(path: Path) -> Iterator[None]:
     except (OSError, pl.exceptions.PolarsError) as error:
         message = f"{path} can't be written ({error}); is there space left, and may this user write there?"
         raise Unavailable(message) from error
-
-
-@contextmanager
-def reading(folder: Path, name: str) -> Iterator[None]:
-    """Raise `Unavailable` when a JSON document can't be read."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise Unavailable(f"{name}.json in {folder} can't be read ({error}); run the night again") from error
 
 
 class NightFiles:
@@ -91,8 +81,10 @@ class NightFiles:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON document; raise `Unavailable` when it is missing or damaged."""
-        with reading(self.folder, name):
+        try:
             return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{name}.json in {self.folder} can't be read ({error}); run the night again") from error
 
     def has(self, name: str) -> bool:
         """Tell whether a JSON document has been written."""
@@ -129,9 +121,8 @@ class NightFiles:
         return PHASE.validate_python(self.read_json(name))
 
     def read_plan(self) -> Plan:
-        """Read the plan of the night; raise `Unavailable` when it is missing or damaged."""
-        with reading(self.folder, "plan"):
-            return plan_of((self.folder / "plan.json").read_text("utf-8"))
+        """Read the plan of the night."""
+        return PLAN.validate_python(self.read_json("plan"))
 
     def read_checked_plan(self) -> CheckedPlan:
         """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
@@ -148,9 +139,3 @@ class NightFiles:
         left = [LeftOut(**row) for row in checks["left_out"]]
         rest = {proposal.agent_id for proposal in plan.proposals} - {each.agent_id for each in left}
         return CheckedPlan(plan.of(rest) if left else plan, rules, left)
-
-
-@lru_cache(maxsize=1)
-def plan_of(text: str) -> Plan:
-    """Return the plan that a document says: checks, apply and report read the same, and ask for its hash."""
-    return PLAN.validate_python(json.loads(text))

@@ -68,7 +68,8 @@ REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
     r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
-    r"|what|which|how|why|who|where|(?:can|could|would|will) you)\b",
+    r"|(?:what|how|why|who|where)(?:'s| (?:is|are|was|were|do|does|did|can|could|should|would|will|to|about|if))"
+    r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
 """How people ask an assistant for one thing now, or ask it at all; what is to hold for every time says so."""
