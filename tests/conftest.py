@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import few_threads  # noqa: F401 (before numpy)
@@ -24,7 +24,7 @@ import typer.testing
 from examples import examples
 from lent_databases import Lender, LentDatabase, copy
 from no_real_api import Guard, no_real_api
-from postgres_homes import hasten, scratch
+from postgres_homes import copy_home, hasten, made_home, scratch
 from unit_files import needs_server
 
 from nous_online.core.domain import EmbeddingSpace
@@ -196,6 +196,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
+@lru_cache(maxsize=20_000)
 def direction(word: str) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(64)
@@ -220,6 +221,19 @@ def server() -> Iterator[postgres.Server]:
         started = postgres.ensure(home)
         hasten(started)
         yield started
+
+
+@pytest.fixture(scope="session")
+def home_to_copy() -> Iterator[Path]:
+    with made_home() as home:
+        yield home
+
+
+@pytest.fixture
+def ready_home(home_to_copy: Path) -> Iterator[Path]:
+    """A home of the test's own, whose server was made and has stopped."""
+    with scratch() as place:
+        yield copy_home(home_to_copy, place / "home")
 
 
 @pytest.fixture(scope="session")
