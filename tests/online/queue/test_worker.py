@@ -277,30 +277,41 @@ def local_model(environment: dict[str, str]) -> Iterator[Heart]:
         yield opened
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def worker_process(environment: dict[str, str]) -> subprocess.Popen[str]:
+    """Start `nous worker`, and return it when it is looking for work."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*NOUS, "worker", "--every", "0.5"], env=environment, **pipes, text=True)
+    assert process.stderr
+    assert "looking for closed episodes" in process.stderr.readline()
+    return process
+
+
 def test_nous_worker_completes_episodes_until_it_is_told_to_end(
-    local_model: Heart, environment: dict[str, str], owner: psycopg.Connection, number: signal.Signals, code: int
+    local_model: Heart, environment: dict[str, str], owner: psycopg.Connection
 ):
-    command = [*NOUS, "worker", "--every", "0.5"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr
-        assert "looking for closed episodes" in process.stderr.readline()
+    with worker_process(environment) as process:
         episode = local_model.record_episode(TALK)
         took_s = stopwatch()
         is_done = until(is_completed(owner))
         lasted_s = took_s()
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=WITHIN_S)
 
     completed = local_model.get_episode(episode.id)
     assert is_done
     assert lasted_s < WITHIN_S
-    assert (process.returncode, "Traceback" in err) == (code, False)
+    assert (process.returncode, "Traceback" in err) == (0, False)
     assert "aria: episodes completed: 1" in out
     assert completed.summary
     assert completed.summary.startswith("Ada: The parcel to Oslo is late again")
+
+
+def test_ctrl_c_ends_nous_worker(environment: dict[str, str]):
+    with worker_process(environment) as process:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WITHIN_S)
+
+    assert (process.returncode, "Traceback" in err) == (130, False)
 
 
 def test_nous_worker_once_says_what_it_did(local_model: Heart, environment: dict[str, str]):
@@ -343,7 +354,7 @@ def test_a_process_that_ends_amid_the_work_ends_cleanly(
 from nous_online import Heart
 heart = Heart.open("aria")
 for number in range(3):
-    heart.record_episode({TALK!r} * 15)
+    heart.record_episode({TALK!r} * 3)
 {last_words}
 """
     ended = subprocess.run(
