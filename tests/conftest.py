@@ -32,7 +32,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare, register_space
 from nous_online.heart import Heart
-from nous_online.language.minilm import Vectors, unit_rows
+from nous_online.language.minilm import LocalMiniLM, Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft
 
@@ -57,6 +57,9 @@ hypothesis.settings.load_profile("ordinary")
 
 # A tree of fifty commands takes 80 ms to make, and more than a thousand tests type one.
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
+
+# One thread for the local model too: a copy of this process has its tables already, but would have no other thread.
+LocalMiniLM.__init__.__kwdefaults__["threads"] = 1
 
 INTEGRATION = (
     "test_anthropic_server", "test_api_", "test_audit_trail", "test_background", "test_batch_accounts",
