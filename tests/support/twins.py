@@ -62,7 +62,10 @@ class Twin:
 
 
 class NousTwin:
-    """`nous` in a copy of this process, with pipes in place of the standard streams, for an eighth of what it costs."""
+    """`nous` in a copy of this process, with pipes in place of the standard streams, for an eighth of what it costs.
+
+    Many texts at once are read by threads that do not come along: what imports or works them off has to be started.
+    """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         LocalMiniLM().load()  # here and once, not in each copy

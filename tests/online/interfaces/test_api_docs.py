@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from os import environ
@@ -15,40 +14,34 @@ from pathlib import Path
 import httpx
 import pytest
 from cli_runs import pointed_at, typed
+from twins import NousTwin
 
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.gate import Metrics
 from nous_online.interfaces.api.keys import parsed
 
 PAGE = (Path(__file__).parents[3] / "docs/rest.md").read_text("utf-8")
-NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
 
 
 @pytest.fixture
-def environment(database_url: str) -> dict[str, str]:
-    return {**environ, "NOUS_DATABASE_URL": database_url, "PYTHONWARNINGS": "ignore"}
-
-
-@pytest.fixture
-def address(environment: dict[str, str]) -> Iterator[str]:
+def address(database_url: str) -> Iterator[str]:
     """A server as the page starts it, at a port that is free."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([*NOUS, "api", "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True)
-    try:
+    environment = {**environ, "NOUS_DATABASE_URL": database_url}
+    with NousTwin("api", "--port", str(port), environment=environment) as process:
         wait_for(f"http://127.0.0.1:{port}/ready", process)
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
     assert process.returncode in (0, -15), said
     assert "Traceback" not in said
 
 
-def wait_for(address: str, process: subprocess.Popen[str]) -> None:
+def wait_for(address: str, process: NousTwin) -> None:
     ends_at = time.monotonic() + 60
-    while time.monotonic() < ends_at and process.poll() is None:
+    while time.monotonic() < ends_at and process.returncode is None:
         try:
             if httpx.get(address, timeout=10).is_success:
                 return

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from conftest import ScriptedWriter, WordEmbedder
 from stopwatch import stopwatch
+from twins import NousTwin
 from typer.testing import CliRunner
 
 from nous_online.core.domain import EmbeddingSpace
@@ -277,19 +278,15 @@ def local_model(environment: dict[str, str]) -> Iterator[Heart]:
         yield opened
 
 
-def worker_process(environment: dict[str, str]) -> subprocess.Popen[str]:
-    """Start `nous worker`, and return it when it is looking for work."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen([*NOUS, "worker", "--every", "0.5"], env=environment, **pipes, text=True)
-    assert process.stderr
-    assert "looking for closed episodes" in process.stderr.readline()
-    return process
-
-
 def test_nous_worker_completes_episodes_until_it_is_told_to_end(
     local_model: Heart, environment: dict[str, str], owner: psycopg.Connection
 ):
-    with worker_process(environment) as process:
+    command = [*NOUS, "worker", "--every", "0.5"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        assert "looking for closed episodes" in process.stderr.readline()
         episode = local_model.record_episode(TALK)
         took_s = stopwatch()
         is_done = until(is_completed(owner))
@@ -307,7 +304,8 @@ def test_nous_worker_completes_episodes_until_it_is_told_to_end(
 
 
 def test_ctrl_c_ends_nous_worker(environment: dict[str, str]):
-    with worker_process(environment) as process:
+    with NousTwin("worker", "--every", "0.5", environment=environment) as process:
+        assert "looking for closed episodes" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=WITHIN_S)
 
