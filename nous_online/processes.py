@@ -24,7 +24,6 @@ import psutil
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.files import default_home, make_directory
-from nous_online.core.settings import settings
 
 FOLDERS = ("NOUS_HOME", "NOUS_PRICES", "DAGSTER_HOME")
 """Variables that name a path, which a program in another folder would misread."""
@@ -65,6 +64,8 @@ def child_folder() -> Path:
 
     Raises `Unavailable` when it can't be made.
     """
+    from nous_online.core.settings import settings  # takes as long to load as all else that a child is told
+
     home = (settings().home or default_home()).expanduser().absolute()
     make_directory(home)
     return home

@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import few_threads  # noqa: F401 (before numpy)
@@ -22,9 +22,9 @@ import pytest
 import turns
 import typer.testing
 from examples import examples
-from lent_databases import Lender, LentDatabase, copy
+from lent_databases import FORGOTTEN, Lender, LentDatabase, copy
 from no_real_api import Guard, no_real_api
-from postgres_homes import hasten, scratch
+from postgres_homes import copy_home, hasten, made_home, scratch
 from unit_files import needs_server
 
 from nous_online.core.domain import EmbeddingSpace
@@ -32,7 +32,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare, register_space
 from nous_online.heart import Heart
-from nous_online.language.minilm import Vectors, unit_rows
+from nous_online.language.minilm import LocalMiniLM, Vectors, unit_rows
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft
 
@@ -57,6 +57,9 @@ hypothesis.settings.load_profile("ordinary")
 
 # A tree of fifty commands takes 80 ms to make, and more than a thousand tests type one.
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
+
+# One thread for the local model too: a copy of this process has its tables already, but would have no other thread.
+LocalMiniLM.__init__.__kwdefaults__["threads"] = 1
 
 INTEGRATION = (
     "test_anthropic_server", "test_api_", "test_audit_trail", "test_background", "test_batch_accounts",
@@ -196,6 +199,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
+@lru_cache(maxsize=20_000)
 def direction(word: str) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(64)
@@ -223,6 +227,19 @@ def server() -> Iterator[postgres.Server]:
 
 
 @pytest.fixture(scope="session")
+def home_to_copy() -> Iterator[Path]:
+    with made_home() as home:
+        yield home
+
+
+@pytest.fixture
+def ready_home(home_to_copy: Path) -> Iterator[Path]:
+    """A home of the test's own, whose server was made and has stopped."""
+    with scratch() as place:
+        yield copy_home(home_to_copy, place / "home")
+
+
+@pytest.fixture(scope="session")
 def admin(server: postgres.Server) -> Iterator[psycopg.Connection]:
     """A connection of the server's owner that makes databases and drops them."""
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
@@ -238,6 +255,9 @@ def template(server: postgres.Server, admin: psycopg.Connection) -> str:
     prepare(server.dsn("nous_template"))
     with closing(Database(server.dsn("nous_template"))) as database:
         register_space(database, WordEmbedder.space)
+        register_space(database, LocalMiniLM.space)
+    with psycopg.connect(server.dsn("nous_template")) as owner:
+        owner.execute(FORGOTTEN, [WordEmbedder.space.id])  # its indexes stay: a third of all tests would make them anew
     return "nous_template"
 
 

@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString, Self, TypeVar
 
 import psycopg
-from pgvector.psycopg import register_vector
+from pgvector.psycopg.vector import register_vector_info
 from psycopg import Connection
 from psycopg.rows import class_row
+from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online.core.domain import EmbeddingSpace
@@ -63,6 +64,9 @@ def capability(connection: Connection) -> Capability:
     """Ask a server what it can do."""
     with connection.cursor(row_factory=class_row(Capability)) as cursor:
         (found,) = cursor.execute(SQL["capability"]).fetchall()
+    if found.vector_installed is None:
+        offered = connection.execute(SQL["vector_offered"]).fetchone()
+        found = replace(found, vector_offered=offered[0] if offered else None)
     return found
 
 
@@ -189,10 +193,10 @@ class Database:
                 "options": f"-c role={role} {SESSION}",
                 **KEEPALIVES,
             },
-            configure=register_vector,
+            configure=know_vectors,
             check=self._refuse_ended,
             reconnect_timeout=RECONNECT_S,
-            min_size=1,
+            min_size=0,  # with one that is being made already, the first call would have another made
             max_size=max_connections,
             open=True,
         )
@@ -401,6 +405,11 @@ def noting(note: Callable[[str], None]) -> type[psycopg.Connection]:
             return connection
 
     return Noted
+
+
+def know_vectors(connection: psycopg.Connection) -> None:
+    """Let a connection read and write vectors; pgvector's other types are never fetched."""
+    register_vector_info(connection, TypeInfo.fetch(connection, "vector"))
 
 
 def has_ended(connection: psycopg.Connection) -> bool:

@@ -26,15 +26,15 @@ on conflict (id) do nothing
 select heart.index_embedding_space(%s)
 
 -- name: capability
--- What `require_capable` judges: the server's version, and pgvector as installed, or else as offered: to say what is
--- offered, the server reads the files of every extension.
-with installed as materialized (select extversion from pg_catalog.pg_extension where extname = 'vector')
+-- What `require_capable` judges: the server's version, and pgvector as installed.
 select
-    current_setting('server_version_num')::int as server_version_num,
-    case when not exists (select from installed) then
-        (select default_version from pg_catalog.pg_available_extensions where name = 'vector')
-    end                                        as vector_offered,
-    (select extversion from installed)         as vector_installed
+    current_setting('server_version_num')::int                                     as server_version_num,
+    null                                                                           as vector_offered,
+    (select extversion from pg_catalog.pg_extension where extname = 'vector')::text as vector_installed
+
+-- name: vector_offered
+-- The version of pgvector that can be installed. To say what is offered, the server reads the files of every extension.
+select default_version from pg_catalog.pg_available_extensions where name = 'vector'
 
 -- name: bind_to_nobody
 -- Longer than the name of any agent, so that no agent's it can be; names are printed with their schema.

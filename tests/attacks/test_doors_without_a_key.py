@@ -18,11 +18,12 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 TOKEN = "a-token-of-a-test"  # noqa: S105 (a test's)
 
 
-def test_mcp_over_http_serves_the_address_that_was_printed_and_no_other(database_url: str) -> None:
-    with mcp_over_http(database_url) as first, mcp_over_http(database_url) as second:
+def test_mcp_over_http_serves_the_address_that_was_printed_or_told_and_no_other(database_url: str) -> None:
+    with mcp_over_http(database_url) as first, mcp_over_http(database_url, NOUS_TOKEN=TOKEN) as second:
         bare, _, query = first.partition("?")
         guesses = [bare, f"{bare}?token=", f"{bare}?{query[:-1]}", f"{bare}?{second.partition('?')[2]}"]
         strangers = [httpx.post(each, json=PING).status_code for each in guesses]
+        known = httpx.post(second.partition("?")[0], json=PING, headers={"Authorization": f"Bearer {TOKEN}"})
 
         async def story() -> dict[str, object]:
             async with Client(first) as client:
@@ -34,13 +35,7 @@ def test_mcp_over_http_serves_the_address_that_was_printed_and_no_other(database
     assert len(query) > 30
     assert strangers == [401] * 4
     assert told["memories"] == []
-
-
-def test_mcp_over_http_keeps_the_address_whose_token_is_told(database_url: str) -> None:
-    with mcp_over_http(database_url, NOUS_TOKEN=TOKEN) as url:
-        known = httpx.post(url.partition("?")[0], json=PING, headers={"Authorization": f"Bearer {TOKEN}"})
-
-    assert url.endswith(f"?token={TOKEN}")
+    assert second.endswith(f"?token={TOKEN}")
     assert known.status_code != 401
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from mcp_visits import NOUS, mcp_over_http
+from mcp_visits import mcp_over_http
+from twins import NousTwin
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -62,20 +62,17 @@ NO_MESSAGES = {
 
 
 @pytest.fixture(scope="module")
-def stdio() -> Iterator[subprocess.Popen[bytes]]:
+def stdio() -> Iterator[NousTwin]:
     """A server over stdio that has greeted its client; none of these messages needs a database."""
     environment = {**os.environ, "NOUS_DATABASE_URL": NOWHERE}
-    with subprocess.Popen([*NOUS, "mcp"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with NousTwin("mcp", environment=environment) as process:
         assert said(process, json.dumps(HELLO).encode())["result"]["serverInfo"]["name"] == "nous"
         yield process
-        process.kill()
 
 
-def said(process: subprocess.Popen[bytes], line: bytes) -> dict:
+def said(process: NousTwin, line: bytes) -> dict:
     """Say a line, and return the next that is answered."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(line + b"\n")
+    process.stdin.buffer.write(line + b"\n")
     process.stdin.flush()
     return json.loads(process.stdout.readline())
 
@@ -87,9 +84,7 @@ def said(process: subprocess.Popen[bytes], line: bytes) -> dict:
         *(pytest.param(line, INVALID_REQUEST, id=name) for name, line in NO_MESSAGES.items()),
     ],
 )
-def test_a_line_that_is_no_message_is_answered_over_stdio(
-    stdio: subprocess.Popen[bytes], line: bytes, code: int
-) -> None:
+def test_a_line_that_is_no_message_is_answered_over_stdio(stdio: NousTwin, line: bytes, code: int) -> None:
     answer = said(stdio, line)
 
     assert (answer["id"], answer["error"]["code"]) == (None, code)

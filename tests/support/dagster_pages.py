@@ -27,7 +27,7 @@ from nous_pipelines.demo.show import history
 from nous_pipelines.orchestration.instance import HOST, free_port
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
@@ -178,19 +178,35 @@ def fetch_browser() -> bool:
 
 
 @contextmanager
-def page_of(address: str, *, entrance: str = "") -> Iterator[Page]:
-    """Open a browser window, through an entrance if there is one; raise what Playwright does where none starts."""
+def started_browser() -> Iterator[Browser]:
+    """Start a browser; raise what Playwright does where none starts."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         # As root, and in a container, Chromium's own sandbox can't be had; it sees this one address alone.
         browser = playwright.chromium.launch(executable_path=installed_browser(), args=["--no-sandbox"])
         try:
-            page = browser.new_page(viewport={"width": 1440, "height": 860}, base_url=address, color_scheme="light")
-            page.set_default_timeout(60_000)
-            if entrance:
-                page.goto(entrance)
-                page.wait_for_url(lambda url: "token=" not in url)
-            yield page
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def window_of(browser: Browser, address: str, *, entrance: str = "") -> Iterator[Page]:
+    """Open a window that knows no other, through an entrance if there is one."""
+    with browser.new_context(
+        viewport={"width": 1440, "height": 860}, base_url=address, color_scheme="light"
+    ) as context:
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        if entrance:
+            page.goto(entrance)
+            page.wait_for_url(lambda url: "token=" not in url)
+        yield page
+
+
+@contextmanager
+def page_of(address: str, *, entrance: str = "") -> Iterator[Page]:
+    """Open a window of a browser that is started for it; raise what Playwright does where none starts."""
+    with started_browser() as browser, window_of(browser, address, entrance=entrance) as page:
+        yield page

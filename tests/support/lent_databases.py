@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.database.connection import Database
 from nous_online.database.postgres import Server
@@ -20,19 +20,30 @@ MOST_USES = 40
 MOST_ROWS = 400
 
 CATALOG = """
-    select sum(hashint8extended(coalesce(xmin::text::bigint, 0), oid::bigint)) from (
-        select xmin, oid from pg_class union all select xmin, oid from pg_proc
-        union all select xmin, oid from pg_trigger union all select xmin, oid from pg_policy
-        union all select xmin, oid from pg_constraint union all select xmin, oid from pg_namespace
-        union all select xmin, oid from pg_extension union all select xmin, oid from pg_authid
-        union all select xmin, oid from pg_auth_members union all select xmin, indexrelid from pg_index
-        union all select xmin, attrelid from pg_attribute where attrelid >= 16384
-        union all select xmin, setdatabase from pg_db_role_setting
-        union all select xmin, oid from pg_database where datname = current_database()
+    select count(*), count(*) filter (where age(xmin) < age({}::xid)) from (
+        select xmin from pg_class union all select xmin from pg_proc
+        union all select xmin from pg_trigger union all select xmin from pg_policy
+        union all select xmin from pg_constraint union all select xmin from pg_namespace
+        union all select xmin from pg_extension union all select xmin from pg_authid
+        union all select xmin from pg_auth_members union all select xmin from pg_index
+        union all select xmin from pg_attribute where attrelid >= 16384
+        union all select xmin from pg_db_role_setting
+        union all select xmin from pg_database where datname = current_database()
     ) as every
 """
-"""Differs as soon as anything in the schema, its rights, its settings or the server's users was changed."""
+"""Differs as soon as anything in the schema, its rights, its settings or the server's users was changed: how many rows
+there are, and how many were written after a transaction."""
 TABLES = "select schemaname, tablename from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
+FORGOTTEN = "delete from heart.embedding_spaces where id <> %s"
+NEW_INDEXES = """
+    select format('drop index %%I.%%I', schemaname, indexname) from pg_indexes
+    where indexdef like '%% USING hnsw %%' and indexname <> all(%s)
+"""
+"""Of embedding spaces that a test made known: to copy the template again takes longer."""
+FIRST = """
+    select pg_current_xact_id()::xid::text, (select id from heart.embedding_spaces),
+           (select array_agg(indexname) from pg_indexes where indexdef like '% USING hnsw %')
+"""
 RESTARTED = "select setval(format('%I.%I', schemaname, sequencename), 1, false) from pg_sequences"
 OTHERS = """
     select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity
@@ -49,7 +60,13 @@ class LentDatabase:
     keeper: psycopg.Connection
     tables: list[Table]
     contents: dict[Table, Contents]
-    catalog: int
+    catalog: Contents
+    made_by: str
+    """The transaction after which nothing of it changed."""
+    space: str
+    """The one embedding space that is known at first."""
+    indexes: list[str]
+    """Those of vectors, among them some of a space that is not known yet."""
     uses: int = 0
     opened: Database | None = None
     """Its connections, which know the schema already."""
@@ -65,8 +82,12 @@ class LentDatabase:
         if idle is None:
             return False
         self.keeper.execute(OTHERS, [idle])
+        self.keeper.execute(FORGOTTEN, [self.space])
         if self.catalog_now() != self.catalog:
-            return False
+            for (drop,) in self.keeper.execute(NEW_INDEXES, [self.indexes]).fetchall():
+                self.keeper.execute(drop)
+            if self.catalog_now() != self.catalog:
+                return False
         found = self.contents_now()
         if {table: found.get(table) for table in self.contents} != self.contents:
             return False
@@ -95,10 +116,14 @@ class LentDatabase:
             )
             for schema, name in self.tables
         )
-        return {(schema, name): (rows, sum_) for schema, name, rows, sum_ in self.keeper.execute(counts) if rows}
+        return {
+            (schema, name): (rows, sum_)
+            for schema, name, rows, sum_ in self.keeper.execute(counts, prepare=True)
+            if rows
+        }
 
-    def catalog_now(self) -> int:
-        return self.keeper.execute(CATALOG).fetchone()[0]
+    def catalog_now(self) -> Contents:
+        return self.keeper.execute(SQL(CATALOG).format(Literal(self.made_by)), prepare=True).fetchone()
 
     def close(self) -> None:
         self.keeper.close()
@@ -140,7 +165,8 @@ class Lender:
         keeper = psycopg.connect(url, autocommit=True, application_name="keeper of tests")
         keeper.execute("set session_replication_role = replica")  # no trigger keeps rows from being deleted
         tables = keeper.execute(TABLES).fetchall()
-        lent = LentDatabase(name, url, keeper, tables, {}, 0)
+        made_by, space, indexes = keeper.execute(FIRST).fetchone()
+        lent = LentDatabase(name, url, keeper, tables, {}, (0, 0), made_by, space, indexes)
         lent.contents, lent.catalog = lent.contents_now(), lent.catalog_now()
         return lent
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import anyio
 from mcp import Client, types
+from twins import NousTwin
 
 from nous_online.heart import Heart
 from nous_online.interfaces.mcp.mcp_server import SharedHeart, server_of
 from nous_online.interfaces.mcp.tools import Visit
 
 T = TypeVar("T")
-NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
 SESSION = "mcp-test"
 
 
@@ -65,9 +64,6 @@ def refusal(result: types.CallToolResult) -> str:
 def mcp_over_http(url: str, *options: str, **variables: str) -> Iterator[str]:
     """Run `nous mcp --http` until the block ends, and yield the address it prints."""
     environment = {**os.environ, "NOUS_DATABASE_URL": url, **variables}
-    with subprocess.Popen(
-        [*NOUS, "mcp", "--http", "--port", "0", "--json", *options], env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
+    with NousTwin("mcp", "--http", "--port", "0", "--json", *options, environment=environment) as process:
         yield json.loads(process.stdout.readline())["url"]
-        process.terminate()
+        process.send_signal(signal.SIGTERM)

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,20 +17,10 @@ import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier, Literal
+from twins import Say, Twin
 
-from nous_online.database import postgres
+from nous_online.database import postgres, postgres_home
 from nous_online.database.postgres import Server
-
-ENSURE = """
-import json, sys
-from pathlib import Path
-import psycopg
-from nous_online.database import postgres
-server = postgres.ensure(Path(sys.argv[1]))
-with psycopg.connect(server.dsn()) as connection:
-    assert connection.execute("select '[3,4]'::vector <-> '[0,0]'").fetchone() == (5,)
-print(json.dumps([server.pid, server.port]), flush=True)
-"""
 
 
 @contextmanager
@@ -47,6 +36,24 @@ def scratch() -> Iterator[Path]:
         for record in place.rglob("server.json"):
             _discard(record.parent)
         shutil.rmtree(place)
+
+
+@contextmanager
+def made_home() -> Iterator[Path]:
+    """A home whose server was made and has stopped, to be copied: making its data takes longer than all else."""
+    with scratch() as place:
+        postgres.ensure(place / "home")
+        postgres.stop(place / "home")
+        record = json.loads((place / "home" / "server.json").read_text("utf-8"))
+        postgres_home.write_private(place / "home" / "server.json", json.dumps({**record, "port": 0}))
+        yield place / "home"
+
+
+def copy_home(home: Path, copy: Path) -> Path:
+    """Copy a home with all that belongs to other accounts there."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", home, copy], check=True)
+    return copy
 
 
 def hasten(server: Server) -> None:
@@ -71,20 +78,16 @@ def _discard(home: Path) -> None:
         wait_for(lambda: not lives(server.pid))
 
 
-def client(script: str, home: Path, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", script, str(home)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
+def twin_client(home: Path, *, before: Callable[[], object] = lambda: None) -> Twin:
+    """Start a process that needs the server of a home, and says which one it got."""
 
+    def ensure(say: Say) -> None:
+        before()
+        server = postgres.ensure(home)
+        assert one(server, "select '[3,4]'::vector <-> '[0,0]'") == 5
+        say((server.pid, server.port))
 
-def answer(process: subprocess.Popen[str]) -> list[int]:
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    return json.loads(out)
+    return Twin(ensure)
 
 
 def wait_for(condition: Callable[[], object], *, timeout_s: float = 20) -> None:

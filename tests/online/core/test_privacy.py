@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from postgres_homes import scratch
+from twins import Say, Twin
 
 from nous_online.core.files import OURS, readable_by_others, tighten
 from nous_online.core.settings import settings
@@ -56,20 +58,21 @@ def test_doctor_says_what_others_can_read_and_how_to_close_it(open_home: Path) -
     assert str(open_home / "snapshots") in said.message
 
 
-def test_starting_the_server_closes_what_an_earlier_version_left_open() -> None:
-    with scratch() as place:
-        home = place / "home"
-        (home / "snapshots").mkdir(parents=True)
-        (home / "snapshots").chmod(0o755)
+def test_starting_the_server_closes_what_an_earlier_version_left_open(ready_home: Path) -> None:
+    (ready_home / "snapshots").mkdir()
+    (ready_home / "snapshots").chmod(0o755)
 
-        postgres.ensure(home)
+    postgres.ensure(ready_home)
 
-        assert stat.S_IMODE((home / "snapshots").stat().st_mode) == 0o700
+    assert stat.S_IMODE((ready_home / "snapshots").stat().st_mode) == 0o700
 
 
 def test_a_code_location_of_dagster_makes_private_files() -> None:
-    asked = "import os; os.umask(0o022); import nous_pipelines.definitions; print(oct(os.umask(0)))"
+    def load(say: Say) -> None:
+        os.umask(0o022)
+        for name in [name for name in sys.modules if name.startswith("nous_pipelines.orchestration")]:
+            del sys.modules[name]  # as where nothing was loaded yet
+        import_module("nous_pipelines.orchestration.code_location")
+        say(os.umask(0))
 
-    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", asked], capture_output=True, text=True, check=True)
-
-    assert ended.stdout.strip() == "0o77"
+    assert Twin(load).end() == (0, [0o077])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
-from postgres_homes import scratch
+from postgres_homes import copy_home, scratch
 
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
@@ -14,9 +15,9 @@ from nous_online.database.connection import Capability, require_capable, shortco
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    with scratch() as home:
-        yield postgres.ensure(home)
+def server(home_to_copy: Path) -> Iterator[postgres.Server]:
+    with scratch() as place:
+        yield postgres.ensure(copy_home(home_to_copy, place / "home"))
 
 
 def test_the_embedded_server_is_capable(server: postgres.Server) -> None:

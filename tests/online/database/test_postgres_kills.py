@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import ctypes
 import logging
 import os
 import signal
@@ -16,23 +16,34 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from postgres_homes import ENSURE, answer, client, kill, lives, one, remember, scratch, wait_for
+from postgres_homes import kill, lives, one, remember, scratch, twin_client, wait_for
+from twins import Say, Twin
 
 from nous_online.database import postgres
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(ready_home: Path) -> Path:
+    return ready_home
+
+
+@pytest.fixture
+def fresh() -> Iterator[Path]:
+    """A home that is not there yet."""
     with scratch() as place:
         yield place / "home"
 
 
 def test_a_killed_client_leaves_the_server_to_the_next(home: Path) -> None:
-    process = client(ENSURE + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", home)
-    out, _ = process.communicate(timeout=60)
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom nous_online.database import postgres\n"
+        "print(postgres.ensure(Path(sys.argv[1])).pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
 
-    assert process.returncode == -signal.SIGKILL
-    assert [postgres.ensure(home).pid, postgres.ensure(home).port] == json.loads(out)
+    killed = subprocess.run([sys.executable, "-W", "error", "-c", program, home], capture_output=True, check=False)
+
+    assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, b"")
+    assert postgres.ensure(home).pid == int(killed.stdout)
 
 
 def test_a_killed_postmaster_is_replaced_and_nothing_committed_is_lost(home: Path) -> None:
@@ -85,31 +96,19 @@ def test_an_orphaned_backend_never_shares_the_data_with_a_new_server(home: Path)
     orphan.close()
 
 
-ZOMBIE = """
-import ctypes, os, signal, sys, time
-from pathlib import Path
-import psutil, psycopg
-from nous_online.database import postgres
-ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: we inherit the postmaster, and do not reap it
-home = Path(sys.argv[1])
-first = postgres.ensure(home)
-os.kill(first.pid, signal.SIGKILL)
-while psutil.Process(first.pid).status() != psutil.STATUS_ZOMBIE:
-    time.sleep(0.01)
-assert postgres.running(home) is None
-second = postgres.ensure(home)
-assert psutil.Process(first.pid).status() == psutil.STATUS_ZOMBIE
-psycopg.connect(second.dsn()).close()
-assert postgres.stop(home) is True
-print([first.pid, second.pid])
-"""
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt a dead server")
 def test_a_dead_postmaster_that_nobody_reaps_is_replaced(home: Path) -> None:
-    first, second = answer(client(ZOMBIE, home))
+    def adopt(say: Say) -> None:
+        ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: we inherit the postmaster, and do not reap it
+        first = postgres.ensure(home)
+        os.kill(first.pid, signal.SIGKILL)
+        wait_for(lambda: not lives(first.pid))
+        say(postgres.running(home))
+        second = postgres.ensure(home)
+        say((psutil.Process(first.pid).status(), one(second, "select 1"), first.pid == second.pid))
+        say(postgres.stop(home))
 
-    assert first != second
+    assert Twin(adopt).end() == (0, [None, (psutil.STATUS_ZOMBIE, 1, False), True])
 
 
 def test_a_pid_that_now_belongs_to_another_program_is_not_taken_for_the_server(home: Path) -> None:
@@ -130,50 +129,50 @@ def test_a_pid_that_now_belongs_to_another_program_is_not_taken_for_the_server(h
 
 
 @pytest.mark.parametrize("sign", ["pgdata", "pgdata/global/pg_control", "pgdata/postmaster.pid"])
-def test_a_client_killed_while_it_makes_the_data_is_healed(home: Path, sign: str) -> None:
-    process = client(ENSURE, home)
-    wait_for((home / sign).exists)
-    process.kill()
-    process.communicate()
-    assert not (home / "server.json").exists()
+def test_a_client_killed_while_it_makes_the_data_is_healed(fresh: Path, sign: str) -> None:
+    client = twin_client(fresh)
+    wait_for((fresh / sign).exists)
+    client.process.kill()
+    assert client.end() == (-signal.SIGKILL, [])
+    assert not (fresh / "server.json").exists()
 
-    server = postgres.ensure(home)
+    server = postgres.ensure(fresh)
 
     assert one(server, "select '[1]'::vector::text") == "[1]"
     time.sleep(0.3)  # an initdb left alive would go on writing
     assert one(server, "select 1") == 1
-    assert not list(home.glob("*.password"))
+    assert not list(fresh.glob("*.password"))
 
 
 def test_a_client_killed_while_it_starts_existing_data_is_healed(home: Path) -> None:
     remember(postgres.ensure(home), "kept")
     postgres.stop(home)
-    process = client(ENSURE, home)
+    client = twin_client(home)
     wait_for((home / "pgdata" / "postmaster.pid").exists)
-    process.kill()
-    process.communicate()
+    client.process.kill()
+    client.end()
 
     assert one(postgres.ensure(home), "select text from kept") == "kept"
 
 
-@pytest.mark.parametrize("delay_s", [0.4, 0.6, 0.9])
-def test_a_client_interrupted_at_any_moment_is_healed(home: Path, delay_s: float) -> None:
-    process = client(ENSURE, home)
+@pytest.mark.parametrize("delay_s", [0.1, 0.3, 0.6])
+def test_a_client_interrupted_at_any_moment_is_healed(fresh: Path, delay_s: float) -> None:
+    client = twin_client(fresh)
     time.sleep(delay_s)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    os.kill(client.process.pid or 0, signal.SIGINT)
+    client.end(timeout_s=20)
 
-    assert one(postgres.ensure(home), "select 1") == 1
+    assert one(postgres.ensure(fresh), "select 1") == 1
 
 
-def test_a_half_made_directory_is_renamed_and_kept(home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (home / "pgdata").mkdir(parents=True)
-    (home / "pgdata" / "precious").write_text("bytes")
+def test_a_half_made_directory_is_renamed_and_kept(fresh: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (fresh / "pgdata").mkdir(parents=True)
+    (fresh / "pgdata" / "precious").write_text("bytes")
 
     with caplog.at_level(logging.WARNING):
-        server = postgres.ensure(home)
+        server = postgres.ensure(fresh)
 
-    aside = list(home.glob("pgdata.half-made-*"))
+    aside = list(fresh.glob("pgdata.half-made-*"))
     assert [(path / "precious").read_text() for path in aside] == ["bytes"]
     assert str(aside[0]) in caplog.text
     assert one(server, "select 1") == 1

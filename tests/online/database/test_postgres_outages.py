@@ -20,9 +20,8 @@ from nous_online.heart import Heart
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    with scratch() as directory:
-        yield directory / "home"
+def home(ready_home: Path) -> Path:
+    return ready_home
 
 
 def opened(home: Path) -> Heart:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import psycopg2
 import pytest
-from postgres_homes import kill, one, remember, scratch, wait_for
+from postgres_homes import copy_home, kill, one, remember, scratch, wait_for
 
 from nous_online.core.errors import Unavailable
 from nous_online.database import postgres, postgres_home
@@ -23,16 +23,15 @@ CLEARTEXT_PASSWORD = b"R" + struct.pack("!ii", 8, 3)  # AuthenticationCleartextP
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    with scratch() as directory:
-        yield directory / "home"
+def home(ready_home: Path) -> Path:
+    return ready_home
 
 
 @pytest.fixture
-def far_home() -> Iterator[Path]:
+def far_home(home_to_copy: Path) -> Iterator[Path]:
     """A home whose path is too long for a socket."""
     with scratch() as directory:
-        yield directory / ("far" * 30) / "home"
+        yield copy_home(home_to_copy, directory / ("far" * 30) / "home")
 
 
 class Thief:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -15,8 +17,9 @@ import filelock
 import psutil
 import psycopg
 import pytest
-from postgres_homes import ENSURE, answer, client, lives, one, remember, scratch, wait_for
+from postgres_homes import lives, one, remember, scratch, twin_client, wait_for
 from stopwatch import stopwatch
+from twins import Say, Twin
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.database import postgres
@@ -24,7 +27,13 @@ from nous_online.database.postgres import Server
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(ready_home: Path) -> Path:
+    return ready_home
+
+
+@pytest.fixture
+def fresh() -> Iterator[Path]:
+    """A home that is not there yet."""
     with scratch() as place:
         yield place / "home"
 
@@ -93,10 +102,10 @@ def test_the_text_of_a_memory_never_lands_in_the_log(shared: Server, query: str)
     assert "zanzibar" not in log
 
 
-def test_nothing_runs_where_nothing_was_started(home: Path) -> None:
-    assert postgres.running(home) is None
-    assert postgres.stop(home) is False
-    assert not home.exists()
+def test_nothing_runs_where_nothing_was_started(fresh: Path) -> None:
+    assert postgres.running(fresh) is None
+    assert postgres.stop(fresh) is False
+    assert not fresh.exists()
 
 
 def test_a_stopped_server_is_gone_and_comes_back_with_its_data_and_port(home: Path) -> None:
@@ -177,25 +186,25 @@ def test_a_port_where_other_data_answer_is_not_ours(home: Path) -> None:
     assert postgres.running(copy) == second
 
 
-def test_four_processes_on_a_fresh_and_then_an_existing_home_share_one_server(home: Path) -> None:
-    fresh = [answer(process) for process in [client(ENSURE, home) for _ in range(4)]]
-    postgres.stop(home)
-    existing = [answer(process) for process in [client(ENSURE, home) for _ in range(4)]]
+def test_four_processes_on_a_fresh_and_then_an_existing_home_share_one_server(fresh: Path) -> None:
+    first = [client.end() for client in [twin_client(fresh) for _ in range(4)]]
+    postgres.stop(fresh)
+    second = [client.end() for client in [twin_client(fresh) for _ in range(4)]]
 
-    assert len({tuple(each) for each in fresh}) == 1
-    assert len({tuple(each) for each in existing}) == 1
-    assert fresh[0][0] != existing[0][0]
-    assert list(home.glob("pgdata*")) == [home / "pgdata"]
+    assert [(code, len(said)) for code, said in (*first, *second)] == [(0, 1)] * 8
+    assert len({said[0] for _, said in first}) == len({said[0] for _, said in second}) == 1
+    assert first[0][1] != second[0][1]
+    assert list(fresh.glob("pgdata*")) == [fresh / "pgdata"]
 
 
-def test_a_damaged_record_is_reported_and_nothing_is_touched(home: Path) -> None:
-    home.mkdir()
-    (home / "server.json").write_text('{"port": 1')
+def test_a_damaged_record_is_reported_and_nothing_is_touched(fresh: Path) -> None:
+    fresh.mkdir()
+    (fresh / "server.json").write_text('{"port": 1')
 
     with pytest.raises(Unavailable, match=r"server\.json is damaged .* restore it"):
-        postgres.ensure(home)
-    assert [path.name for path in home.iterdir()] == ["server.json"]
-    (home / "server.json").unlink()
+        postgres.ensure(fresh)
+    assert [path.name for path in fresh.iterdir()] == ["server.json"]
+    (fresh / "server.json").unlink()
 
 
 def test_data_that_is_not_there_is_reported_instead_of_begun_anew(home: Path) -> None:
@@ -224,25 +233,28 @@ def test_a_server_that_cannot_start_is_explained_by_its_log(home: Path) -> None:
     assert one(postgres.ensure(home), "select 1") == 1
 
 
-def test_a_disk_that_takes_no_more_is_explained_and_healed(home: Path) -> None:
-    cramped = (
-        "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))\n"
-    )
-    _, err = (process := client(cramped + ENSURE, home)).communicate(timeout=60)
+def test_a_disk_that_takes_no_more_is_explained_and_healed(fresh: Path) -> None:
+    def cramped(say: Say) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+        with pytest.raises(Unavailable) as refused:
+            postgres.ensure(fresh)
+        say(str(refused.value))
 
-    assert process.returncode == 1
-    assert "nous_online.core.errors.Unavailable: initdb" in err
-    assert "The end of" in err
-    assert one(postgres.ensure(home), "select 1") == 1
+    code, said = Twin(cramped).end()
+
+    assert (code, len(said)) == (0, 1)
+    assert said[0].startswith("initdb")
+    assert "The end of" in said[0]
+    assert one(postgres.ensure(fresh), "select 1") == 1
 
 
-def test_waiting_for_another_process_ends_by_the_deadline(home: Path) -> None:
-    home.mkdir()
+def test_waiting_for_another_process_ends_by_the_deadline(fresh: Path) -> None:
+    fresh.mkdir()
     took_s = stopwatch()
 
-    with filelock.FileLock(home / ".lock"), pytest.raises(DeadlineExceeded, match="Another process"):
-        postgres.ensure(home, timeout_s=0.3)
+    with filelock.FileLock(fresh / ".lock"), pytest.raises(DeadlineExceeded, match="Another process"):
+        postgres.ensure(fresh, timeout_s=0.3)
 
     assert took_s() < 2
 
@@ -269,8 +281,8 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
         postgres.ensure(tmp_path / "file")
 
 
-def test_a_home_may_have_blanks_quotes_and_letters_of_any_script(home: Path) -> None:
-    server = postgres.ensure(home.with_name("O'Neill's höme 家"))
+def test_a_home_may_have_blanks_quotes_and_letters_of_any_script(fresh: Path) -> None:
+    server = postgres.ensure(fresh.with_name("O'Neill's höme 家"))
 
     assert one(server, "select 1") == 1
     assert postgres.running(server.home) == server

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from os import environ
@@ -14,40 +13,35 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cli_runs import pointed_at, typed
+from twins import NousTwin
 
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.gate import Metrics
 from nous_online.interfaces.api.keys import parsed
 
 PAGE = (Path(__file__).parents[3] / "docs/rest.md").read_text("utf-8")
-NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
 
 
 @pytest.fixture
-def environment(database_url: str) -> dict[str, str]:
-    return {**environ, "NOUS_DATABASE_URL": database_url, "PYTHONWARNINGS": "ignore"}
-
-
-@pytest.fixture
-def address(environment: dict[str, str]) -> Iterator[str]:
+def address(database_url: str) -> Iterator[str]:
     """A server as the page starts it, at a port that is free."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([*NOUS, "api", "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True)
-    try:
+    environment = {**environ, "NOUS_DATABASE_URL": database_url}
+    with NousTwin("api", "--port", str(port), environment=environment) as process:
         wait_for(f"http://127.0.0.1:{port}/ready", process)
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
     assert process.returncode in (0, -15), said
     assert "Traceback" not in said
 
 
-def wait_for(address: str, process: subprocess.Popen[str]) -> None:
+def wait_for(address: str, process: NousTwin) -> None:
     ends_at = time.monotonic() + 60
-    while time.monotonic() < ends_at and process.poll() is None:
+    while time.monotonic() < ends_at and process.returncode is None:
         try:
             if httpx.get(address, timeout=10).is_success:
                 return
@@ -57,11 +51,10 @@ def wait_for(address: str, process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.integration
-def test_the_examples_of_the_page_work(address: str, environment: dict[str, str]) -> None:
-    made = subprocess.run(
-        [*NOUS, "key", "create", "--agent", "aria"], env=environment, capture_output=True, text=True, check=True
-    )
-    key = made.stdout.strip()
+def test_the_examples_of_the_page_work(address: str, database_url: str, tmp_path: Path) -> None:
+    with pointed_at(database_url, tmp_path):
+        made = typed("key", "create", "--agent", "aria")
+    key = made.out.strip()
     commands = [line for line in PAGE.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
 
     answers = [httpx.request(**request_of(command, address, key), timeout=30) for command in commands]
@@ -72,7 +65,7 @@ def test_the_examples_of_the_page_work(address: str, environment: dict[str, str]
     assert len(commands) == 6
     assert [each.status_code for each in answers] == [200] * 6
     assert answers[1].json()["memories"][0]["text"] == "Deploys go through blue/green since May"
-    assert key not in made.stderr
+    assert key not in made.err
 
 
 def request_of(command: str, address: str, key: str) -> dict:
@@ -103,19 +96,17 @@ def test_the_page_names_every_metric() -> None:
     assert missing == []
 
 
-def test_keys_are_made_listed_and_revoked_from_the_command_line(environment: dict[str, str]) -> None:
-    def nous(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*NOUS, "key", *arguments], env=environment, capture_output=True, text=True, check=False)
+def test_keys_are_made_listed_and_revoked_from_the_command_line(database_url: str, tmp_path: Path) -> None:
+    with pointed_at(database_url, tmp_path):
+        made = typed("key", "create", "--admin", "--name", "operator")
+        key = parsed(made.out.strip())
+        assert key is not None
+        listed, revoked = typed("key", "list", "--admin"), typed("key", "revoke", key.id, "--admin")
 
-    made = nous("create", "--admin", "--name", "operator")
-    key = parsed(made.stdout.strip())
-    assert key is not None
-    listed, revoked = nous("list", "--admin"), nous("revoke", key.id, "--admin")
-
-    assert key.agent_id == "*"
-    assert key.id in listed.stdout
-    assert key.secret not in listed.stdout
-    assert "operator" in listed.stdout
-    assert revoked.returncode == 0
-    assert nous("create", "--admin", "--agent", "aria").returncode == 1
-    assert nous("revoke", "000000000000").returncode == 1
+        assert key.agent_id == "*"
+        assert key.id in listed.out
+        assert key.secret not in listed.out
+        assert "operator" in listed.out
+        assert revoked.code == 0
+        assert typed("key", "create", "--admin", "--agent", "aria").code == 1
+        assert typed("key", "revoke", "000000000000").code == 1

@@ -361,7 +361,7 @@ def test_an_import_stopped_by_ctrl_c_says_so_and_continues_when_run_again(
     nous: Callable[..., Answer], owner: psycopg.Connection, tmp_path: Path
 ):
     file = tmp_path / "history.jsonl"
-    count = 600
+    count = 256
     file.write_text("".join(f'{{"content": "The sensor in room {n} reads {n} degrees."}}\n' for n in range(count)))
 
     process = subprocess.Popen(

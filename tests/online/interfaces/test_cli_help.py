@@ -122,8 +122,7 @@ def test_completing_starts_no_server_and_little_but_the_libraries_of_a_command_l
 def kept_bytecode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of somebody who ran the command before, so that its modules are compiled already."""
     folder = tmp_path_factory.mktemp("shell")
-    own = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
-    environment = {**os.environ, **own, "NOUS_HOME": str(folder / "home")}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "NOUS_HOME": str(folder / "home")}
     subprocess.run([sys.executable, "-c", NOUS], env=environment | asked("bash", "nous re"), check=True)
     return environment
 

@@ -11,13 +11,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from api_client import key_of, served
 from conftest import ScriptedJudge, WordEmbedder
-from dagster_pages import page_of, why_no_browser
+from dagster_pages import started_browser, window_of
 from postgres_homes import wait_for
 from test_console import TOKEN, disputed
 
@@ -29,7 +30,7 @@ from nous_online.interfaces.console.console_server import application
 from nous_online.interfaces.console.rendering import ConsoleState
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.integration
 PAGES = ("/", "/?q=how+many+replicas", "/inbox", "/nights", "/ask?q=how+many+replicas", "/system")
@@ -46,11 +47,15 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> None:
-    """Skip, with the reason, where no browser can be started."""
+def browser() -> Iterator[Browser]:
+    """A browser for all windows; skip, with the reason, where none can be started."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-    if (reason := why_no_browser(playwright.Error)) is not None:
-        pytest.skip(f"no browser can be started: {reason}")
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(started_browser())
+        except playwright.Error as error:
+            pytest.skip(f"no browser can be started: {str(error).splitlines()[0]}")
+        yield started
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def lived(heart: Heart, database: Database) -> Heart:
 
 @pytest.fixture
 def window(
-    browser: None,
+    browser: Browser,
     lived: Heart,
     database_url: str,
     embedder: WordEmbedder,
@@ -78,7 +83,7 @@ def window(
     settings.cache_clear()
     hearts = Hearts(opened_by=lambda: Database(database_url), embedder=embedder, judge=judge, works_in_background=False)
     app = application(ConsoleState(hearts, "aria", TOKEN))
-    with served(app) as address, page_of(address, entrance=f"/?token={TOKEN}") as page:
+    with served(app) as address, window_of(browser, address, entrance=f"/?token={TOKEN}") as page:
         yield page
     hearts.close()
     settings.cache_clear()

@@ -7,7 +7,9 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,6 @@ from postgres_homes import wait_for
 from stopwatch import stopwatch
 from test_transcript_import import BEFORE
 
-from nous_online.heart import Heart
 from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import EVENTS
 from nous_online.processes import stop_all
@@ -30,13 +31,30 @@ PATIENT = ("--within", "60")
 LONGEST_S = 60
 
 
+@contextmanager
+def somebody(folder: Path, url: str) -> Iterator[dict[str, str]]:
+    """Yield the environment of somebody who works in a repository, with a home whose hook server ends with it."""
+    (folder / "atlas" / ".git").mkdir(parents=True)
+    home = folder / "nous"
+    yield {"PATH": "", "HOME": str(folder), "NOUS_HOME": str(home), "NOUS_DATABASE_URL": url}
+    stop_all(home)
+
+
 @pytest.fixture
 def place(tmp_path: Path, database_url: str) -> Iterator[dict[str, str]]:
-    """The environment of somebody who works in a repository, with a home whose hook server ends with the test."""
-    (tmp_path / "atlas" / ".git").mkdir(parents=True)
-    home = tmp_path / "nous"
-    yield {"PATH": "", "HOME": str(tmp_path), "NOUS_HOME": str(home), "NOUS_DATABASE_URL": database_url}
-    stop_all(home)
+    """Where nothing runs yet."""
+    with somebody(tmp_path, database_url) as environment:
+        yield environment
+
+
+@pytest.fixture(scope="module")
+def served_place(
+    tmp_path_factory: pytest.TempPathFactory, copy_of: Callable[[str], AbstractContextManager[str]], template: str
+) -> Iterator[dict[str, str]]:
+    """Where a hook server runs, for all tests that leave one running: it takes two seconds to start."""
+    with copy_of(template) as url, somebody(tmp_path_factory.mktemp("served"), url) as environment:
+        hook(environment, "SessionStart", *PATIENT)
+        yield environment
 
 
 def hook(place: dict[str, str], event: str, *options: str, **told: object) -> subprocess.CompletedProcess[str]:
@@ -72,10 +90,11 @@ def log_of(place: dict[str, str]) -> str:
 
 
 def test_a_session_is_told_what_is_remembered_of_its_repository_and_a_prompt_what_answers_it_with_the_local_model(
-    place: dict[str, str], database_url: str, monkeypatch: pytest.MonkeyPatch
+    served_place: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
+    place = served_place
     project = project_of(Path(place["HOME"]) / "atlas")
-    monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOUS_DATABASE_URL", place["NOUS_DATABASE_URL"])
     for text, where in (("runs PostgreSQL 18", project), ("listens on port 5433", None), ("is blue", "other-1")):
         options = ("--project", where) if where else ()
         assert typed("learn", f"The staging database {text}", "--category", "convention", *options).code == 0
@@ -126,9 +145,12 @@ def imports_of(transcript: str) -> list[psutil.Process]:
     return [each for each in psutil.process_iter(["cmdline"]) if transcript in (each.info["cmdline"] or [])]
 
 
-@pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize(
-    "stdin", ["", "{not json", "[1]", '{"cwd": 5, "prompt": ["x"], "transcript_path": "/nowhere"}']
+    ("event", "stdin"),
+    [
+        *zip(EVENTS, cycle(["", "{not json", "[1]"]), strict=False),
+        *((event, '{"cwd": 5, "prompt": ["x"], "transcript_path": "/nowhere"}') for event in EVENTS),
+    ],
 )
 def test_what_is_no_call_of_a_hook_is_one_line_in_the_log_and_nothing_else(tmp_path: Path, event: str, stdin: str):
     environment = {
@@ -170,13 +192,12 @@ def test_a_database_that_is_away_leaves_the_session_alone(tmp_path: Path):
     wait_for(lambda: "Unavailable" in log_of(environment), timeout_s=LONGEST_S)
 
 
-def test_a_locked_database_leaves_the_session_alone(place: dict[str, str], heart: Heart, owner: psycopg.Connection):
-    hook(place, "SessionStart", *PATIENT)
-    with owner.transaction():
+def test_a_locked_database_leaves_the_session_alone(served_place: dict[str, str]):
+    with psycopg.connect(served_place["NOUS_DATABASE_URL"]) as owner:
         owner.execute("lock table heart.facts, heart.recalls in access exclusive mode")
 
         took_s = stopwatch()
-        answer = hook(place, "UserPromptSubmit", prompt="Which PostgreSQL does the staging database run?")
+        answer = hook(served_place, "UserPromptSubmit", prompt="Which PostgreSQL does the staging database run?")
 
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
     assert took_s() < 10
@@ -192,27 +213,27 @@ def test_a_hook_that_is_told_nothing_at_all_ends_in_time(place: dict[str, str]):
     assert "time was up" in log_of(place)
 
 
-def test_a_server_of_another_environment_makes_room_for_one_of_this(place: dict[str, str]):
-    hook(place, "SessionStart", *PATIENT)
-    first = server_of(place)
+def test_nobody_else_can_read_what_hooks_leave_in_the_home(served_place: dict[str, str]):
+    hook(served_place, "SessionStart", *PATIENT)
 
-    hook({**place, "NOUS_AGENT": "basil"}, "SessionStart", *PATIENT)
+    home = Path(served_place["NOUS_HOME"])
+    left = [home / "hooks.sock", home / "background" / "hooks.json"]
+    assert [path.stat().st_mode & 0o077 for path in left] == [0, 0]
+    assert home.stat().st_mode & 0o066 == 0
 
-    assert server_of(place) != first
+
+def test_a_server_of_another_environment_makes_room_for_one_of_this(served_place: dict[str, str]):
+    hook(served_place, "SessionStart", *PATIENT)
+    first = server_of(served_place)
+
+    hook({**served_place, "NOUS_AGENT": "basil"}, "SessionStart", *PATIENT)
+
+    assert server_of(served_place) != first
     wait_for(lambda: not psutil.pid_exists(first), timeout_s=LONGEST_S)
 
 
 def server_of(place: dict[str, str]) -> int:
     return json.loads((Path(place["NOUS_HOME"]) / "background" / "hooks.json").read_text("utf-8"))["pid"]
-
-
-def test_nobody_else_can_read_what_hooks_leave_in_the_home(place: dict[str, str]):
-    hook(place, "SessionStart", *PATIENT)
-
-    home = Path(place["NOUS_HOME"])
-    left = [home / "hooks.sock", home / "background" / "hooks.json"]
-    assert [path.stat().st_mode & 0o077 for path in left] == [0, 0]
-    assert home.stat().st_mode & 0o066 == 0
 
 
 def test_the_command_of_a_hook_runs_from_any_folder_with_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

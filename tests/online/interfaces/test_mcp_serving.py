@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import anyio
 import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp_visits import values
+from twins import NousTwin
 from typer.testing import CliRunner
 
 from nous_online.interfaces.cli import application
@@ -31,6 +32,7 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 @pytest.fixture
@@ -38,22 +40,19 @@ def environment(database_url: str) -> dict[str, str]:
     return {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_AGENT": "aria"}
 
 
-def started(*arguments: str, environment: dict[str, str]) -> subprocess.Popen[str]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*NOUS, "mcp", *arguments], **pipes, text=True, env=environment)
-
-
 @pytest.fixture
-def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def process(environment: dict[str, str]) -> Iterator[NousTwin]:
     """A server over stdio that has greeted its client."""
-    with started(environment=environment) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(HELLO) + "\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "nous"
+    with NousTwin("mcp", environment=environment) as process:
+        assert greeting(process)["serverInfo"]["name"] == "nous"
         yield process
-        process.kill()
+
+
+def greeting(process: NousTwin) -> dict[str, Any]:
+    """Greet a server, and return what it says."""
+    process.stdin.write(json.dumps(HELLO) + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())["result"]
 
 
 def test_a_client_over_stdio_goes_on_with_the_session_it_names(environment, owner):
@@ -72,8 +71,7 @@ def test_a_client_over_stdio_goes_on_with_the_session_it_names(environment, owne
 
 def test_a_server_ends_when_its_client_leaves_with_a_call_under_way(process, owner):
     asked = {"name": "remember", "arguments": {"content": "The kettle is on"}}
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    for message in (ready, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}):
+    for message in (READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}):
         process.stdin.write(json.dumps(message) + "\n")
 
     out, err = process.communicate(timeout=30)
@@ -92,7 +90,7 @@ def test_ctrl_c_ends_a_server_whose_client_stays(process):
 
 
 def test_clients_over_http_have_sessions_of_their_own_and_web_pages_are_refused(environment, owner):
-    with started("--http", "--port", "0", "--json", environment=environment) as process:
+    with NousTwin("mcp", "--http", "--port", "0", "--json", environment=environment) as process:
         url = json.loads(process.stdout.readline())["url"]
 
         async def story() -> None:
@@ -147,13 +145,14 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
 def test_with_repository_a_client_meets_the_memory_of_the_repository_it_works_in(environment, owner, tmp_path):
     (tmp_path / "atlas" / ".git").mkdir(parents=True)
     environment["CLAUDE_PROJECT_DIR"] = str(tmp_path / "atlas")
-    server = StdioServerParameters(command=NOUS[0], args=[*NOUS[1:], "mcp", "--repository"], env=environment)
+    asked = {"name": "remember", "arguments": {"content": "Retries happen three times"}}
 
-    async def remember() -> None:
-        async with Client(server) as client:
-            await client.call_tool("remember", {"content": "Retries happen three times"})
-
-    anyio.run(remember)
+    with NousTwin("mcp", "--repository", environment=environment) as process:
+        greeting(process)
+        for message in (READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}):
+            process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["isError"] is False
 
     (project,) = owner.execute("select project_id from heart.facts").fetchone()
     assert project == project_of(tmp_path / "atlas")

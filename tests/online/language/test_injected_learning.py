@@ -24,7 +24,7 @@ from nous_online.language.claude.replies import Request
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Verdict
 
-SOME = CHOSEN[::2]
+SOME = in_turn(CHOSEN, of=4)
 SAID_ONCE, STOPPED = "The pool of the api has 40 connections.", "stopped the test too early"
 VERDICTS = [Verdict.SAME, Verdict.UPDATES, Verdict.CONTRADICTS]
 

@@ -30,7 +30,8 @@ MOST_S = 0.2
 """For the longer text: fifty microseconds a character, a minute for a megabyte."""
 MOST_GROWTH = 8.0
 """Four times the text: linear time grows by 4, quadratic by 16."""
-LIMIT_S = 1.0
+LIMIT = 1.25
+"""As many times what it may take a search is given before it is ended: nobody waits for how slow it is."""
 ELSEWHERE = {
     # makes the patterns of closed lists, all of them kept in modules
     "nous_online/language/lexicon.py phrases",
@@ -74,6 +75,11 @@ def compiled() -> dict[str, re.Pattern[Any]]:
     return dict(found.values())
 
 
+def most_s(text: str) -> float:
+    """Return how long a search of a text may take."""
+    return MOST_S * max(len(text) / LONG, 1)
+
+
 def search_s(pattern: re.Pattern[Any], text: str) -> float:
     """Return the CPU time of looking for a pattern everywhere in a text, and of fitting it to the whole."""
     looked_at = text.encode() if isinstance(pattern.pattern, bytes) else text
@@ -83,7 +89,7 @@ def search_s(pattern: re.Pattern[Any], text: str) -> float:
             pass
         pattern.fullmatch(looked_at)
 
-    return cpu_seconds(look, limit_s=LIMIT_S)
+    return cpu_seconds(look, limit_s=LIMIT * most_s(text))
 
 
 def slowness(pattern: re.Pattern[Any], runs: Sequence[str] = hostile_texts.RUNS) -> str | None:
@@ -108,11 +114,11 @@ def growth(pattern: re.Pattern[Any], longer: str, shorter: str) -> str | None:
     took_s = search_s(pattern, longer)
     if took_s < FLOOR_S:
         return None
-    if took_s >= LIMIT_S:
-        return f"more than {LIMIT_S} s, and nobody knows how much"
+    if took_s >= LIMIT * most_s(longer):
+        return f"more than {took_s} s, and nobody knows how much"
     took_s = min(took_s, search_s(pattern, longer))
     grew = took_s / max(search_s(pattern, shorter), 1e-6)
-    if took_s > MOST_S * len(longer) / LONG or (took_s > FLOOR_S and grew > MOST_GROWTH):
+    if took_s > most_s(longer) or (took_s > FLOOR_S and grew > MOST_GROWTH):
         return f"{took_s:.3f} s, {grew:.1f} times a quarter of it"
     return None
 

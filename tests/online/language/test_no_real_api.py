@@ -11,15 +11,6 @@ import anthropic
 import pytest
 from no_real_api import ReachedOut, no_real_api
 
-ASK = """
-import anthropic
-try:
-    anthropic.Anthropic(max_retries=0).messages.create(
-        model="claude-haiku-5-5", max_tokens=1, messages=[{"role": "user", "content": "hello"}]
-    )
-except anthropic.APIConnectionError as error:
-    print(error.request.url)
-"""
 QUESTION = {"model": "claude-haiku-5-5", "max_tokens": 1, "messages": [{"role": "user", "content": "hello"}]}
 FAR = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.9", 443))
 FAR_BY_IPV6 = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::7", 443, 0, 0))
@@ -80,9 +71,9 @@ def test_a_socket_of_this_process_reaches_this_machine_alone(dead_api, verb) -> 
         dead_api.check()
 
 
-def test_a_program_started_by_a_test_asks_where_nothing_listens(dead_api) -> None:
-    environment = os.environ | {"ANTHROPIC_API_KEY": "sk-set-by-a-test"}
+def test_a_program_started_by_a_test_is_told_the_address_where_nothing_listens(dead_api) -> None:
+    asked = "import os; print(os.environ['ANTHROPIC_BASE_URL'], 'ANTHROPIC_API_KEY' in os.environ)"
 
-    asked = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-S", "-c", asked], capture_output=True, text=True, check=True)
 
-    assert asked.stdout.startswith(dead_api.address)
+    assert told.stdout.split() == [dead_api.address, "False"]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import psycopg
 import pytest
 from conftest import ScriptedJudge
 from test_learn import MAY, NEW, OLD, events, opened
+from twins import TWINS, Say, Twin
 
 from nous_online.core.details import FactDetails
 from nous_online.core.errors import Conflict, InvalidInput, NousError
@@ -76,49 +77,24 @@ def test_threads_that_retry_one_request_at_once_change_one_row_once(database: Da
     assert {answer.result().memory.confirmation_count for answer in answers} == {0}
 
 
-LEARNER = """
-import os, sys
-sys.path[:0] = sys.argv[1].split(os.pathsep)
-from nous_online.database.connection import Database
-from nous_online.heart import Heart
-from conftest import ScriptedJudge, WordEmbedder
-from test_learn import OLD, opened
-import os
-heart = opened(Database(os.environ["TEST_URL"]), 1.0)
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(int(sys.argv[2])):
-    heart.learn(OLD if sys.argv[3] == "same" else f"statement {number}", deadline_s=30)
-    print("learned", flush=True)
-"""
+def learner(url: str, texts: Iterable[str], start: Barrier) -> Twin:
+    """Start a process that opens the memory, waits for the others, then learns and says so each time."""
 
+    def learn(say: Say) -> None:
+        heart = opened(Database(url), 1.0)
+        start.wait(60)
+        for text in texts:
+            heart.learn(text, deadline_s=30)
+            say("learned")
 
-def learner(url: str, *, count: int, kind: str) -> subprocess.Popen[str]:
-    """A process that says it is ready, waits for a line, then learns."""
-    command = [sys.executable, "-c", LEARNER, os.pathsep.join(sys.path), str(count), kind]
-    environment = {**os.environ, "TEST_URL": url, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def start(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+    return Twin(learn)
 
 
 def test_processes_that_learn_one_statement_at_once_leave_one_row(database: Database) -> None:
-    processes = [learner(database.url, count=3, kind="same") for _ in range(2)]
-    assert [line(process) for process in processes] == ["ready"] * 2
+    start = TWINS.Barrier(2)
+    learners = [learner(database.url, [OLD] * 3, start) for _ in range(2)]
 
-    for process in processes:
-        start(process)
-    for process in processes:
-        process.communicate(timeout=60)
+    assert [each.end() for each in learners] == [(0, ["learned"] * 3)] * 2
 
     heart = opened(database, 1.0)
     assert heart.count() == {"active": 1}
@@ -128,15 +104,13 @@ def test_processes_that_learn_one_statement_at_once_leave_one_row(database: Data
 def test_a_process_killed_while_it_learns_leaves_nothing_half_written(
     database: Database, owner: psycopg.Connection
 ) -> None:
-    process = learner(database.url, count=100_000, kind="many")
-    assert line(process) == "ready"
-    start(process)
+    other = learner(database.url, (f"statement {number}" for number in count()), TWINS.Barrier(1))
     for _ in range(5):
-        assert line(process) == "learned"
+        assert other.hears() == "learned"
 
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    other.process.kill()
 
+    assert other.end()[0] == -signal.SIGKILL
     facts, born, words = owner.execute("""
         select (select count(*) from heart.facts),
                (select count(*) from lifecycle.events where action = 'learned'),

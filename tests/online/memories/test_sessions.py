@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from twins import Say, Twin
 
 from nous_online.core.domain import FACT
 from nous_online.core.errors import InvalidInput, NotFound
@@ -199,28 +199,17 @@ def test_loading_from_many_threads_loses_nothing(heart: Heart) -> None:
     assert sorted(texts(heart.get_working_memory().items)) == sorted(f"note {number}" for number in range(40))
 
 
-LOADER = """
-import sys
-from nous_online.database.connection import Database
-from nous_online.language.embedding import EmbeddingSpace
-from nous_online.heart import Heart
+def test_loading_from_several_processes_loses_nothing(heart: Heart, database_url: str, embedder: Any) -> None:
+    def loader(name: str) -> Twin:
+        def load(_say: Say) -> None:
+            with closing(Database(database_url)) as database:
+                opened = Heart.open("aria", database=database, embedder=embedder, works_in_background=False)
+                for number in range(10):
+                    opened.open_thread(f"thread {name} {number}", session_id="s")
 
-class Unused:
-    space = EmbeddingSpace(id="words-64", model="words", weights_sha256="", dimensions=64)
+        return Twin(load)
 
-database = Database(sys.argv[1])
-heart = Heart.open("aria", database=database, embedder=Unused(), works_in_background=False)
-for number in range(10):
-    heart.open_thread(f"thread {sys.argv[2]} {number}", session_id="s")
-heart.close()
-database.close()
-"""
-
-
-def test_loading_from_several_processes_loses_nothing(heart: Heart, database_url: str) -> None:
-    processes = [subprocess.Popen([sys.executable, "-c", LOADER, database_url, name]) for name in ("a", "b")]
-
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [each.end() for each in [loader("a"), loader("b")]] == [(0, [])] * 2
     assert len(heart.get_working_memory("s").open_threads) == 20
 
 

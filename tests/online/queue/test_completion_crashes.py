@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from uuid import UUID
 
 import psycopg
 import pytest
 from closed_episodes import make_due
-from conftest import ScriptedWriter, WordEmbedder
+from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
+from twins import Say, Twin
 
 from nous_online.core.domain import PROCEDURE, Episode
 from nous_online.core.errors import Unavailable
 from nous_online.core.policy import WorkerPolicy
 from nous_online.database.changes import Cause, add_memory
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.queue.completion import Task, attempt, complete_due, take
 from nous_online.queue.worker import Worked
@@ -26,40 +27,34 @@ TALK = (
     "Ada: the parcel is late.\nfact: Parcels to Oslo take nine days\nfact: Ada orders from Bergen\n"
     "never: ship glass without foam"
 )
-CHILD = """
-import os, signal, sys
-sys.path[:0] = {tests!r}.split(os.pathsep)
-from conftest import ScriptedJudge, ScriptedWriter, WordEmbedder
-from nous_online.database.connection import Database
-from nous_online.heart import Heart
-
-class Killed(WordEmbedder):
-    calls_left = {calls}
-    def embed_documents(self, texts):
-        if self.calls_left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.calls_left -= 1
-        return super().embed_documents(texts)
-
-class KilledWriter(ScriptedWriter):
-    def write(self, episode):
-        draft = super().write(episode)
-        if {dies_writing}:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return draft
-
-heart = Heart.open("aria", database=Database({url!r}), embedder=Killed(), judge=ScriptedJudge(),
-                   writer=KilledWriter(), works_in_background=False)
-print(heart.work().completed)
-heart.agent.database.close()
-"""
 NEVER = 10**6
 
 
-def child(url: str, *, calls: int = NEVER, dies_writing: bool = False) -> subprocess.Popen[str]:
-    """Start a process that does what is due, and dies while it writes or embeds."""
-    program = CHILD.format(tests=os.pathsep.join(sys.path), url=url, calls=calls, dies_writing=dies_writing)
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+def other_worker(url: str, *, calls: int = NEVER, dies_writing: bool = False) -> Twin:
+    """Start a process that does what is due and says how much that was, and dies while it writes or embeds."""
+
+    class Killed(WordEmbedder):
+        calls_left = calls
+
+        def embed_documents(self, texts):
+            if self.calls_left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.calls_left -= 1
+            return super().embed_documents(texts)
+
+    class KilledWriter(ScriptedWriter):
+        def write(self, episode):
+            draft = super().write(episode)
+            if dies_writing:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return draft
+
+    def work(say: Say) -> None:
+        with closing(Database(url)) as database:
+            seams = {"embedder": Killed(), "judge": ScriptedJudge(), "writer": KilledWriter()}
+            say(Heart.open("aria", database=database, **seams, works_in_background=False).work().completed)
+
+    return Twin(work)
 
 
 def failed_episode(heart: Heart) -> Episode:
@@ -107,10 +102,9 @@ def test_a_worker_killed_at_any_step_leaves_one_completion(
 ):
     episode = failed_episode(heart)
 
-    process = child(database_url, **death)
-    process.communicate(timeout=60)
+    ended = other_worker(database_url, **death).end()
 
-    assert process.returncode == -signal.SIGKILL
+    assert ended == (-signal.SIGKILL, [])
     assert heart.get_episode(episode.id).completed_at is None
     assert heart.work() == Worked()  # what a worker has taken is left alone for a while
     make_due(owner)
@@ -123,7 +117,7 @@ def test_what_a_dead_worker_took_falls_due_in_time_for_the_thirty_seconds(
 ):
     failed_episode(heart)
 
-    child(database_url, dies_writing=True).communicate(timeout=60)
+    other_worker(database_url, dies_writing=True).end()
 
     row = owner.execute(
         "select extract(epoch from due_at - now())::float from heart.completions where finished_at is null"
@@ -183,9 +177,10 @@ def test_hearts_that_race_complete_each_episode_once(heart: Heart, owner: psycop
 def test_processes_that_race_complete_each_episode_once(heart: Heart, owner: psycopg.Connection, database_url: str):
     episodes = [failed_episode(heart), *(heart.record_episode(f"Ada: number {n}.") for n in range(10))]
 
-    processes = [child(database_url), child(database_url)]
-    completed = [int(process.communicate(timeout=60)[0]) for process in processes]
+    others = [other_worker(database_url), other_worker(database_url)]
+    completed = [count for other in others for count in other.end()[1]]
 
+    assert len(completed) == len(others)
     assert sum(completed) == len(episodes)
     assert traces(owner, episodes[0].id) == ONCE
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from listener import Listener, rested
+from twins import Say, Twin
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import Unsupported
@@ -76,39 +76,29 @@ def test_a_process_that_dies_while_it_delivers_leaves_the_events_to_the_next(
     assert listener.names == ["first"]
 
 
-KILLED = """
-import os, signal, sys
-from nous_online.database.connection import Database
-from nous_online.language.embedding import EmbeddingSpace
-from nous_online.heart import Heart
-
-class Unused:
-    space = EmbeddingSpace(id="words-64", model="words", weights_sha256="", dimensions=64)
-
-def handler(event):
-    print(event.name, flush=True)
-    if event.name == "second":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-heart = Heart.open("aria", database=Database(sys.argv[1]), embedder=Unused(), works_in_background=False)
-heart.subscribe("*", handler, consumer="brain")
-heart.deliver()
-"""
-
-
 def test_a_process_killed_while_it_delivers_loses_nothing(
-    heart: Heart, database_url: str, owner: psycopg.Connection, listener: Listener
+    heart: Heart, database_url: str, embedder: Any, owner: psycopg.Connection, listener: Listener
 ) -> None:
+    def deliver(say: Say) -> None:
+        def handle(event: Event) -> None:
+            say(event.name)
+            if event.name == "second":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        other = Heart.open("aria", database=Database(database_url), embedder=embedder, works_in_background=False)
+        other.subscribe("*", handle, consumer="brain")
+        other.deliver()
+
     heart.subscribe("*", listener, consumer="brain").cancel()
     for name in ("first", "second", "third"):
         heart.publish(name)
-    killed = subprocess.run([sys.executable, "-c", KILLED, database_url], capture_output=True, text=True, check=False)
+    killed = Twin(deliver).end()
 
     heart.subscribe("*", listener, consumer="brain")
     rested(owner)
     heart.deliver()
 
-    assert (killed.returncode, killed.stdout.split()) == (-signal.SIGKILL, ["first", "second"])
+    assert killed == (-signal.SIGKILL, ["first", "second"])
     assert listener.names == ["first", "second", "third"]
 
 

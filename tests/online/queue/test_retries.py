@@ -150,7 +150,8 @@ def test_a_text_that_never_ends_being_read_holds_up_nobody(heart: Heart, owner: 
 
     assert took_s() < 10
     assert spinning.get_episode(other.id).completed_at is not None
-    tries(spinning, owner, 4)
+    owner.execute("update heart.completions set attempt_count = 4 where finished_at is null")
+    tries(spinning, owner, 1)
     assert "took longer than 1 s" in (spinning.get_episode(endless.id).completion_note or "")
 
 

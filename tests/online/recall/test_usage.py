@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from twins import Say, Twin
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-
-TESTS = os.pathsep.join(sys.path)
-ASK_AND_DIE = """
-import os, signal, sys
-sys.path[:0] = sys.argv[1].split(os.pathsep)
-from conftest import ScriptedJudge, WordEmbedder
-from nous_online.database.connection import Database
-from nous_online.heart import Heart
-heart = Heart.open("aria", database=Database(sys.argv[2]), embedder=WordEmbedder(), judge=ScriptedJudge())
-found = heart.recall("harbour")
-os.write(1, str(found.id).encode())
-os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 def counters(owner: psycopg.Connection) -> list[tuple[int, int, int]]:
@@ -38,17 +25,21 @@ def counters(owner: psycopg.Connection) -> list[tuple[int, int, int]]:
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed with a signal")
 def test_a_process_killed_right_after_its_recall_loses_nothing(
-    heart: Heart, database_url: str, owner: psycopg.Connection
+    heart: Heart, database_url: str, owner: psycopg.Connection, embedder: WordEmbedder, judge: ScriptedJudge
 ):
     learned = heart.learn("The harbour opens at six").memory
 
-    killed = subprocess.run(
-        [sys.executable, "-c", ASK_AND_DIE, TESTS, database_url], capture_output=True, text=True, check=False
-    )
+    def ask_and_die(say: Say) -> None:
+        asker = Heart.open("aria", database=Database(database_url), embedder=embedder, judge=judge)
+        say(asker.recall("harbour").id)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    logged = owner.execute("select id::text, result_ids from heart.recalls").fetchall()
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert logged == [(killed.stdout, [learned.id])]
+    code, said = Twin(ask_and_die).end()
+
+    logged = owner.execute("select id, result_ids from heart.recalls").fetchall()
+    assert code == -signal.SIGKILL
+    assert logged == [(each, [learned.id]) for each in said]
+    assert len(said) == 1
     assert counters(owner) == [(1, 0, 0)]
 
 
