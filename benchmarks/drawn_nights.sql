@@ -111,6 +111,10 @@ from (select memory_id, sum(exp(-ln(2) * extract(epoch from now() - r.recalled_a
       from heart.recalls r cross join unnest(r.cited_ids) c(memory_id) group by memory_id) u
 where u.memory_id = p.id
 
+-- name: by_index
+-- For the rest of the session: the planner would read the whole table for each fact, and take a hundred times as long.
+select set_config('enable_seqscan', 'off', false), set_config('enable_sort', 'off', false)
+
 -- name: sql_neighbours
 -- A sample of facts, each with its nearest twenty by the index; the whole store would take a hundred times as long.
 select count(*) from (select id, embedding from heart.facts order by id limit %(sample)s) f

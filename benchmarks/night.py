@@ -156,6 +156,7 @@ def in_sql(url: str) -> dict[str, float]:
         seconds = {name: timed(connection, f"sql_{name}") for name in ("archive", "copies", "ranks")}
         facts = connection.execute("select count(*) from plain").fetchall()[0][0]
         sample = min(SAMPLE, facts)
+        connection.execute(SQL["by_index"])
         seconds["neighbours"] = timed(connection, "sql_neighbours", sample=sample) * facts / sample
         connection.execute(SQL["drop_plain"])
     return seconds

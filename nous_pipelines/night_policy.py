@@ -29,7 +29,7 @@ class NightPolicy:
     neighbour_count: int = 20
     """How many of its nearest facts below `candidate_similarity` each fact is compared with."""
     ranked_count: int = 6
-    """How many of its nearest a fact that was said lately meets, however far they are."""
+    """How many of its `neighbour_count` nearest a new fact meets, however far they are: the likeliest."""
     ranked_similarity: float = 0.25
     """Cosine from which it meets them."""
     ranked_within: float = 0.06
@@ -38,7 +38,7 @@ class NightPolicy:
     The three are those of `LearnPolicy`, where they come from: what stands further behind is a stranger.
     """
     ranked_facts: int = 1000
-    """Of the facts said lately the latest so many: what was learned while somebody waited was compared then."""
+    """Of the new facts the latest so many: what was learned while somebody waited was compared then."""
 
     summary_after_days: int = 7
     """Age at which a closed episode keeps its summary and its full text moves to cold storage."""

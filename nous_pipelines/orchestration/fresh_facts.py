@@ -202,17 +202,17 @@ def worth_asking(one: Fact, around: Sequence[tuple[Fact, float]], policy: NightP
     Those of its slot, near ones, and of the others the likeliest, as a night looks at them.
     """
 
-    def is_likely(other: Fact, similarity: float) -> bool:
-        least = around[0][1] - policy.ranked_within
-        return similarity >= policy.ranked_similarity and similarity + lead(one, other) >= least
-
+    least = around[0][1] - policy.ranked_within if around else 0.0
+    leads = {other.id: similarity + lead(one, other) for other, similarity in around}
+    likely = [other.id for other, near in around if near >= policy.ranked_similarity and leads[other.id] >= least]
+    likeliest = sorted(likely, key=lambda each: -leads[each])[: policy.ranked_count]
     return [
         (other, similarity)
-        for rank, (other, similarity) in enumerate(around)
+        for other, similarity in around
         if (
             similarity >= policy.neighbour_similarity
             or (one.slot is not None and one.slot == other.slot)
-            or (rank < policy.ranked_count and is_likely(other, similarity))
+            or other.id in likeliest
         )
         and not is_after(one, other)
         and not is_after(other, one)

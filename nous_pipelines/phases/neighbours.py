@@ -89,7 +89,7 @@ def neighbours_of(
     """Return the pairs of facts worth a look; `facts` need the columns `READ`, `undone` is that of the snapshot.
 
     What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once. What
-    was said since `fresh_from` meets its nearest however far they are.
+    is new since `fresh_from` meets its nearest however far they are.
     """
     found = comparable(facts, undone_with(undone, successors(facts)))
     distinct = representatives_of(found)
@@ -130,7 +130,8 @@ def copies_among(found: pl.DataFrame) -> pl.DataFrame:
 def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """Return the facts a night may compare: active, no document, with a vector, and with no history after the night.
 
-    Adds `row`, its place among the facts, `text` and `copy`, which copies share, and `said_at`, when it was said last.
+    Adds `row`, its place among the facts, `text` and `copy`, which copies share, `said_at`, when it was said last, and
+    `new_since`, when it or a copy was told as something new.
     Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
     `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
     """
@@ -143,7 +144,7 @@ def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("is_silent").fill_null(value=False))
         .with_columns(text=pl.when("is_silent").then("id").otherwise("content"))
         .with_columns(copy=pl.col("row").first().over(COPIES))
-        .with_columns(said_at=said_at().max().over("copy"))
+        .with_columns(said_at=said_at().max().over("copy"), new_since=pl.col("learned_at").max().over("copy"))
         .sort("embedding_space_id", "agent_id", *PLACE[:-1], "id")
     )
 
@@ -295,7 +296,10 @@ def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
 def _by_rank(
     distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
 ) -> pl.DataFrame:
-    """Return each of an agent's latest facts with its likeliest in its place, down to `ranked_similarity`.
+    """Return each of an agent's newest facts with its likeliest in its place, down to `ranked_similarity`.
+
+    One that was only confirmed is none of them: the words that did it have met their nearest, in `learn` or as a fact
+    of their own that a night has merged since.
 
     In people's own words a value and the one that takes its place lie far apart: what tells them is their rank, and
     how close they come to the nearest of all once the words they share are counted, as in `worth_reading`.
@@ -303,8 +307,8 @@ def _by_rank(
     found = [pl.DataFrame(schema=MET)]
     if fresh_from is not None and policy.ranked_count:
         fresh = (
-            distinct.filter(pl.col("said_at") >= fresh_from)
-            .sort("said_at", "id", descending=True)
+            distinct.filter(pl.col("new_since") >= fresh_from)
+            .sort("new_since", "id", descending=True)
             .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
         )
         runs = dict(enumerate(_runs(distinct["place"])))
@@ -315,13 +319,21 @@ def _by_rank(
             found.append(met.with_columns(pl.col("one", "other") + start))
     met = pl.concat(found)
     lead = SHARED_WORD_LEAD * _shared_words(met, distinct).clip(upper_bound=MOST_SHARED)
-    is_likely = pl.col("cosine") + lead >= pl.col("cosine").max().over("one") - policy.ranked_within
-    pairs = (
-        met.filter(is_likely)
-        .select(left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other"))
-        .unique(maintain_order=True)
+    likeliest = (
+        met.with_columns(likely=pl.col("cosine") + lead)
+        .filter(pl.col("likely") >= pl.col("cosine").max().over("one") - policy.ranked_within)
+        .sort("one", -pl.col("likely"), "other")
+        .filter(pl.int_range(pl.len()).over("one") < policy.ranked_count)
+    )
+    pairs = likeliest.select(left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other")).unique(
+        maintain_order=True
     )
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
+
+
+def around(policy: NightPolicy) -> int:
+    """Return among how many of its nearest the likeliest of a new fact are looked for."""
+    return max(policy.neighbour_count, policy.ranked_count) if policy.ranked_count else 0
 
 
 def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
@@ -340,7 +352,7 @@ def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: N
 
     Of equally near ones the smaller row comes first.
     """
-    count = min(policy.ranked_count, len(rows) - 1)
+    count = min(around(policy), len(rows) - 1)
     found = [pl.DataFrame(schema=MET)]
     at_once = max(1, CELLS_AT_ONCE // len(rows))
     for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):

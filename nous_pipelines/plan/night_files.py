@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,7 @@ class NightFiles:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON document; raise `Unavailable` when it is missing or damaged."""
-        try:
-            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise Unavailable(f"{name}.json in {self.folder} can't be read ({error}); run the night again") from error
+        return document_at(self.folder / f"{name}.json")
 
     def has(self, name: str) -> bool:
         """Tell whether a JSON document has been written."""
@@ -121,8 +119,10 @@ class NightFiles:
         return PHASE.validate_python(self.read_json(name))
 
     def read_plan(self) -> Plan:
-        """Read the plan of the night."""
-        return PLAN.validate_python(self.read_json("plan"))
+        """Read the plan of the night; raise `Unavailable` when it is missing or damaged."""
+        path = self.folder / "plan.json"
+        written = path.stat() if path.exists() else None
+        return plan_at(path, *((written.st_mtime_ns, written.st_size) if written else (0, 0)))
 
     def read_checked_plan(self) -> CheckedPlan:
         """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
@@ -139,3 +139,17 @@ class NightFiles:
         left = [LeftOut(**row) for row in checks["left_out"]]
         rest = {proposal.agent_id for proposal in plan.proposals} - {each.agent_id for each in left}
         return CheckedPlan(plan.of(rest) if left else plan, rules, left)
+
+
+def document_at(path: Path) -> dict[str, Any]:
+    """Read a JSON document; raise `Unavailable` when it is missing or damaged."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"{path.name} in {path.parent} can't be read ({error}); run the night again") from error
+
+
+@lru_cache(maxsize=1)
+def plan_at(path: Path, _modified_ns: int, _size: int) -> Plan:
+    """Return the plan in a file as it was last written: checks, apply and report read it, and hash it, once."""
+    return PLAN.validate_python(document_at(path))

@@ -305,6 +305,8 @@ def _accentless(word: str) -> str:
 
 def _opened(plain: str) -> str:
     """Open contractions so that "doesn't" and "does not" read the same."""
+    if "'" not in plain and "cannot" not in plain:
+        return plain
     for pattern, whole in _CONTRACTIONS:
         plain = pattern.sub(whole, plain)
     return plain
@@ -342,7 +344,7 @@ def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
 
     def keep(match: re.Match[str]) -> str:
         token = match["token"].rstrip("./:-")
-        if not is_identifier(token):
+        if token.isalpha() or not is_identifier(token):
             return match.group()
         found.add(token.lower())
         return marks.mark(f"#{token.lower()}") + match.group()[len(token) :]

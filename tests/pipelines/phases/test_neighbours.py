@@ -110,6 +110,23 @@ def test_what_stands_far_behind_the_nearest_is_met_only_when_it_shares_words():
     assert by_rank(of_one, ranked_count=3, ranked_within=0.12) == [("a", "b"), ("a", "c"), ("a", "d")]
 
 
+def test_of_the_nearest_those_that_share_words_come_first():
+    table = told(at(0, 30, 36, 42), "a")
+    alike = table.with_columns(content=pl.Series(["harbour crane", "apples", "pears", "harbour crane, new"]))
+
+    assert by_rank(alike, ranked_count=2, ranked_within=0.1) == [("a", "b"), ("a", "d")]
+    assert by_rank(alike, ranked_count=2, ranked_within=0.1, neighbour_count=2) == [("a", "b"), ("a", "c")]
+
+
+def test_what_was_only_confirmed_is_not_new():
+    table = told(at(0, 40, 70), "a").with_columns(
+        last_confirmed_at=pl.Series([None, FRESH + timedelta(hours=2), None], dtype=pl.Datetime("us", "UTC"))
+    )
+
+    assert by_rank(table, ranked_count=1) == [("a", "b")]
+    assert by_rank(told(table, "a", "c"), ranked_count=1) == [("a", "b"), ("b", "c")]
+
+
 def test_each_agent_has_room_for_its_latest_facts_whoever_else_told_more():
     table = told(at(0, 40, 80, 120, 0, 40), "e", "a", "c", "d").with_columns(
         agent_id=pl.Series(["aria", "aria", "aria", "aria", "bix", "bix"])
