@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -7,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from nous_online.core.errors import NotFound
 from nous_online.language.minilm import unit_rows
@@ -15,7 +16,7 @@ from nous_online.language.minilm import unit_rows
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks are run from the root, and not installed
 
 from benchmarks import cases
-from benchmarks.__main__ import listing, show
+from benchmarks.__main__ import listing, measure, show
 from benchmarks.goals import GOALS, at_least, at_most
 from benchmarks.intervals import of_count
 from benchmarks.join_contenders import METHODS
@@ -26,9 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "benchmarks", *arguments]
-    wide = dict(os.environ) | {"COLUMNS": "200", "TERM": "dumb"}
-    return subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False)
+    """Run the program in this process."""
+    program = typer.Typer(add_completion=False)
+    program.command()(measure)
+    return CliRunner().invoke(program, arguments, env={"COLUMNS": "200", "TERM": "dumb"})
 
 
 def pairs_of(method, vectors):
@@ -37,7 +39,8 @@ def pairs_of(method, vectors):
 
 
 def test_without_a_name_the_benchmarks_and_their_goals_are_listed():
-    asked = run()
+    command = [sys.executable, "-m", "benchmarks"]
+    asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert asked.returncode == 0
     assert "join: faiss_over_ours_100k_384_ratio ≥ 8" in asked.stdout
@@ -47,7 +50,7 @@ def test_without_a_name_the_benchmarks_and_their_goals_are_listed():
 def test_an_unknown_name_is_refused_with_the_known_ones():
     asked = run("speed")
 
-    assert asked.returncode == 2
+    assert asked.exit_code == 2
     assert "there is no benchmark 'speed'; choose from join" in asked.stderr
 
 

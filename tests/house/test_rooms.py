@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from source_statements import statements_in
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("nous_online", "nous_pipelines")
@@ -83,7 +84,7 @@ def test_a_documented_name_leads_to_the_code(name: str) -> None:
 @cache
 def outlines() -> tuple[tuple[str, str], ...]:
     """Return every class ("class", name) and every module that names are imported from (path, module)."""
-    nodes = ((path, node) for path in MODULES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    nodes = ((path, node) for path in MODULES for node in statements_in(ast.parse(path.read_text("utf-8"))))
     return tuple(
         ("class", node.name) if isinstance(node, ast.ClassDef) else (str(path.relative_to(ROOT)), node.module or "")
         for path, node in nodes

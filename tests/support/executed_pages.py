@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from night_commands import NO_EVENTS
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
@@ -21,13 +22,6 @@ from nous_online.interfaces.cli import application
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r"^ *print\(.*#\s*(.+)$", re.MULTILINE)
-ONE_FILE = """
-telemetry: {{enabled: false}}
-event_log_storage:
-    module: dagster._core.storage.event_log
-    class: ConsolidatedSqliteEventLogStorage
-    config: {{base_dir: {folder}}}
-"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ def blocks_of(page: Path) -> list[Block]:
 def reading(database_url: str, folder: Path, *, agent: str) -> Iterator[Reader]:
     """Prepare what a reader has: a database, an empty folder to be in, and the agent the commands speak for."""
     (folder / "dagster").mkdir()
-    (folder / "dagster/dagster.yaml").write_text(ONE_FILE.format(folder=folder / "dagster"))
+    (folder / "dagster/dagster.yaml").write_text(NO_EVENTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NOUS_DATABASE_URL", database_url)
         patch.setenv("NOUS_HOME", str(folder / "home"))

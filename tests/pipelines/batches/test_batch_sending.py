@@ -117,8 +117,9 @@ def test_a_fallback_that_can_not_be_asked_is_found_out_before_anything_is_sent_t
 # --- a judge that is not believed ---
 
 
-def second_judge(api: LocalAnthropic) -> SecondJudge:
-    return SecondJudge(Settings.model_validate({"ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api.url}))
+def second_judge(api: LocalAnthropic, **others: str) -> SecondJudge:
+    known = {"ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api.url}
+    return SecondJudge(Settings.model_validate({**known, **others}))
 
 
 @pytest.mark.usefixtures("facts")
@@ -139,7 +140,31 @@ def test_a_judge_that_is_not_believed_gets_one_batch_a_night_until_it_is(night, 
 
     assert (distrusted.batches, believed.obstacles) == (1, [])
     assert "2 batches of claude-haiku-5-5 in a row were not believed" in distrusted.obstacles[0]
+    assert "set NOUS_JUDGE_MODEL to another model, or NOUS_JUDGE=offline" in distrusted.obstacles[0]
     assert "one batch at the most" in distrusted.obstacles[1]
+
+
+@pytest.mark.usefixtures("facts")
+def test_results_of_a_type_nobody_knows_are_told_by_each_night_until_one_is_understood(night, api, tmp_path):
+    api.play_batches(BatchPlay(each=lambda *_: Play(outcome="postponed")), BatchPlay())
+    obstacles = []
+
+    for _ in range(3):
+        bring_home(night, api.url, tmp_path)
+        obstacles.append(second_judge(api).send(night, [wanted_of(night)], night=NIGHT).obstacles)
+
+    assert (obstacles[0], obstacles[2]) == ([], [])
+    assert "results of the unknown type postponed; update Nous" in obstacles[1][0]
+
+
+@pytest.mark.usefixtures("facts")
+def test_a_judge_without_a_price_is_not_asked(night, api):
+    unpriced = second_judge(api, judge_model="claude-sonnet-4-5")
+
+    sent = unpriced.send(night, [wanted_of(night)], night=NIGHT)
+
+    assert "no price is known for the model 'claude-sonnet-4-5'" in sent.obstacles[0]
+    assert api.asked(PlayRoute.CREATE_BATCH) == []
 
 
 @pytest.mark.usefixtures("facts")

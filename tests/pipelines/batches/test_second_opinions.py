@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,23 +12,35 @@ from typing import Any
 import dagster as dg
 import psycopg
 import pytest
-from batch_answers import MODEL, answer_json, answering, is_canary
-from batch_life import AT_NINE, CATS, FISH, NINE, VERDICTS, rows_in, states, verdicts_in
-from night_runs import NIGHT, everything, options, remember
+from batch_answers import MODEL, answering, is_canary, shown_texts
+from batch_life import AT_NINE, CATS, FISH, NINE, VERDICTS, rows_in, send_all, states, verdicts_in
+from conftest import ScriptedJudge, WordEmbedder
+from night_runs import NIGHT, everything, facts_in, options, remember
+from psycopg.types.json import Jsonb
 from typer.testing import CliRunner
 
 from benchmarks.anthropic_server import BatchPlay, LocalAnthropic, Play, PlayRoute
 from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.settings import settings
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
+from nous_online.language.claude.replies import Request
 from nous_pipelines.orchestration.automation import batch_results, let_go
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.night_files import NightFiles
 
 NEXT = NIGHT + timedelta(days=1)
-AFTER = NEXT + timedelta(days=1)
+LONG = "The office opens at nine and the cellar opens at ten. " * 150
+SOFAS = ("The cat sleeps on the red sofa.", "The dog sleeps on the red sofa in the kitchen by night.")
+REFUSED = ("The shop closes at ten.", "At ten the shop closes.")
+TOLD = {"aria": (NINE, AT_NINE), "ben": (NINE, AT_NINE, FISH, CATS), "cleo": REFUSED,
+        "dora": (LONG, f"{LONG}Indeed."), "eva": SOFAS}  # fmt: skip
+"""What each agent of the nights that are looked at below was told."""
+BUDGET_USD = 0.0053
+"""Enough to ask about one pair."""
+POLICIES = {"ben": {"max_cost_usd": BUDGET_USD}, "eva": {"candidate_similarity": 0.5, "neighbour_similarity": 0.5}}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +58,16 @@ def api() -> Iterator[LocalAnthropic]:
 @pytest.fixture
 def key(api: LocalAnthropic, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An environment with a key for the local API."""
-    known = {"NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path)}
-    for name, value in {**known, "ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api.url}.items():
-        monkeypatch.setenv(name, value)
-    settings.cache_clear()
+    set_key(monkeypatch, api.url, database_url, tmp_path)
     yield
     let_go()
+    settings.cache_clear()
+
+
+def set_key(patch: pytest.MonkeyPatch, api_url: str, database_url: str, home: Path) -> None:
+    known = {"NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(home)}
+    for name, value in {**known, "ANTHROPIC_API_KEY": "a-key", "ANTHROPIC_BASE_URL": api_url}.items():
+        patch.setenv(name, value)
     settings.cache_clear()
 
 
@@ -63,61 +81,160 @@ def run(database_url: str, instance: dg.DagsterInstance, tmp_path: Path) -> Any:
     return run_it
 
 
-def active(owner: psycopg.Connection) -> list[str]:
-    return sorted(row[0] for row in owner.execute("select content from heart.facts where state = 'active'"))
+def active(owner: psycopg.Connection, agent_id: str = "aria") -> list[str]:
+    query = "select content from heart.facts where state = 'active' and agent_id = %s"
+    return sorted(row[0] for row in owner.execute(query, [agent_id]))
 
 
-def judged(database_url: str, home: Path, night: date) -> set[tuple[str, str, str]]:
-    """Return verdict, model and reason of every pair of a night."""
+def judged(database_url: str, home: Path, night: date, agent_id: str = "aria") -> set[tuple[str, str, str]]:
+    """Return verdict, model and reason of every pair of an agent's night."""
     files = NightFiles(folder_of(night, options(database_url, home)))
-    return set(files.read_table("judgements").select("verdict", "model", "reason").iter_rows())
+    own = files.read_table("judgements").filter(agent_id=agent_id)
+    return set(own.select("verdict", "model", "reason").iter_rows())
 
 
-def pairs_asked(api: LocalAnthropic) -> int:
+def texts_asked(api: LocalAnthropic) -> list[tuple[str, str]]:
+    """Return the pairs that batches asked about."""
     requests = [item["params"] for body in api.asked(PlayRoute.CREATE_BATCH) for item in body["requests"]]
-    return sum(len(pairs_in(request)) for request in requests if not is_canary(request))
+    return [(p.a["text"], p.b["text"]) for request in requests if not is_canary(request) for p in pairs_in(request)]
 
 
-@pytest.mark.usefixtures("key")
-def test_the_first_night_asks_and_the_second_acts_by_the_verdicts(heart, run, api, owner, database_url, tmp_path):
-    remember(heart, NINE, AT_NINE)
-
-    first = run()
-    between = active(owner)
-    waiting = judged(database_url, tmp_path, NIGHT)
-    second = run(NEXT)
-
-    assert (first.is_success, first.failures, second.is_success, second.failures) == (True, (), True, ())
-    assert (between, waiting) == (sorted([NINE, AT_NINE]), {("unsure", "none", f"waits for {MODEL}")})
-    assert judged(database_url, tmp_path, NEXT) == {("same", MODEL, "So says the test.")}
-    assert len(active(owner)) == 1
-    assert (len(api.asked(PlayRoute.CREATE_BATCH)), states(owner)) == (1, ["imported"])
+# --- five agents through two nights, each of them run twice ---
 
 
-@pytest.mark.usefixtures("key")
-def test_a_night_run_again_asks_nothing_again(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE)
-    run()
-    run(NEXT)
-    before = everything(owner)
+@dataclass(frozen=True)
+class Moment:
+    """How a night ended, what it judged and what was active then, by agent; and how many batches there were."""
 
-    again = run(NEXT)
-
-    assert again.is_success
-    assert everything(owner) == before
-    assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
+    outcome: NightOutcome
+    judged: dict[str, set[tuple[str, str, str]]]
+    active: dict[str, list[str]]
+    batches: int
 
 
-@pytest.mark.usefixtures("key")
-def test_a_past_night_run_again_after_its_verdicts_came_home_acts_by_them(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE)
-    first = run()
-    batch_results()
+@dataclass(frozen=True)
+class Lived:
+    """Two nights, each run twice: in the first one's first run Claude's answer to aria's batch is lost."""
 
-    again = run()
+    asked: Moment
+    again: Moment
+    following: Moment
+    last: Moment
+    api: LocalAnthropic
+    rows: list[dict[str, Any]]
+    spent_usd: dict[tuple[str, date], float]
+    is_settled: bool
+    """Whether the last run changed no fact of aria and cleo."""
 
-    assert (first.report.counts["merges"], again.report.counts["merges"], again.failures) == (0, 1, ())
-    assert len(active(owner)) == 1
+
+@pytest.fixture(scope="module")
+def lived(server, admin, template, instance, tmp_path_factory) -> Iterator[Lived]:
+    name, home = f"asked_{uuid.uuid4().hex[:12]}", tmp_path_factory.mktemp("asked")
+    admin.execute(f"create database {name} template {template} strategy file_copy")
+    tell_all(server.dsn(name))
+    with (
+        LocalAnthropic(answer=answering({**VERDICTS, REFUSED: "same"})) as api,
+        pytest.MonkeyPatch.context() as patch,
+        psycopg.connect(server.dsn(name), autocommit=True) as owner,
+    ):
+        set_key(patch, api.url, server.dsn(name), home)
+        api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
+        api.play_batches(BatchPlay(each=lambda _, asked: Play(stop_reason="refusal" if is_refused(asked) else None)))
+        found = live(owner, server.dsn(name), home, instance, api)
+    settings.cache_clear()
+    yield found
+    admin.execute(f"drop database {name} with (force)")
+
+
+def is_refused(request: Request) -> bool:
+    """Tell whether a request is one of those that the judge refuses, and the other model does not."""
+    return request["model"] == MODEL and {*shown_texts(request)} == {*REFUSED}
+
+
+def live(owner: psycopg.Connection, url: str, home: Path, instance: dg.DagsterInstance, api: LocalAnthropic) -> Lived:
+    def night(night: date) -> Moment:
+        outcome = run_night(night, options(url, home), instance=instance)
+        verdicts = {agent_id: judged(url, home, night, agent_id) for agent_id in TOLD}
+        left = {agent_id: active(owner, agent_id) for agent_id in TOLD}
+        return Moment(outcome, verdicts, left, len(api.asked(PlayRoute.CREATE_BATCH)))
+
+    moments = [night(NIGHT), night(NIGHT), night(NEXT)]
+    settled = {agent_id: facts_in(owner, agent_id=agent_id, without=()) for agent_id in ("aria", "cleo")}
+    moments.append(night(NEXT))
+    after = {agent_id: facts_in(owner, agent_id=agent_id, without=()) for agent_id in settled}
+    query = "select agent_id, night, sum(greatest(estimated_usd, cost_usd)) from heart.llm_requests group by 1, 2"
+    spent = {(agent_id, date_): float(usd) for agent_id, date_, usd in owner.execute(query)}
+    return Lived(*moments, api, rows_in(owner), spent, after == settled)
+
+
+def tell_all(url: str) -> None:
+    database = Database(url)
+    for agent_id, contents in TOLD.items():
+        heart = Heart.open(agent_id, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+        remember(heart, *contents)
+    database.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        for agent_id, policy in POLICIES.items():
+            insert = "insert into lifecycle.agent_policies (agent_id, policy) values (%s, %s)"
+            owner.execute(insert, [agent_id, Jsonb(policy)])
+
+
+def test_the_first_night_asks_and_changes_nothing(lived: Lived):
+    waiting = {("unsure", "none", f"waits for {MODEL}")}
+
+    assert (lived.asked.judged["aria"], lived.asked.judged["cleo"]) == (waiting, waiting)
+    assert lived.asked.active == {agent_id: sorted(contents) for agent_id, contents in TOLD.items()}
+    assert lived.asked.outcome.is_success
+
+
+def test_a_lost_answer_leaves_the_pairs_to_the_batch_that_was_made(lived: Lived):
+    assert "judge_batches_sent" in lived.asked.outcome.failures[0]
+    assert lived.again.outcome.failures == ()
+    assert [row["state"] for row in lived.rows if row["agent_id"] == "aria"] == ["imported"]
+
+
+def test_a_past_night_run_again_after_its_verdicts_came_home_acts_by_them(lived: Lived):
+    assert lived.asked.outcome.report.counts["merges"] == 0
+    assert lived.again.outcome.report.counts["merges"] > 0
+    assert lived.again.judged["aria"] == {("same", MODEL, "So says the test.")}
+    assert len(lived.again.active["aria"]) == 1
+
+
+def test_what_one_model_refuses_the_other_decides_and_the_next_night_acts_by_it(lived: Lived):
+    of_cleo = [(row["model"], row["state"]) for row in lived.rows if row["agent_id"] == "cleo"]
+
+    assert of_cleo == [(MODEL, "imported"), ("claude-sonnet-5-5", "imported")]
+    assert len(lived.again.active["cleo"]) == 2
+    assert lived.following.outcome.failures == ()
+    assert lived.following.judged["cleo"] == {("same", "claude-sonnet-5-5", "So says the test.")}
+    assert len(lived.following.active["cleo"]) == 1
+
+
+def test_a_night_run_again_asks_nothing_again(lived: Lived):
+    assert lived.last.outcome.is_success
+    assert lived.is_settled
+    assert lived.last.batches == lived.following.batches
+
+
+def test_the_budget_of_a_night_is_never_exceeded(lived: Lived):
+    of_ben = {night: usd for (agent_id, night), usd in lived.spent_usd.items() if agent_id == "ben"}
+
+    assert {*of_ben} == {NIGHT, NEXT}
+    assert all(0 < usd <= BUDGET_USD for usd in of_ben.values())
+
+
+def test_statements_too_long_to_be_asked_about_say_so(lived: Lived):
+    assert lived.asked.judged["dora"] == {("unsure", "none", f"too long to ask {MODEL} about: more than 12,000 bytes")}
+    assert "1 are too long to be asked about" in lived.asked.outcome.asking
+    assert [pair for pair in texts_asked(lived.api) if LONG in pair] == []
+
+
+def test_what_is_surely_compatible_is_not_asked_about(lived: Lived):
+    assert {verdict for verdict, _, _ in lived.asked.judged["eva"]} == {"compatible"}
+    assert [pair for pair in texts_asked(lived.api) if {*pair} & {*SOFAS}] == []
+
+
+# --- nights of other settings ---
 
 
 def test_without_a_key_the_offline_judge_decides_alone_and_nothing_is_sent(
@@ -131,18 +248,6 @@ def test_without_a_key_the_offline_judge_decides_alone_and_nothing_is_sent(
     assert {model.partition(":")[0] for _, model, _ in judged(database_url, tmp_path, NIGHT)} <= {"offline"}
     assert (api.requests, rows_in(owner)) == ([], [])
     assert len(active(owner)) == 2
-
-
-@pytest.mark.usefixtures("key")
-def test_what_is_surely_compatible_is_not_asked_about(heart, run, api, owner, database_url, tmp_path):
-    remember(heart, "The cat sleeps on the red sofa.", "The dog sleeps on the red sofa in the kitchen by night.")
-
-    run(policy={"candidate_similarity": 0.5, "neighbour_similarity": 0.5})
-
-    found = judged(database_url, tmp_path, NIGHT)
-    waiting = [reason for _, model, reason in found if model == "none"]
-    assert found
-    assert pairs_asked(api) == len(waiting)
 
 
 @pytest.mark.usefixtures("key")
@@ -161,126 +266,41 @@ def test_an_api_that_can_not_be_reached_fails_a_check_and_nothing_else(heart, ru
 
 
 @pytest.mark.usefixtures("key")
-def test_a_lost_answer_leaves_the_pairs_to_the_batch_that_was_made(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE)
-    api.play(Play(is_lost=True), route=PlayRoute.CREATE_BATCH)
-
-    first, second = run(), run(NEXT)
-
-    assert "judge_batches_sent" in first.failures[0]
-    assert (second.failures, states(owner), len(active(owner))) == ((), ["imported"], 1)
-    assert len(api.asked(PlayRoute.CREATE_BATCH)) == 1
-
-
-@pytest.mark.usefixtures("key")
-def test_a_dry_run_says_what_would_be_asked_and_sends_nothing(heart, run, api, owner):
+def test_a_dry_run_says_what_would_be_asked_and_what_the_budget_holds_back_and_sends_nothing(
+    heart, run, api, owner, database
+):
     remember(heart, NINE, AT_NINE, FISH, CATS)
+    ben = Heart.open("ben", database=database, embedder=heart.agent.embedder, judge=heart.agent.judge)
+    remember(ben, NINE, AT_NINE, FISH, CATS)
+    owner.execute("insert into lifecycle.agent_policies values ('ben', '{\"max_cost_usd\": 0}')")
 
     outcome = run(is_dry_run=True)
 
-    assert outcome.asking.startswith(f"2 pairs wait for {MODEL}; 17 requests would be sent, for at most 0.0")
+    assert outcome.asking.startswith(f"4 pairs wait for {MODEL}; 17 requests would be sent, for at most 0.0")
+    assert outcome.asking.endswith("; 2 are held back by max_cost_usd")
     assert (api.requests, rows_in(owner)) == ([], [])
-
-
-@pytest.mark.usefixtures("key")
-def test_a_dry_run_says_what_the_budget_holds_back(heart, run, api):
-    remember(heart, NINE, AT_NINE, FISH, CATS)
-
-    outcome = run(is_dry_run=True, policy={"candidate_similarity": 0.7, "max_cost_usd": 0})
-
-    assert outcome.asking == (
-        f"2 pairs wait for {MODEL}; 0 requests would be sent, for at most 0.00 USD; 2 are held back by max_cost_usd"
-    )
-
-
-@pytest.mark.usefixtures("key")
-def test_the_budget_of_a_night_is_never_exceeded(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE, FISH, CATS)
-
-    for night in (NIGHT, NIGHT, NEXT):
-        run(night, policy={"candidate_similarity": 0.7, "max_cost_usd": 0.009})
-
-    spent = dict(
-        owner.execute("select night, sum(greatest(estimated_usd, cost_usd)) from heart.llm_requests group by 1")
-    )
-    assert spent
-    assert all(0 < usd <= 0.009 for usd in spent.values())
-
-
-@pytest.mark.usefixtures("key")
-def test_a_model_without_a_price_is_not_asked(heart, run, api, monkeypatch):
-    remember(heart, NINE, AT_NINE)
-    monkeypatch.setenv("NOUS_JUDGE_MODEL", "claude-sonnet-4-5")
-    settings.cache_clear()
-
-    outcome = run()
-
-    assert outcome.is_success
-    assert "no price is known for the model" in outcome.failures[0]
-    assert api.asked(PlayRoute.CREATE_BATCH) == []
-
-
-@pytest.mark.usefixtures("key")
-def test_two_batches_in_a_row_that_are_not_believed_fail_the_check_with_what_to_do(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE)
-    api.answer_with(lambda _request: answer_json("same", later="b"))
-
-    outcomes = [run(night) for night in (NIGHT, NEXT, AFTER)]
-
-    assert outcomes[1].failures == ()
-    assert "set NOUS_JUDGE_MODEL to another model, or NOUS_JUDGE=offline" in outcomes[2].failures[0]
-    assert all(outcome.is_success for outcome in outcomes)
-    assert len(active(owner)) == 2
-
-
-@pytest.mark.usefixtures("key")
-def test_results_of_a_type_nobody_knows_fail_the_check_until_one_is_understood(heart, run, api):
-    remember(heart, NINE, AT_NINE)
-    api.play_batches(BatchPlay(each=lambda *_: Play(outcome="postponed")), BatchPlay())
-
-    outcomes = [run(night) for night in (NIGHT, NEXT, AFTER)]
-
-    assert [len(outcome.failures) for outcome in outcomes] == [0, 1, 0]
-    assert "results of the unknown type postponed; update Nous" in outcomes[1].failures[0]
-
-
-@pytest.mark.usefixtures("key")
-def test_what_one_model_refuses_the_other_decides(heart, run, api, owner, database_url, tmp_path):
-    remember(heart, NINE, AT_NINE)
-    api.play_batches(
-        BatchPlay(each=lambda _, asked: Play() if is_canary(asked) else Play(stop_reason="refusal")), BatchPlay()
-    )
-
-    for night in (NIGHT, NEXT, AFTER):
-        run(night)
-
-    assert [row["model"] for row in rows_in(owner)] == [MODEL, "claude-sonnet-5-5"]
-    assert judged(database_url, tmp_path, AFTER) == {("same", "claude-sonnet-5-5", "So says the test.")}
-    assert len(active(owner)) == 1
-
-
-@pytest.mark.usefixtures("key")
-def test_statements_too_long_to_be_asked_about_say_so(heart, run, api, owner, database_url, tmp_path):
-    long = "The office opens at nine and the cellar opens at ten. " * 150
-    remember(heart, long, f"{long}Indeed.")
-
-    outcome = run()
-
-    assert judged(database_url, tmp_path, NIGHT) == {
-        ("unsure", "none", f"too long to ask {MODEL} about: more than 12,000 bytes")
-    }
-    assert "1 are too long to be asked about" in outcome.asking
-    assert pairs_asked(api) == 0
 
 
 # --- between the nights ---
 
 
+@pytest.fixture
+def on_its_way(heart: Heart, database_url: str, api: LocalAnthropic) -> Callable[[], None]:
+    """Send a batch about a pair, as a night does."""
+
+    def send() -> None:
+        remember(heart, NINE, AT_NINE)
+        night = Database(database_url, role="nous_night")
+        send_all(night, api.url)
+        night.close()
+
+    return send
+
+
 @pytest.mark.usefixtures("key")
-def test_the_sensor_brings_verdicts_home_and_changes_no_memory(heart, run, api, owner):
-    remember(heart, NINE, AT_NINE)
+def test_the_sensor_brings_verdicts_home_and_changes_no_memory(on_its_way, owner):
     idle = batch_results()
-    run()
+    on_its_way()
     before = everything(owner)
 
     said = [batch_results().skip_message for _ in range(2)]
@@ -297,11 +317,10 @@ def test_without_a_key_the_sensor_asks_nobody():
 
 
 @pytest.mark.usefixtures("key")
-def test_the_command_shows_what_is_on_its_way_and_brings_it_home(heart, run, api, owner):
+def test_the_command_shows_what_is_on_its_way_and_brings_it_home(on_its_way, owner):
     nous = lambda *arguments: CliRunner().invoke(application(), ["batches", *arguments])  # noqa: E731
     empty = nous()
-    remember(heart, NINE, AT_NINE)
-    run()
+    on_its_way()
 
     shown, collected, done = nous(), nous("--collect", "--wait", "--json"), nous("--json")
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from forks import forked, started, typed_line
 from night_commands import HERE, NINE, as_json, dagster_of_no_events, typed
-from night_runs import NIGHT, facts_in, proposals_in, remember
+from night_runs import facts_in, proposals_in, remember
 
 from nous_online.heart import Heart
 from nous_pipelines.plan.checks import CHECKS, CheckResult
@@ -28,24 +28,15 @@ def nous(database_url, dagster_home, tmp_path):
         yield command
 
 
-def test_a_night_speaks_json_to_machines(heart, nous):
+def test_nights_are_backfilled_in_order_and_told_to_machines_in_json(heart, nous):
     remember(heart, NINE, NINE)
 
-    (night,) = as_json(nous("night", *HERE, "--json"))["nights"]
+    nights = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-02", "--json"))["nights"]
 
-    assert (night["night"], night["is_success"], night["failures"]) == ("2026-06-01", True, [])
-    assert night["counts"]["retired"] == 1
-    assert len(night["plan_hash"]) == 64
-
-
-def test_nights_are_backfilled_in_order(heart, nous):
-    remember(heart, NINE, NINE)
-
-    nights = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-03", "--json"))["nights"]
-
-    assert [(night["night"], night["counts"]["retired"]) for night in nights] == [
-        ("2026-05-01", 0), ("2026-05-02", 1), ("2026-05-03", 0)
-    ]  # fmt: skip
+    assert [(night["night"], night["counts"]["retired"]) for night in nights] == [("2026-05-01", 0), ("2026-05-02", 1)]
+    assert [(night["is_success"], night["failures"], len(night["plan_hash"])) for night in nights] == [
+        (True, [], 64)
+    ] * 2
 
 
 def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
@@ -61,20 +52,28 @@ def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
     assert facts_in(owner, without=()) == before
 
 
-def test_a_night_that_fails_its_checks_ends_with_an_error_and_the_nights_after_it_wait(heart, nous, owner, monkeypatch):
+def test_a_night_that_its_checks_stop_says_what_to_do_and_the_nights_after_it_wait(heart, nous, owner, monkeypatch):
     remember(heart, NINE, NINE)
     before = facts_in(owner, without=())
-    monkeypatch.setitem(CHECKS, "effect", lambda _: CheckResult(passed=False, description="this can't be"))
+    stopped = CheckResult(passed=False, description="aria: 1 of 2 memories would leave")
+    monkeypatch.setitem(CHECKS, "blast_radius", lambda _: stopped)
 
     result = nous("night", "--from", "2026-06-01", "--to", "2026-06-02")
     spoken = nous("night", "--from", "2026-06-01", "--to", "2026-06-02", "--json")
+    report = nous("report", "--night", "2026-06-01")
 
     assert (result.exit_code, spoken.exit_code) == (1, 1)
-    assert "check effect: this can't be" in result.stderr
+    failure, said = "check blast_radius: aria: 1 of 2 memories would leave", " ".join(result.stderr.split())
+    assert failure in said
+    assert "what to do about blast_radius" in said
+    assert "max_leaving_share (0.4 now)" in said
     assert "2026-06-02" not in result.output
     (night,) = as_json(spoken)["nights"]
-    assert night["failures"] == ["check effect: this can't be"]
+    assert night["failures"] == [failure]
     assert facts_in(owner, without=()) == before
+    told = " ".join(report.stdout.split())
+    assert "stopped by blast_radius: nothing was applied" in told
+    assert "what to do: Look at what would leave (nous diff)" in told
 
 
 def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_exit_code_of_its_own(
@@ -135,47 +134,16 @@ def test_a_home_that_cannot_be_written_to_ends_in_one_line(heart, nous, tmp_path
     assert "set NOUS_HOME to another folder" in " ".join(result.stderr.split())
 
 
-def test_a_night_that_was_stopped_says_what_to_do(heart, nous, monkeypatch):
+def test_without_a_date_it_is_the_last_night_and_one_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous):
     remember(heart, NINE, NINE)
-    stopped = CheckResult(passed=False, description="aria: 1 of 2 memories would leave")
-    monkeypatch.setitem(CHECKS, "blast_radius", lambda _: stopped)
+    last = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
 
-    night, report = nous("night", *HERE), nous("report", "--night", "2026-06-01")
+    ran, told = nous("night", "--agent", "aria"), nous("report", "--night", last, "--agent", "aria")
 
-    assert "what to do about blast_radius" in " ".join(night.stderr.split())
-    assert "max_leaving_share (0.4 now)" in " ".join(night.stderr.split())
-    told = " ".join(report.stdout.split())
-    assert "stopped by blast_radius: nothing was applied" in told
-    assert "what to do: Look at what would leave (nous diff)" in told
-
-
-def test_the_steps_of_a_night_are_told_as_they_end(heart, database_url, dagster_home, nous, tmp_path):
-    from nous_pipelines.commands.night_commands import options_for, recorded_runs
-    from nous_pipelines.orchestration.running import run_night
-
-    told: list[str] = []
-    with recorded_runs() as instance:
-        run_night(NIGHT, options_for(None), instance=instance, tell=told.append)
-
-    assert told[0] == "snapshot"
-    assert {"judgements", "merge_proposals", "plan", "plan_checks", "applied", "report"} <= set(told)
-    assert told.index("plan") < told.index("plan_checks") < told.index("applied") < told.index("report")
-
-
-def test_a_night_of_one_agent_names_the_way_back_for_that_one_alone(heart, nous):
-    remember(heart, NINE, NINE)
-
-    ran, told = nous("night", *HERE, "--agent", "aria"), nous("report", "--night", "2026-06-01", "--agent", "aria")
-
-    assert " ".join(ran.stderr.split()).endswith("back: nous undo --night 2026-06-01 --agent aria")
-    assert "take it back: nous undo --night 2026-06-01 --agent aria," in told.stderr
+    assert f"night {last}: 1 memory merged into 1" in ran.stdout
+    assert " ".join(ran.stderr.split()).endswith(f"back: nous undo --night {last} --agent aria")
+    assert f"take it back: nous undo --night {last} --agent aria," in told.stderr
     assert "--kind merge --agent aria" in told.stdout
-
-
-def test_without_a_date_it_is_the_last_night_that_is_over(heart, nous):
-    (night,) = as_json(nous("night", "--json"))["nights"]
-
-    assert night["night"] == (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
 
 
 @pytest.fixture

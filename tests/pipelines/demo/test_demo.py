@@ -1,84 +1,34 @@
-"""What the demo shows is what was planted in it."""
+"""What `nous demo` shows and leaves behind, over a file of one's own."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import date, datetime
 from pathlib import Path
 
-import polars as pl
 import pytest
-from drawn import NIGHT, USUAL_FACT
-from judged_pairs import judged_pairs
+from forks import forked, typed_line
 from postgres_homes import scratch
 
-from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.pairs.judging import OfflineJudge
-from nous_pipelines.demo.show import history, planted
-from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.merging import duplicate_clusters
-from nous_pipelines.snapshots.table_schemas import FACTS
 
-UNTIL = date(2026, 11, 20)
-
-
-@pytest.fixture(scope="module")
-def merged() -> set[frozenset[str]]:
-    """The pairs of demo facts that a night would merge."""
-    records = [record for record in history(until=UNTIL) if record["kind"] == "fact"]
-    vectors = LocalMiniLM().embed_documents([record["content"] for record in records]).tolist()
-    rows = [
-        {
-            **USUAL_FACT,
-            **{name: record[name] for name in ("id", "content", "subject")},
-            "learned_at": datetime.fromisoformat(record["learned_at"]),
-            "embedding": vector,
-        }
-        for record, vector in zip(records, vectors, strict=True)
-    ]
-    facts = pl.DataFrame(rows, schema=FACTS)
-    judged, found = judged_pairs(facts, OfflineJudge(), policy=NightPolicy())
-    tables = {"judgements": judged, "copies": found.copies}
-    members = duplicate_clusters(tables, policy=NightPolicy(), night=NIGHT)
-    pairs = members.join(members, on="cluster_id", suffix="_other").filter(
-        pl.col("member_id") < pl.col("member_id_other")
-    )
-    return {frozenset(pair) for pair in pairs.select("member_id", "member_id_other").iter_rows()}
-
-
-def test_the_night_keeps_every_planted_difference_apart(merged: set[frozenset[str]]):
-    known = planted(until=UNTIL)
-    different = [(pair.a, pair.b) for pair in known.look_alikes] + [*known.updates, *known.contradictions]
-
-    assert [pair for pair in different if frozenset(pair) in merged] == []
-
-
-def test_the_night_merges_what_was_said_again(merged: set[frozenset[str]]):
-    known = planted(until=UNTIL)
-    of: dict[str, set[str]] = {}
-    for pair in (*known.repeats, *known.rewordings):
-        group = set.union(*(of.get(each, {each}) for each in pair))
-        of |= dict.fromkeys(group, group)
-
-    assert len(merged) >= 20  # repeats, and what the built-in reader knows again in words that are far from few
-    assert [pair for pair in merged if not pair <= of.get(min(pair), set())] == []
+def typed_by_user(home: Path, arguments: tuple[str, ...], output: Path) -> None:
+    """Run `nous` as a user whose files everybody may read: for `forked`."""
+    os.umask(0o022)
+    for name in [name for name in os.environ if name.startswith(("NOUS_", "DAGSTER_"))]:
+        del os.environ[name]
+    typed_line(arguments, {"NOUS_HOME": str(home)}, output)
 
 
 def nous(home: Path, *arguments: str) -> str:
-    """Run a command as a user whose files everybody may read."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))}
-    ended = subprocess.run(
-        [sys.executable, "-m", "nous_online.interfaces.cli", *arguments],
-        env={**environment, "NOUS_HOME": str(home)},
-        umask=0o022, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    """Run a command in a process of its own, and return what it says."""
+    output = home.with_name(f"{home.name}.said")
+    code = forked(typed_by_user, home, arguments, output)
+    said = output.read_text("utf-8")
+    output.unlink()
+    assert code == 0, said
+    return said
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,17 @@ from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, combinations
 
+import polars as pl
 import pytest
+from drawn import NIGHT, USUAL_FACT
+from judged_pairs import judged_pairs
 
 from nous_online.language.minilm import LocalMiniLM
+from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.demo.show import DAYS, history, planted
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.merging import duplicate_clusters
+from nous_pipelines.snapshots.table_schemas import FACTS
 
 UNTIL = date(2026, 11, 20)
 NOMINATED = 0.92
@@ -59,10 +66,35 @@ def answers():
 
 
 @pytest.fixture(scope="module")
-def similarity(facts):
-    vectors = LocalMiniLM(threads=1).embed_documents([fact["content"] for fact in facts.values()])
-    row = {fact_id: number for number, fact_id in enumerate(facts)}
-    return lambda a, b: float(vectors[row[a]] @ vectors[row[b]])
+def vectors(facts):
+    rows = LocalMiniLM(threads=1).embed_documents([fact["content"] for fact in facts.values()])
+    return dict(zip(facts, rows, strict=True))
+
+
+@pytest.fixture(scope="module")
+def similarity(vectors):
+    return lambda a, b: float(vectors[a] @ vectors[b])
+
+
+@pytest.fixture(scope="module")
+def merged(facts, vectors):
+    """The pairs of facts that a night would merge."""
+    rows = [
+        {
+            **USUAL_FACT,
+            **{name: fact[name] for name in ("id", "content", "subject")},
+            "learned_at": datetime.fromisoformat(fact["learned_at"]),
+            "embedding": vectors[fact_id].tolist(),
+        }
+        for fact_id, fact in facts.items()
+    ]
+    judged, found = judged_pairs(pl.DataFrame(rows, schema=FACTS), OfflineJudge(), policy=NightPolicy())
+    tables = {"judgements": judged, "copies": found.copies}
+    members = duplicate_clusters(tables, policy=NightPolicy(), night=NIGHT)
+    pairs = members.join(members, on="cluster_id", suffix="_other").filter(
+        pl.col("member_id") < pl.col("member_id_other")
+    )
+    return {frozenset(pair) for pair in pairs.select("member_id", "member_id_other").iter_rows()}
 
 
 def as_bytes(until):
@@ -253,3 +285,19 @@ def test_nothing_unplanted_looks_like_a_duplicate(facts, similarity, answers):
     ]
 
     assert strangers == []
+
+
+def test_the_night_keeps_every_planted_difference_apart(merged, answers):
+    different = [(pair.a, pair.b) for pair in answers.look_alikes] + [*answers.updates, *answers.contradictions]
+
+    assert [pair for pair in different if frozenset(pair) in merged] == []
+
+
+def test_the_night_merges_what_was_said_again(merged, answers):
+    of: dict[str, set[str]] = {}
+    for pair in (*answers.repeats, *answers.rewordings):
+        group = set.union(*(of.get(each, {each}) for each in pair))
+        of |= dict.fromkeys(group, group)
+
+    assert len(merged) >= 20  # repeats, and what the built-in reader knows again in words that are far from few
+    assert [pair for pair in merged if not pair <= of.get(min(pair), set())] == []

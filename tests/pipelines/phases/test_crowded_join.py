@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pytest
@@ -37,30 +39,34 @@ def nearest_of(similarity, row, may_meet, *, most, threshold):
     return others[np.lexsort((others, -similarity[row, others]))][:most].tolist()
 
 
-@pytest.mark.parametrize("seeds", [3, 64, 4096])
-@pytest.mark.parametrize("kind", ["one subject", "subjects", "owners"])
-def test_finds_of_each_row_the_nearest_of_brute_force(monkeypatch, seeds, kind):
-    monkeypatch.setattr(crowded_join, "SEED_ROWS", seeds)
+@cache
+def crowd_of(kind):
+    """Draw rows that may meet as `kind` says, and find the nearest of each by brute force."""
     rng = np.random.default_rng(1)
     rows = around(rng, 1100, 24)
     rows[500:520] = rows[7]  # ties
     codes, none = rng.integers(0, 3, len(rows)).astype(np.uint32), np.zeros(len(rows), np.uint32)
     crowd = Crowd(rows, codes if kind == "subjects" else none, codes + 1 if kind == "owners" else none)
-    floors = np.full(len(rows), np.inf, dtype=np.float32)
-
-    pairs, reach = nearest_pairs(crowd, np.arange(1100, dtype=np.int32), Limits(0.8, 30, floors))
-
-    similarity = exact(rows)
-    allowed = np.ones((1100, 1100), np.bool_)
+    similarity, allowed = exact(rows), np.ones((1100, 1100), np.bool_)
     if kind == "subjects":
         allowed = (codes[:, None] == codes) | (codes[:, None] == 0) | (codes == 0)
     elif kind == "owners":
         allowed = codes[:, None] != codes
-    found = {row: pairs.right[pairs.left == row].tolist() for row in range(1100)}
-    for row in range(1100):
-        expected = nearest_of(similarity, row, allowed[row], most=30, threshold=0.8)
-        assert found[row] == expected
-        assert reach[row] == (similarity[row, expected[-1]] if len(expected) == 30 else 0)
+    near = [nearest_of(similarity, row, allowed[row], most=30, threshold=0.8) for row in range(1100)]
+    return crowd, near, [similarity[row, each[-1]] if len(each) == 30 else 0 for row, each in enumerate(near)]
+
+
+@pytest.mark.parametrize("seeds", [3, 64, 4096])
+@pytest.mark.parametrize("kind", ["one subject", "subjects", "owners"])
+def test_finds_of_each_row_the_nearest_of_brute_force(monkeypatch, seeds, kind):
+    monkeypatch.setattr(crowded_join, "SEED_ROWS", seeds)
+    crowd, near, expected_reach = crowd_of(kind)
+    floors = np.full(1100, np.inf, dtype=np.float32)
+
+    pairs, reach = nearest_pairs(crowd, np.arange(1100, dtype=np.int32), Limits(0.8, 30, floors))
+
+    assert [pairs.right[pairs.left == row].tolist() for row in range(1100)] == near
+    assert reach.tolist() == expected_reach
 
 
 def test_a_pair_above_the_floor_of_the_other_row_is_found_though_it_is_beyond_the_nearest():

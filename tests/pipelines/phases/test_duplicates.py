@@ -1,5 +1,6 @@
 from itertools import combinations
 
+import numpy as np
 import polars as pl
 import pytest
 from examples import examples
@@ -158,7 +159,8 @@ def test_refuses_a_pair_without_similarity():
 
 
 def test_a_thousand_memories_all_alike_are_one_cluster():
-    names = [f"{number:04d}" for number in range(1000)]
-    pairs = as_table([(left, right, 1.0) for left, right in combinations(names, 2)])
+    names = pl.Series([f"{number:04d}" for number in range(1000)])
+    left, right = np.triu_indices(1000, k=1)
+    pairs = pl.DataFrame({"left_id": names.gather(left), "right_id": names.gather(right), "similarity": 1.0})
 
-    assert members(clusters(pairs)) == {"0000": names}
+    assert members(clusters(pairs)) == {"0000": names.to_list()}

@@ -77,7 +77,14 @@ def test_what_a_person_took_apart_stays_so_for_successors_and_copies(column, kin
 
     assert found["model"].to_list() == ["operator"]
     assert not any("x" in proposal.targets for proposal in proposals(table, undone=taken_back))
-    assert len(candidates(table).filter(model="scripted")) == 1
+
+
+@pytest.mark.parametrize("column", ["superseded", "copied"])
+def test_what_nobody_took_apart_is_judged_and_proposed(column):
+    judge = Agreeing({(OLD, NEW): Verdict.UPDATES, (NEW, OLD): Verdict.UPDATES})
+
+    assert len(candidates(replaced(column)).filter(model="scripted")) == 1
+    assert len(later(replaced(column), judge).proposals) == 1
 
 
 @pytest.mark.parametrize("column", ["superseded", "copied"])
@@ -96,7 +103,6 @@ def test_an_open_contradiction_goes_over_to_successors_and_copies(column, verdic
 
     assert made.proposals == []
     assert made.left == {"aria": {"their contradiction is open and waits for a person": 1}}
-    assert len(later(replaced(column), judge).proposals) == 1
 
 
 def test_what_was_taken_apart_is_not_superseded_by_a_successor():

@@ -8,10 +8,13 @@ import sys
 import time
 import uuid
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
+from conftest import ScriptedJudge, WordEmbedder
 from night_runs import NIGHT, events_in, facts_in, plan_of, proposals_in, remember, usage_in
 
 from nous_online.core.domain import FACT
@@ -49,28 +52,44 @@ def night_database(database_url):
     opened.close()
 
 
-@pytest.fixture
-def plan(heart, judge, night_database, tmp_path):
-    """A plan of three merges of word-for-word copies."""
-    remember(heart, *COPIES)
-    return plan_of(night_database, tmp_path, judge)
+@dataclass(frozen=True)
+class Undisturbed:
+    """A plan of three merges of word-for-word copies, and what it leaves behind when nothing disturbs it."""
+
+    plan: Plan
+    facts: dict[str, Any]
+    left: tuple[Any, ...]
 
 
-@pytest.fixture
-def undisturbed(server, template, embedder, judge, tmp_path):
-    """The facts, usage and proposals that `plan` leaves behind when nothing disturbs it."""
+@pytest.fixture(scope="module")
+def undisturbed_night(server, admin, template, tmp_path_factory):
     name = f"undisturbed_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"create database {name} template {template}")
-        app, database = Database(server.dsn(name)), Database(server.dsn(name), role="nous_night")
-        remember(Heart.open("aria", database=app, embedder=embedder, judge=judge), *COPIES)
-        app.close()
-        apply_plan(database, plan_of(database, tmp_path / "undisturbed", judge), run_id="r")
-        database.close()
-        with psycopg.connect(server.dsn(name), autocommit=True) as owner:
-            left = everything(owner)
-        connection.execute(f"drop database {name} with (force)")
-    return left
+    admin.execute(f"create database {name} template {template}")
+    app, database = Database(server.dsn(name)), Database(server.dsn(name), role="nous_night")
+    remember(Heart.open("aria", database=app, embedder=WordEmbedder(), judge=ScriptedJudge()), *COPIES)
+    app.close()
+    plan = plan_of(database, tmp_path_factory.mktemp("undisturbed"), ScriptedJudge())
+    with psycopg.connect(server.dsn(name), autocommit=True) as owner:
+        facts = facts_in(owner, without=("written_xid", "created_at"))
+        apply_plan(database, plan, run_id="r")
+        left = everything(owner)
+    database.close()
+    yield Undisturbed(plan, facts, left)
+    admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def plan(heart, owner, undisturbed_night):
+    """The plan of these facts: they are stored under the same ids in every store."""
+    remember(heart, *COPIES)
+    assert facts_in(owner, without=("written_xid", "created_at")) == undisturbed_night.facts
+    return undisturbed_night.plan
+
+
+@pytest.fixture
+def undisturbed(undisturbed_night):
+    """The facts, usage and proposals that `plan` leaves behind when nothing disturbs it."""
+    return undisturbed_night.left
 
 
 def everything(owner):

@@ -13,7 +13,7 @@ from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.reports.markdown_report import markdown_of
 
-CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Dakar", "Hanoi", "Perth", "Turin", "Leeds", "Basel")
+CITIES = ("Oslo", "Lima", "Cairo", "Quito")
 OFFICES = tuple(f"The {city} office is led by {name}." for city in CITIES for name in ("Mina", "Jo", "Ravi"))
 
 
@@ -57,7 +57,7 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
     before = everything(owner)
     monkeypatch.setattr("nous_pipelines.orchestration.resources.OfflineJudge", Gullible)
 
-    outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7)
+    outcome = run(candidate_similarity=0.7, neighbour_similarity=0.7, free_leaving_count=4)
 
     assert not outcome.is_success
     assert {"canaries", "blast_radius"} <= failed(outcome)

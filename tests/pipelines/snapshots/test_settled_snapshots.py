@@ -14,6 +14,7 @@ from nous_pipelines.plan.checks import CHECKS, CheckResult
 
 NEXT = NIGHT + timedelta(days=1)
 NINE = "The office opens at nine."
+ENDING = ("plan", "plan_checks", "applied", "report")
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +47,9 @@ def files_in(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def test_a_dry_run_leaves_the_files_of_a_night_that_was_applied(opened, run, owner, database_url, tmp_path, folder):
-    remember(opened("aria"), NINE, NINE, "Cats like fish.")
-    assert run(NEXT, agent_ids=("aria",)).is_success
-    remember(opened("ben"), "Rain falls down.", "Rain falls down.")
-    assert run(NIGHT).is_success
-    before, report, kept = files_in(folder), read_report(NEXT, options(database_url, tmp_path)), everything(owner)
-
-    assert run(NEXT, is_dry_run=True).is_success
-
-    assert files_in(folder) == before
-    assert list(folder.parent.glob("*.taken-*")) == []
-    assert read_report(NEXT, options(database_url, tmp_path)).plan_hash == report.plan_hash
-    assert everything(owner) == kept
-
-
-def test_a_night_that_was_applied_keeps_its_snapshot_when_it_runs_again_after_an_earlier_one(opened, run, folder):
+def test_a_night_that_was_applied_keeps_its_snapshot_when_it_runs_after_an_earlier_one_and_all_its_files_in_a_dry_run(
+    opened, run, owner, database_url, tmp_path, folder
+):
     remember(opened("aria"), NINE, NINE)
     remember(opened("ben"), "Rain falls down.", "Rain falls down.")
     assert run(NEXT, agent_ids=("aria",)).is_success
@@ -71,6 +59,16 @@ def test_a_night_that_was_applied_keeps_its_snapshot_when_it_runs_again_after_an
     assert run(NEXT).is_success
 
     assert (folder / "snapshot.json").read_bytes() == taken
+
+    remember(opened("cleo"), "Cats like fish.")  # late: a night that is applied would be taken again
+    before, report, kept = files_in(folder), read_report(NEXT, options(database_url, tmp_path)), everything(owner)
+
+    assert run(NEXT, is_dry_run=True).is_success
+
+    assert files_in(folder) == before
+    assert list(folder.parent.glob("*.taken-*")) == []
+    assert read_report(NEXT, options(database_url, tmp_path)).plan_hash == report.plan_hash
+    assert everything(owner) == kept
 
 
 def test_a_night_that_its_checks_stopped_sees_what_an_earlier_night_did_since(opened, run, owner, folder, monkeypatch):
@@ -88,7 +86,7 @@ def test_a_night_that_its_checks_stopped_sees_what_an_earlier_night_did_since(op
     assert set(proposals_in(owner).values()) == {"applied"}
 
 
-def test_what_a_run_has_made_stays_where_it_is_while_an_earlier_night_is_applied(
+def test_steps_are_told_as_they_end_and_what_they_made_stays_where_it_is_while_an_earlier_night_is_applied(
     opened, run, database_url, instance, tmp_path, folder
 ):
     remember(opened("aria"), NINE, NINE)
@@ -105,3 +103,6 @@ def test_what_a_run_has_made_stays_where_it_is_while_an_earlier_night_is_applied
     assert outcome.failures == ()
     assert outcome.report.counts["merges"] == 1
     assert list(folder.parent.glob("*.taken-*")) == []
+    assert steps[0] == "snapshot"
+    assert {"judgements", "merge_proposals"} <= set(steps)
+    assert [step for step in steps if step in ENDING] == list(ENDING)

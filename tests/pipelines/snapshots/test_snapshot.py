@@ -218,18 +218,19 @@ def test_the_usage_a_memory_absorbed_is_still_its_own_in_later_nights(heart, jud
     assert (kept["retrieved_count"], kept["cited_count"]) == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["facts", "recalls", "undone"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
-def test_a_table_that_is_damaged_is_named_with_the_way_out(heart, night_database, tmp_path, name, damage):
+def test_a_table_that_is_damaged_is_named_with_the_way_out(heart, night_database, tmp_path, damage):
     remember(heart, *TRICKY)
     snapshot = snapshot_of(night_database, tmp_path)
-    path = snapshot.folder / f"{name}.parquet"
-    content = path.read_bytes()
-    spoilt = {"empty": b"", "cut": content[: len(content) // 2], "garbage": os.urandom(len(content))}
-    path.unlink() if damage == "missing" else path.write_bytes(spoilt[damage])
 
-    with pytest.raises(Unavailable, match=f"{name}.parquet can't be read.*move .*night=2026-06-01 aside and run"):
-        snapshot.table(name)
+    for name in ("facts", "recalls", "undone"):
+        path = snapshot.folder / f"{name}.parquet"
+        content = path.read_bytes()
+        spoilt = {"empty": b"", "cut": content[: len(content) // 2], "garbage": os.urandom(len(content))}
+        path.unlink() if damage == "missing" else path.write_bytes(spoilt[damage])
+
+        with pytest.raises(Unavailable, match=f"{name}.parquet can't be read.*move .*night=2026-06-01 aside and run"):
+            snapshot.table(name)
 
 
 def test_a_table_with_a_single_spoilt_byte_is_refused(heart, night_database, tmp_path):
@@ -243,15 +244,14 @@ def test_a_table_with_a_single_spoilt_byte_is_refused(heart, night_database, tmp
             open_snapshot(path.parent).table("facts")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"night": "2026-06-01"}', '{"night": 5, "taken_at": "x", "counts": {}}']
-)
-def test_a_damaged_description_is_named_with_the_way_out(heart, night_database, tmp_path, text):
+def test_a_damaged_description_is_named_with_the_way_out(heart, night_database, tmp_path):
     folder = snapshot_of(night_database, tmp_path).folder
-    (folder / "snapshot.json").write_text(text)
 
-    with pytest.raises(Unavailable, match=r"snapshot\.json is damaged .*move .* aside and run the night again"):
-        snapshot_of(night_database, tmp_path)
+    for text in ("", "{", "[]", '{"night": "2026-06-01"}', '{"night": 5, "taken_at": "x", "counts": {}}'):
+        (folder / "snapshot.json").write_text(text)
+
+        with pytest.raises(Unavailable, match=r"snapshot\.json is damaged .*move .* aside and run the night again"):
+            snapshot_of(night_database, tmp_path)
 
 
 def test_a_home_that_is_no_folder_is_named(heart, night_database, tmp_path):
