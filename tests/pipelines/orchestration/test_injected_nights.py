@@ -115,7 +115,7 @@ def test_the_built_in_judge_lets_planted_memories_take_no_honest_place_either(
     opened, run, owner: psycopg.Connection
 ) -> None:
     import_facts(opened("aria"), HONEST, trust=60, day=0)
-    import_facts(opened("aria"), planted(SPOKEN), trust=10, day=1)
+    import_facts(opened("aria"), planted(in_turn(SPOKEN, of=4)), trust=10, day=1)
     before = facts_in(owner)
     honest = ids_of(before, HONEST)
 
