@@ -15,10 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -169,6 +171,21 @@ class Program:
         """The variables it is started with, besides ours."""
         return {**WARNINGS_OFF, **({"NOUS_TOKEN": self.token} if self.token else {})}
 
+    def asked(self) -> int | None:
+        """Ask for the probe and return the status of the answer; None where nothing answers in time.
+
+        A program that starts is asked five times a second: httpx takes 60 ms to read certificates for each question.
+        """
+        from http.client import HTTPConnection, HTTPException  # only what watches over programs needs it
+
+        place = urlsplit(self.address)
+        with closing(HTTPConnection(place.hostname or "", place.port, timeout=ANSWER_S)) as connection:
+            try:
+                connection.request("GET", self.probe)
+                return connection.getresponse().status
+            except (OSError, HTTPException):
+                return None
+
 
 @dataclass(frozen=True)
 class Running:
@@ -189,13 +206,8 @@ class Running:
 
     def answers(self) -> bool:
         """Tell whether it answers where it should; an error of its own is no answer."""
-        import httpx  # takes a moment to load, and only what watches over programs needs it
-
-        try:
-            answer = httpx.get(f"{self.program.address}{self.program.probe}", timeout=ANSWER_S)
-        except httpx.TransportError:
-            return False
-        return not answer.is_server_error
+        status = self.program.asked()
+        return status is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR
 
     def pass_on(self, tell: Callable[[str, str], None]) -> None:
         """Pass on each line it writes, until it and all that write for it have ended."""

@@ -81,9 +81,9 @@ UNIT = "not integration"
 """What `make unit` asks for: then these files are not even read, which takes longer than to run the rest of them."""
 
 LONGEST = (
-    "test_browser", "test_incremental_nights", "test_run_launcher", "test_nights_on_engines", "test_night",
+    "test_browser", "test_engines", "test_run_launcher", "test_incremental_nights", "test_night",
     "test_nights_are_logical", "test_erasing_nights", "test_second_opinions", "test_tutorial", "test_commands",
-    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints", "test_engines",
+    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints",
     "test_injected_nights", "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house",
 )  # fmt: skip
 """Files that take longest: where files run side by side they begin first, else the last of them is waited for."""

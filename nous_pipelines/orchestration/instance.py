@@ -9,13 +9,13 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-import httpx
 import psycopg
 from psycopg.sql import SQL, Identifier
 
@@ -207,11 +207,9 @@ def wait_for(program: Program, *, home: Path) -> None:
     while time.monotonic() < ends_at:
         if processes.running(NAME, home=home) is None:
             break
-        try:
-            if httpx.get(f"{program.address}{program.probe}", timeout=2).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.2)
+        if program.asked() == HTTPStatus.OK:
+            return
+        time.sleep(0.2)
     raise Unavailable(f"the interface did not come up at {program.address}; see {home / 'background' / f'{NAME}.log'}")
 
 

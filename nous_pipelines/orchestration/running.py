@@ -102,30 +102,31 @@ def run_night(
     from nous_pipelines.orchestration.run_launcher import process_tag
     from nous_pipelines.orchestration.unrecorded import unrecorded
 
-    check(night, options)
-    job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
-    if tell is not None:
-        job = job.with_hooks({telling(tell)})
-    folder = folder_of(night, options)
-    try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (
-            filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
-            unrecorded() if options.is_dry_run else nullcontext(instance) as recording,
-        ):
-            result = job.execute_in_process(
-                partition_key=night.isoformat(),
-                run_config=QUIET,
-                resources={"night_run": options.night_run()},
-                tags={**options.tags(), **process_tag()},
-                instance=recording,
-                raise_on_error=False,
-            )
-    except filelock.Timeout as error:
-        raise Conflict(f"night {night} is being run by another process; wait for it to end") from error
-    except OSError as error:
-        raise Unavailable(f"{folder.parent} can't be written to ({error}); see NOUS_HOME") from error
-    return outcome_of(night, result, options)
+    with opened(options) as database:
+        check(night, options, database)
+        folder = night_folder(options.home / "snapshots", database, night)
+        job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
+        if tell is not None:
+            job = job.with_hooks({telling(tell)})
+        try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (
+                filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
+                unrecorded() if options.is_dry_run else nullcontext(instance) as recording,
+            ):
+                result = job.execute_in_process(
+                    partition_key=night.isoformat(),
+                    run_config=QUIET,
+                    resources={"night_run": options.night_run()},
+                    tags={**options.tags(), **process_tag()},
+                    instance=recording,
+                    raise_on_error=False,
+                )
+        except filelock.Timeout as error:
+            raise Conflict(f"night {night} is being run by another process; wait for it to end") from error
+        except OSError as error:
+            raise Unavailable(f"{folder.parent} can't be written to ({error}); see NOUS_HOME") from error
+        return outcome_of(night, result, options, database, folder)
 
 
 def telling(tell: Callable[[str], None]) -> HookDefinition:
@@ -139,30 +140,31 @@ def telling(tell: Callable[[str], None]) -> HookDefinition:
     return told
 
 
-def check(night: date, options: NightOptions) -> None:
+def check(night: date, options: NightOptions, database: Database) -> None:
     """Raise `InvalidInput` or `NotFound` for a run that makes no sense, before it is recorded."""
     today = datetime.now(UTC).date()
     if not FIRST_NIGHT <= night <= today:
         raise InvalidInput(f"night {night} can't be run: the first one is {FIRST_NIGHT}, the latest {today}")
     NightPolicy().overridden(options.policy)
-    with opened(options) as database:
-        find_agents(database, options.agent_ids)
+    find_agents(database, options.agent_ids)
 
 
-def outcome_of(night: date, result: ExecuteInProcessResult, options: NightOptions) -> NightOutcome:
+def outcome_of(
+    night: date, result: ExecuteInProcessResult, options: NightOptions, database: Database, folder: Path
+) -> NightOutcome:
     """Read a finished run."""
     failures = (*failed_checks(result), *failed_steps(result))
-    report = read_report(night, options) if result.success or failed_checks(result) else None
+    report = report_in(database, night, options) if result.success or failed_checks(result) else None
     is_success = result.success and not (report and report.left_out)
-    asking, is_stopped = asking_in(night, options), not result.success
+    asking, is_stopped = asking_in(folder, options), not result.success
     return NightOutcome(night, result.run_id, is_success, report, failures, asking, is_stopped, has_lost(result))
 
 
-def asking_in(night: date, options: NightOptions) -> str:
+def asking_in(folder: Path, options: NightOptions) -> str:
     """Return what a run asks Claude about, in a sentence; nothing when it did not come so far."""
     from nous_pipelines.batches.sending import PLANNED_QUESTIONS, in_words
 
-    files = NightFiles(folder_of(night, options), is_dry_run=options.is_dry_run)
+    files = NightFiles(folder, is_dry_run=options.is_dry_run)
     if not files.has("judge_requests"):
         return ""
     return in_words(
@@ -233,10 +235,15 @@ def read_report(night: date, options: NightOptions, *, shown: int | None = SHOWN
     All entries for None. Raises `NotFound` when the night did not run here.
     """
     with opened(options) as database:
-        folder = night_folder(options.home / "snapshots", database, night)
-        snapshot, files = open_snapshot(folder), NightFiles(folder, is_dry_run=options.is_dry_run)
-        if not files.has("plan"):
-            files = NightFiles(folder, is_dry_run=True)
-        if snapshot is None or not files.has("plan"):
-            raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
-        return night_report(database, snapshot, files, agent_ids=options.agent_ids, shown=shown)
+        return report_in(database, night, options, shown=shown)
+
+
+def report_in(database: Database, night: date, options: NightOptions, *, shown: int | None = SHOWN) -> NightReport:
+    """Read the report of a night as `read_report` does, from a database that is open."""
+    folder = night_folder(options.home / "snapshots", database, night)
+    snapshot, files = open_snapshot(folder), NightFiles(folder, is_dry_run=options.is_dry_run)
+    if not files.has("plan"):
+        files = NightFiles(folder, is_dry_run=True)
+    if snapshot is None or not files.has("plan"):
+        raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
+    return night_report(database, snapshot, files, agent_ids=options.agent_ids, shown=shown)

@@ -1,11 +1,10 @@
-"""Dagster's interface over a store of its own, and a person who clicks in it: what the browser test is made of."""
+"""`nous dev`, and a person who clicks in Dagster's interface: what the browser test is made of."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,17 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
-from postgres_homes import lives, scratch
+from cli_runs import pointed_at, typed
+from postgres_homes import hasten
 
 from nous_online import processes
 from nous_online.database import postgres
 from nous_pipelines.demo.show import history
-from nous_pipelines.orchestration.instance import HOST, free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-TOKEN = "a-token-for-this-test"  # noqa: S105 (a test's)
-UP_S = 300
 END_S = 60
 FETCH_S = 240
-NOUS = [sys.executable, "-W", "ignore", "-c", "from nous_online.interfaces.cli.command_line import main; main()"]
+NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
 RANGE = 'input[placeholder^="ex: "], input[placeholder="No matching partitions"]'
 
 
@@ -47,12 +45,14 @@ class Interface:
     address: str
     token: str
 
+    @cached_property
+    def client(self) -> httpx.Client:
+        """What asks it: one for all questions, since making one takes longer than the answer."""
+        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {self.token}"}, timeout=60)
+
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Ask Dagster's GraphQL."""
-        answer = httpx.post(
-            f"{self.address}/graphql", json={"query": query, "variables": variables},
-            headers={"Authorization": f"Bearer {self.token}"}, timeout=60,
-        )  # fmt: skip
+        answer = self.client.post("/graphql", json={"query": query, "variables": variables})
         return answer.raise_for_status().json()["data"]
 
     def backfill(self, backfill_id: str) -> dict[str, Any]:
@@ -84,66 +84,62 @@ class Interface:
         return {each[end] for each in ranges if each["status"] == "MATERIALIZED" for end in ("startKey", "endKey")}
 
 
+@dataclass(frozen=True)
+class Dev:
+    """A running `nous dev`: its process, what it says when all is up, where its files lie and what it logs."""
+
+    process: subprocess.Popen[str]
+    addresses: dict[str, str]
+    home: Path
+    log: Path
+
+    @cached_property
+    def interface(self) -> Interface:
+        """Dagster's interface."""
+        return Interface(self.addresses["dagster"].partition("/?")[0], self.addresses["token"])
+
+    def family(self) -> list[psutil.Process]:
+        """Return all that it started and what those started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
 @contextmanager
-def interface_over_a_history(nights: list[date], *, most: int | None) -> Iterator[Interface]:
-    """Prepare a store that ends with `nights`, and run `nous dev` over it until the block ends.
-
-    It holds the whole sample history, or its latest `most` memories.
-    """
-    with scratch() as home:
-        server = postgres.ensure(home)
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))},
-            "NOUS_HOME": str(home),
-            "NOUS_DATABASE_URL": server.dsn(),
-            "NOUS_TOKEN": TOKEN,
-        }
-        learn_history(home, environment, until=nights[-1], most=most)
-        port = free_port(0)
-        with (home / "interface.log").open("wb") as log:
-            process = subprocess.Popen(
-                [*NOUS, "dev", "--port", str(port), "--no-api"],
-                env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=processes.listen_to_signals,  # noqa: PLW1509 (started from one thread)
-            )  # fmt: skip
+def dev(folder: Path, *options: str, home: Path, cwd: Path | None = None, **variables: str) -> Iterator[Dev]:
+    """Run `nous dev` until the block ends, and say where all of it answers once it does."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NOUS_", "DAGSTER_"))}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*NOUS, "dev", "--json", *options],
+            cwd=cwd,
+            env=inherited | {"NOUS_HOME": str(home)} | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            preexec_fn=processes.listen_to_signals,  # noqa: PLW1509 (started from one thread; see there)
+        )
+    with process:
         try:
-            interface = Interface(f"http://{HOST}:{port}", TOKEN)
-            wait_until(lambda: is_up(interface, process), seconds=UP_S, what=home / "interface.log")
-            yield interface
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, (folder / "log").read_text()
+            yield Dev(process, json.loads(line), home, folder / "log")
         finally:
-            end(process)
+            process.terminate()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask `nous dev` to end, and raise where it leaves something running that it started."""
-    family = psutil.Process(process.pid).children(recursive=True)
-    try:
-        process.terminate()
-        assert process.wait(timeout=END_S) == 0, "the interface did not end as it should"
-        assert not [each for each in family if lives(each.pid)], "the interface left programs behind"
-    finally:
-        for each in family:
-            processes.signalled(each, signal.SIGKILL)
-
-
-def learn_history(home: Path, environment: dict[str, str], *, until: date, most: int | None) -> None:
-    """Import the sample history or its latest memories, as a user would."""
+def learn_history(home: Path, *, until: date, most: int | None) -> None:
+    """Import the sample history or its latest memories, as a user would, and leave no server running."""
+    server = postgres.ensure(home)
+    hasten(server)
     path = home / "history.jsonl"
     # A recall names memories of any day, and says nothing without them.
     told = (record for record in history(until=until) if most is None or record["kind"] != "recall")
     path.write_text("".join(f"{json.dumps(record)}\n" for record in deque(told, most)), "utf-8")
-    subprocess.run([*NOUS, "import", str(path), "--agent", "aria"], env=environment, check=True, capture_output=True)
-
-
-def is_up(interface: Interface, process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether the code location is loaded; raise when the interface ended."""
-    assert process.poll() is None, "the interface ended"
-    query = "{ workspaceOrError { ... on Workspace { locationEntries { loadStatus } } } }"
-    try:
-        entries = interface.ask(query)["workspaceOrError"]["locationEntries"]
-    except httpx.HTTPError:
-        return False
-    return [entry["loadStatus"] for entry in entries] == ["LOADED"]
+    with pointed_at(server.dsn(), home):
+        assert typed("import", path, "--agent", "aria").code == 0
+    postgres.stop(home)
 
 
 def wait_until(condition: Callable[[], object], *, seconds: float, what: object) -> None:
@@ -151,7 +147,7 @@ def wait_until(condition: Callable[[], object], *, seconds: float, what: object)
     ends_at = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends_at, f"waited {seconds} s in vain: {what}"
-        time.sleep(1)
+        time.sleep(2)
 
 
 def installed_browser() -> str | None:
@@ -195,7 +191,7 @@ def started_browser() -> Iterator[Browser]:
 def window_of(browser: Browser, address: str, *, entrance: str = "") -> Iterator[Page]:
     """Open a window that knows no other, through an entrance if there is one."""
     with browser.new_context(
-        viewport={"width": 1440, "height": 860}, base_url=address, color_scheme="light"
+        viewport={"width": 1440, "height": 860}, base_url=address, color_scheme="light", reduced_motion="reduce"
     ) as context:
         page = context.new_page()
         page.set_default_timeout(60_000)

@@ -15,7 +15,12 @@ from pathlib import Path
 import psutil
 
 WAIT_S = 60.0
-SETTINGS = {"DASK_LOGGING__DISTRIBUTED": "error", "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+SETTINGS = {
+    "DASK_LOGGING__DISTRIBUTED": "error",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
+}
+"""A worker that is started again loads no module again that the one before had."""
 
 
 class DaskCluster:
@@ -44,22 +49,27 @@ class DaskCluster:
             time.sleep(0.02)
         self.port = int(json.loads(file.read_text("utf-8"))["address"].rpartition(":")[2])
 
-    def start_worker(self, name: str, *, path: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker of one thread; what lies in `path` is found before all else."""
+    def stop_scheduler(self) -> None:
+        """End the scheduler, as if its machine was lost."""
+        assert self.scheduler is not None
+        self.stop(self.scheduler)
+
+    def start_workers(self, count: int, *, path: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start workers of one thread, whose nannies share a process; what lies in `path` is found before all else."""
         found = self._environment["PYTHONPATH"]
         more = {} if path is None else {"PYTHONPATH": f"{path}{os.pathsep}{found}"}
         address = f"tcp://127.0.0.1:{self.port}"
-        options = ("--nthreads", "1", "--name", name, "--memory-limit", "0", "--local-directory", str(self._folder))
-        return self._start("worker", address, *options, environment=more)
+        options = ("--nworkers", str(count), "--nthreads", "1", "--memory-limit", "0")
+        return self._start("worker", address, *options, "--local-directory", str(self._folder), environment=more)
 
     def worker_pids(self) -> list[int]:
-        """Return the ids of the processes that work, not of their nannies."""
+        """Return the ids of the processes that work, not of their nannies, nor of what the workers are forked from."""
         return [
-            child.pid
+            worker.pid
             for process in self._processes
             if process is not self.scheduler and process.poll() is None
-            for child in psutil.Process(process.pid).children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
+            for child in psutil.Process(process.pid).children()
+            for worker in child.children()
         ]
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
@@ -89,13 +99,12 @@ class DaskCluster:
 
 
 @contextmanager
-def dask_cluster(folder: Path, *, workers: int = 2, **environment: str) -> Iterator[DaskCluster]:
-    """Run a cluster for the length of a block."""
+def dask_cluster(folder: Path, **environment: str) -> Iterator[DaskCluster]:
+    """Run a scheduler and two workers for the length of a block."""
     cluster = DaskCluster(folder, environment)
     try:
         cluster.start_scheduler()
-        for number in range(workers):
-            cluster.start_worker(f"worker-{number}")
+        cluster.start_workers(2)
         yield cluster
     finally:
         cluster.close()

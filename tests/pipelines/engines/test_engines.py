@@ -1,12 +1,19 @@
-"""An engine gives the results in the order of the chunks, whoever works on them and whatever befalls the workers."""
+"""An engine gives the results in the order of the chunks, whoever works on them and whatever befalls the workers; and a
+night is the same on each: in this process, in two others, or on two workers of Dask."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from chunk_functions import (
     Numbered,
@@ -18,11 +25,19 @@ from chunk_functions import (
     refuse_three,
     whose_process,
 )
+from conftest import ScriptedJudge, WordEmbedder
+from dagster import DagsterInstance
 from dask_clusters import DaskCluster, dask_cluster
+from examples import examples
+from night_runs import NIGHT, SAID, everything, options, remember
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
 from nous_online.core.settings import Settings, settings
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
 from nous_pipelines.engines.engine import Engine, InProcess, ProcessPool, engine_of
+from nous_pipelines.orchestration.running import NightOutcome, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
 
 ENGINES = ("in-process", "processes:2", "dask")
 ELSEWHERE = ENGINES[1:]
@@ -30,14 +45,32 @@ DEADLINE_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    with dask_cluster(tmp_path_factory.mktemp("dask")) as found:
+def over_dask(store: Callable[[str], Store]) -> Store:
+    """The store of the nights on Dask, whose workers are told of it as they start."""
+    return store("")
+
+
+@pytest.fixture(scope="module")
+def cluster(over_dask: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """Two workers for all tests of this file; the last one loses their scheduler."""
+    with dask_cluster(tmp_path_factory.mktemp("dask"), NOUS_DATABASE_URL=over_dask.url) as found:
+        over_dask.engine = found.engine
         yield found
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Engine]:
+    """Two processes for all tests of this file, as they serve all steps of a night."""
+    with closing(engine_of(Settings(engine="processes:2", engine_deadline_s=DEADLINE_S))) as engine:
+        yield engine
 
 
 @pytest.fixture
 def opened(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """An engine of the kind a test asks for."""
+    if request.param == "processes:2":
+        yield request.getfixturevalue("pool")
+        return
     kind = request.param if request.param != "dask" else request.getfixturevalue("cluster").engine
     with closing(engine_of(Settings(engine=kind, engine_deadline_s=DEADLINE_S))) as engine:
         yield engine
@@ -105,7 +138,7 @@ def test_a_worker_of_another_version_is_refused_by_name(cluster, tmp_path):
     (tmp_path / "nous_pipelines-9.9.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.4\nName: nous-pipelines\nVersion: 9.9\n"
     )
-    other = cluster.start_worker("of-tomorrow", path=tmp_path)
+    other = cluster.start_workers(1, path=tmp_path)
 
     def open_until_it_has_come() -> None:
         while other.poll() is None:
@@ -120,21 +153,6 @@ def test_a_worker_of_another_version_is_refused_by_name(cluster, tmp_path):
     assert str(refused.value).startswith("the Dask worker tcp://127.0.0.1:")
     assert " runs Nous 9.9 (" in str(refused.value)
     assert str(refused.value).endswith("; give all of them one image")
-
-
-def test_a_scheduler_that_is_lost_in_the_midst_of_chunks_is_named(tmp_path, chunks):
-    with (
-        dask_cluster(tmp_path, workers=1) as cluster,
-        closing(engine_of(Settings(engine=cluster.engine))) as engine,
-    ):
-        address = cluster.engine.replace("dask", "tcp")
-
-        def lose(done: int, _total: int) -> None:
-            if done == 1:
-                cluster.stop(cluster.scheduler)
-
-        with pytest.raises(Unavailable, match=rf"^the Dask scheduler at {address} was lost in the midst of a night"):
-            engine.map(whose_process, chunks, on_done=lose)
 
 
 def test_a_scheduler_that_is_not_there_is_named_with_how_to_start_it():
@@ -177,3 +195,142 @@ def test_worker_processes_run_nothing_that_lies_in_the_folder_they_are_started_f
         assert engine.map(double, chunks[:2]) == [0, 2]
 
     assert not (tmp_path / "was-run").exists()
+
+
+# --- nights ---
+
+AGENTS = examples(60)
+NIGHTS = (NIGHT, NIGHT + timedelta(days=1))
+KNOWN = (
+    "The office of {0} opens at nine.",
+    "The office of {0} opens at nine",
+    "The crane of {0} lifts nine tonnes.",
+    "The crane of {0} lifts twelve tonnes.",
+    "Cats of {0} like fish.",
+)
+Copying = Callable[[str], AbstractContextManager[str]]
+LEFT_OUT = "agent-007"
+"""The agent whose first facts have vectors that can't be compared."""
+
+
+@dataclass
+class Store:
+    """A copy of the same store, with its own home, and what its nights run on."""
+
+    url: str
+    home: Path
+    engine: str
+    instance: DagsterInstance
+
+    def run(self, night: date, tell: Callable[[str], None] | None = None, **more: str) -> NightOutcome:
+        """Run a night."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {"NOUS_ENGINE": self.engine, **more}.items():
+                patch.setenv(name, value)
+            settings.cache_clear()
+            try:
+                return run_night(night, options(self.url, self.home), instance=self.instance, tell=tell)
+            finally:
+                settings.cache_clear()
+
+    def rows(self) -> Any:
+        """Return all that nights change, without when and by which run."""
+        with psycopg.connect(self.url, autocommit=True) as owner:
+            facts, events, proposals, usage = everything(owner)
+        times = {"recorded_at", "run_id", "written_xid", "id"}
+        without = [{name: value for name, value in event.items() if name not in times} for event in events]
+        kept = {memory: {n: v for n, v in columns.items() if n != "written_xid"} for memory, columns in facts.items()}
+        return kept, sorted(map(repr, without)), proposals, usage
+
+
+@pytest.fixture(scope="module")
+def filled(server, copy_of: Copying, template: str) -> Iterator[str]:
+    """The name of a database in which many agents remember a little, one of them what can't be compared."""
+    with copy_of(template) as url:
+        with closing(Database(url)) as database:
+            for number in range(AGENTS):
+                name = f"agent-{number:03}"
+                heart = Heart.open(
+                    name, database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+                )
+                remember(heart, *(text.format(f"{name}x{number}") for text in KNOWN[: 2 + number % 4]))
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("set session_replication_role = replica")
+            for place, vector in enumerate(("[1,0]", "[1,0,0]")):
+                owner.execute(
+                    "update heart.facts set embedding = %s, embedding_space_id = 'damaged'"
+                    " where agent_id = %s and learned_at = %s",
+                    [vector, LEFT_OUT, SAID + timedelta(days=place)],
+                )
+        yield psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+
+
+@pytest.fixture(scope="module")
+def store(copy_of: Copying, filled: str, tmp_path_factory) -> Iterator[Callable[[str], Store]]:
+    """Make a copy of the store whose nights run on an engine."""
+    with ExitStack() as opened:
+        instance = opened.enter_context(unrecorded())
+        yield lambda engine: Store(
+            opened.enter_context(copy_of(filled)), tmp_path_factory.mktemp("home"), engine, instance
+        )
+
+
+@pytest.fixture(scope="module")
+def here(store) -> list[tuple[NightOutcome, Any]]:
+    """Two nights in this process, with the rows after each."""
+    own = store("in-process")
+    return [(own.run(night), own.rows()) for night in NIGHTS]
+
+
+def kill_soon(pids: list[int]) -> Callable[[str], None]:
+    """Return what kills a process shortly after the pairs have been found, amid the chunks of a later step."""
+
+    def tell(step: str) -> None:
+        if step == "neighbours" and pids:
+            threading.Timer(0.05, os.kill, [pids.pop(), signal.SIGKILL]).start()
+
+    return tell
+
+
+def test_a_night_in_two_processes_ends_as_it_does_in_one(store, here):
+    own = store("processes:2")
+    outcome, rows = here[0]
+
+    found = own.run(NIGHTS[0])
+
+    assert found.report == outcome.report
+    assert own.rows() == rows
+    assert not list(own.home.rglob("*.part"))
+    assert [each.agent_id for each in outcome.left_out] == [LEFT_OUT]
+    assert outcome.report.counts["merges"] > AGENTS / 2
+
+
+def test_nights_on_two_workers_of_dask_end_the_same_also_when_one_is_killed_or_the_scheduler_is_lost(
+    over_dask, cluster, here
+):
+    killed, after_killed = over_dask.run(NIGHTS[0], tell=kill_soon(cluster.worker_pids())), over_dask.rows()
+    lost = over_dask.run(NIGHTS[1], tell=lambda step: cluster.stop_scheduler() if step == "neighbours" else None)
+    after_lost = over_dask.rows()
+    cluster.start_scheduler()
+    cluster.start_workers(2)  # the others ended with their scheduler
+    again, after_again = over_dask.run(NIGHTS[1]), over_dask.rows()
+
+    assert (killed.report, after_killed) == (here[0][0].report, here[0][1])
+    assert lost.report is None
+    assert f"the Dask scheduler at {cluster.engine.replace('dask', 'tcp')} was lost" in lost.failures[0]
+    assert after_lost == after_killed
+    assert (again.report, after_again) == (here[1][0].report, here[1][1])
+    assert not list(over_dask.home.rglob("*.part"))
+
+
+def test_a_scheduler_that_is_lost_in_the_midst_of_chunks_is_named(cluster, chunks):
+    """The last test of this file: nobody starts the scheduler again."""
+    with closing(engine_of(Settings(engine=cluster.engine))) as engine:
+        address = cluster.engine.replace("dask", "tcp")
+
+        def lose(done: int, _total: int) -> None:
+            if done == 1:
+                cluster.stop_scheduler()
+
+        with pytest.raises(Unavailable, match=rf"^the Dask scheduler at {address} was lost in the midst of a night"):
+            engine.map(whose_process, chunks, on_done=lose)

@@ -163,16 +163,22 @@ def test_a_night_that_has_not_begun_is_refused(store, run, owner):
     assert contents(owner, without=()) == store
 
 
-def test_a_night_run_before_it_is_over_is_run_again_afterwards_without_doing_anything_twice(heart, store, run, owner):
+def test_a_night_run_before_it_is_over_is_run_again_for_what_came_since_without_doing_anything_twice(
+    heart, store, run, owner
+):
     today = datetime.now(UTC).date()
     assert run(night=today).is_success
     done = contents(owner)
 
     assert run(night=today).is_success
-
     again = contents(owner)
+    heart.learn_deferred([("Rain falls down.", {})] * 2)
+    assert run(night=today).is_success
+
     kept = [table for table in done if table not in {"lifecycle.plans", "lifecycle.health"}]
     assert {table: again[table] for table in kept} == {table: done[table] for table in kept}
+    active = [row["content"] for row in facts_in(owner).values() if row["state"] == "active"]
+    assert sorted(active) == sorted([*{*COPIES}, "Rain falls down."])
 
 
 def test_a_snapshot_from_a_clock_that_ran_ahead_still_tells_what_changed_since(heart, folder, run, owner):

@@ -1,30 +1,38 @@
-"""The night as an operator lives with it: schedule on, a range of nights launched in a real browser, all of it green.
+"""`nous dev` as an operator lives with it: started anywhere, shown to nobody else, a range of nights launched in a real
+browser, all of it green, and nothing left when it ends.
 
-The pictures go to the folder named in NOUS_ARTEFACTS, or to one of the test's own. Needs Playwright for Python and
-a Chromium or Chrome on PATH, or one that Playwright can fetch; it is skipped, with the reason, where they can't be had.
+Pictures go to the folder named in NOUS_ARTEFACTS, if there is one. Needs Playwright for Python and
+a Chromium or Chrome on PATH, or one that Playwright can fetch; what is clicked is skipped, with the reason, where they
+can't be had.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from dagster_pages import (
+    END_S,
     LOCATION,
     RANGE,
-    Interface,
+    Dev,
+    dev,
     fetch_browser,
-    interface_over_a_history,
+    learn_history,
     page_of,
     wait_until,
     why_no_browser,
 )
+from postgres_homes import lives, scratch
 
+from nous_online.database import postgres
 from nous_pipelines.nights import last_night
 
 if TYPE_CHECKING:
@@ -39,10 +47,12 @@ NIGHT_S = 150
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder the pictures go to."""
+def pictures() -> Path | None:
+    """The folder the pictures go to, where somebody asked for them."""
     chosen = os.environ.get("NOUS_ARTEFACTS")
-    folder = Path(chosen) if chosen else tmp_path_factory.mktemp("pictures")
+    if chosen is None:
+        return None
+    folder = Path(chosen)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -55,26 +65,76 @@ def nights() -> list[date]:
 
 
 @pytest.fixture(scope="module")
-def page(nights: list[date]) -> Iterator[tuple[Page, Interface]]:
-    """A browser on the interface over a store of its own."""
+def running(nights: list[date], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    """`nous dev` over a store that ends with the nights, started in a cloned repository full of hostile files."""
+    folder = tmp_path_factory.mktemp("dev")
+    cloned = folder / "cloned"
+    cloned.mkdir()
+    (cloned / ".env").write_text("NOUS_DATABASE_URL=postgresql://thief\nTHEIRS=1\n")
+    for name in ("dagster", "dagster_webserver", "uvicorn", "nous_pipelines"):
+        (cloned / f"{name}.py").write_text(f"open({str(folder / 'was-run')!r}, 'a').write({name!r})")
+    with scratch() as home:
+        learn_history(home, until=nights[-1], most=MOST)
+        with dev(folder, "--port", "3456", cwd=cloned, home=home) as one, one.interface.client:
+            yield one
+
+
+def was_run(running: Dev) -> bool:
+    """Tell whether anything of the cloned repository ran."""
+    return (running.log.parent / "was-run").exists()
+
+
+@pytest.fixture(scope="module")
+def page(running: Dev) -> Iterator[Page]:
+    """A browser on the interface."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
     reason = why_no_browser(playwright.Error)
     if reason is not None and fetch_browser():
         reason = why_no_browser(playwright.Error)
     if reason is not None:
         pytest.skip(f"no browser can be started: {reason}")
-    with (
-        interface_over_a_history(nights, most=MOST) as interface,
-        page_of(interface.address, entrance=f"/?token={interface.token}") as opened,
-    ):
-        yield opened, interface
+    interface = running.interface
+    with page_of(interface.address, entrance=f"/?token={interface.token}") as opened:
+        yield opened
+
+
+def test_in_a_cloned_repository_it_runs_none_of_its_code_and_sets_none_of_its_variables(running: Dev) -> None:
+    addresses, family = running.addresses, running.family()
+    environments = [each.environ() for each in family]
+    folders = {each.cwd() for each in family if "dagster" in " ".join(each.cmdline())}
+
+    assert set(addresses) == {"postgresql", "api", "console", "dagster", "token"}
+    assert len(family) > 3
+    assert not [each for each in environments if "THEIRS" in each]
+    assert folders == {str(running.home)}
+    assert not was_run(running)
+    assert ".env" not in running.log.read_text()
+
+
+def test_who_has_no_token_sees_nothing_and_no_list_of_processes_shows_one(running: Dev) -> None:
+    addresses = running.addresses
+    told = {"Authorization": f"Bearer {addresses['token']}"}
+    shown, asked = addresses["dagster"].partition("?")[0], f"{addresses['api']}/contradictions"
+    page, _, own = addresses["console"].partition("?token=")
+
+    health = httpx.get(f"{addresses['api']}/health").status_code
+    strangers = [httpx.get(each).status_code for each in (shown, asked, page)]
+    known = [httpx.get(each, headers=told).status_code for each in (shown, asked, page)]
+    with httpx.Client() as browser:
+        console = [browser.get(each, timeout=30).status_code for each in (addresses["console"], page)]
+    command_lines = " ".join(word for each in running.family() for word in each.cmdline())
+
+    assert (health, strangers, known, console) == (200, [401, 401, 401], [200, 200, 401], [200, 200])
+    assert addresses["token"] in addresses["dagster"]
+    assert own not in command_lines + running.log.read_text()
+    assert addresses["token"] not in command_lines
 
 
 @pytest.mark.timeout(900)
 def test_a_range_of_nights_launched_in_a_browser_runs_to_green(
-    page: tuple[Page, Interface], nights: list[date], pictures: Path
+    page: Page, running: Dev, nights: list[date], pictures: Path | None
 ) -> None:
-    window, interface = page
+    window, interface = page, running.interface
     keys = [night.isoformat() for night in nights]
 
     assert interface.schedule("every_night") == "RUNNING"
@@ -88,12 +148,24 @@ def test_a_range_of_nights_launched_in_a_browser_runs_to_green(
         what=f"backfill {backfill_id}",
     )
     assert (interface.backfill(backfill_id)["status"], interface.failures()) == ("COMPLETED_SUCCESS", [])
-    take_pictures(window, keys[-1], pictures)
+    show_pages(window, keys[-1], pictures)
 
     assert interface.schedule("every_night") == "STOPPED"
     for asset in ("snapshot", "plan", "applied", "report"):
         assert interface.partitions(asset) == {keys[0], keys[-1]}
-    print(f"pictures: {pictures}")  # noqa: T201 (where to look at them)
+
+
+def test_ctrl_c_ends_all_of_it(running: Dev) -> None:
+    """The last test of this file. No run has come by the code of the repository either."""
+    family, was_up = running.family(), postgres.running(running.home) is not None
+
+    running.process.send_signal(signal.SIGINT)
+    code = running.process.wait(timeout=END_S)
+
+    assert (was_up, code) == (True, 0)
+    assert postgres.running(running.home) is None
+    assert not [each for each in family if lives(each.pid)]
+    assert not was_run(running)
 
 
 def turn_schedule_off(window: Page, name: str) -> None:
@@ -119,19 +191,19 @@ def is_launch(asked: str | None) -> bool:
     return "LaunchPartitionBackfill" in (asked or "")
 
 
-def show_launchpad(window: Page, pictures: Path) -> None:
+def show_launchpad(window: Page, pictures: Path | None) -> None:
     """Open the launchpad of the nightly job with a policy of one's own."""
     override = "resources:\n  night_run:\n    config:\n      policy:\n        candidate_similarity: 0.95\n"
     window.goto(f"/locations/{LOCATION}/jobs/nightly/playground")
     editor = window.locator(".CodeMirror").first
     editor.wait_for()
     editor.evaluate("(element, text) => element.CodeMirror.setValue(text)", override)
-    settled(window)
-    window.screenshot(path=pictures / "launchpad.png")
+    assert "candidate_similarity: 0.95" in editor.inner_text()
+    take_picture(window, "launchpad", pictures)
 
 
-def take_pictures(window: Page, key: str, pictures: Path) -> None:
-    """Keep a picture of each main page, once it shows what it is for."""
+def show_pages(window: Page, key: str, pictures: Path | None) -> None:
+    """Open each main page, and wait until it shows what it is for."""
     pages = {
         "partitions": (f"/assets/applied?view=partitions&partition={key}", re.compile(r"Materialized \([1-9]")),
         "checks": ("/assets/plan?view=checks&checkDetail=conservation", "Passed"),
@@ -142,10 +214,11 @@ def take_pictures(window: Page, key: str, pictures: Path) -> None:
         window.get_by_text(shown).first.wait_for()
         if name == "timeline":
             window.get_by_text("1hr", exact=True).click()
-        settled(window)
+        take_picture(window, name, pictures)
+
+
+def take_picture(window: Page, name: str, pictures: Path | None) -> None:
+    """Keep a picture of the page, once it has drawn what it has, if somebody asked for pictures."""
+    if pictures is not None:
+        window.wait_for_timeout(2_000)
         window.screenshot(path=pictures / f"{name}.png")
-
-
-def settled(window: Page) -> None:
-    """Let the page draw what it has."""
-    window.wait_for_timeout(2_000)

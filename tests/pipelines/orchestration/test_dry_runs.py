@@ -32,34 +32,26 @@ def launched(instance: dg.DagsterInstance, **config: object) -> dg.ExecuteInProc
     )
 
 
-def test_a_dry_run_leaves_memories_and_the_status_of_partitions_alone(
+def test_a_dry_run_tells_what_the_night_would_do_and_leaves_memories_and_the_status_of_partitions_alone(
     heart: Heart, owner: psycopg.Connection, database_url: str, tmp_path
 ) -> None:
     remember(heart, NINE, NINE)
     before = everything(owner)
 
     with dg.DagsterInstance.ephemeral() as instance:
-        dry = launched(instance)
+        dry = launched(instance, policy={"candidate_similarity": 0.8})
         run_night(NIGHT, options(database_url, tmp_path, is_dry_run=True), instance=instance)
         coloured = [asset.key for asset in ASSETS if instance.get_materialized_partitions(asset.key)]
         keys = list(defs.resolve_asset_graph().asset_check_keys)
         checked = instance.event_log_storage.get_asset_check_summary_records(keys).values()
 
-    assert dry.success
-    assert (coloured, [each for each in checked if each.last_check_execution_record]) == ([], [])
-    assert everything(owner) == before
-
-
-def test_it_tells_what_the_night_would_do_and_which_checks_it_passes(heart: Heart) -> None:
-    remember(heart, NINE, NINE)
-
-    with dg.DagsterInstance.ephemeral() as instance:
-        events = launched(instance, policy={"candidate_similarity": 0.8}).all_events
-
-    (output,) = [event.step_output_data for event in events if event.is_successful_output]
+    (output,) = [event.step_output_data for event in dry.all_events if event.is_successful_output]
     assert output.metadata["merges"].value == 1
     assert f"{NIGHT}" in output.metadata["report"].value
     assert {check["name"]: check["passed"] for check in output.metadata["checks"].value}["conservation"]
+    assert dry.success
+    assert (coloured, [each for each in checked if each.last_check_execution_record]) == ([], [])
+    assert everything(owner) == before
 
 
 def test_it_may_lift_no_limit_of_a_check(heart: Heart) -> None:

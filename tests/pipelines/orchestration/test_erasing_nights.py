@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -32,6 +33,8 @@ from nous_pipelines.orchestration.instance import dagster_instance, dagster_url
 from nous_pipelines.orchestration.night_erasure import ERASED, erase_nights, night_folders
 from nous_pipelines.orchestration.resources import CommandedNight
 from nous_pipelines.orchestration.running import read_report, run_night
+from nous_pipelines.orchestration.unrecorded import unrecorded
+from nous_pipelines.reports.report import NightReport
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
 NAME = "aria-7"
@@ -40,6 +43,8 @@ MEMORIES = (
     "The zinfandel is in the cellar.", "The zinfandel is in the cellar", "Kumquats are fed to 3 ocelots.",
     "Kumquats are fed to 4 ocelots.",
 )  # fmt: skip
+AT_WORK = ("snapshot begins", "phases read", "plan made")
+"""Where a night holds what it will write later on."""
 OF_BEN = ("The office opens at nine.", "The office opens at nine", "Backups are kept for 30 days.")
 
 
@@ -56,8 +61,17 @@ def living_at(home: Path, url: str) -> Iterator[None]:
     settings.cache_clear()
 
 
+@dataclass(frozen=True)
+class Nights:
+    """The names of both databases without what tells them apart, the files, and where erasing was refused meanwhile."""
+
+    name: str
+    home: Path
+    refused: list[str]
+
+
 @pytest.fixture(scope="module")
-def nights(server: postgres.Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def nights(server: postgres.Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
     """Two agents and three nights: one for both, one a check stops, one for the agent to be erased alone."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     home = tmp_path_factory.mktemp("nights")
@@ -78,30 +92,56 @@ def nights(server: postgres.Server, template: str, tmp_path_factory: pytest.Temp
         strict = {"candidate_similarity": 0.7, "free_leaving_count": 0, "max_leaving_count": 0}
         with dagster_instance() as instance:
             stopped = run_night(NIGHT.replace(day=2), options(url, home, policy=strict), instance=instance)
-            whole = run_night(NIGHT, options(url, home), instance=instance)
+            with erased_meanwhile(url) as refused:
+                whole = run_night(NIGHT, options(url, home), instance=instance)
             alone = run_night(NIGHT.replace(day=3), options(url, home, agent_ids=(NAME,)), instance=instance)
         assert (stopped.is_success, whole.is_success, alone.is_success) == (False, True, True)
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:  # a template must have no sessions
         connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'nights_dagster'")
-    return "nights", home
+    return Nights("nights", home, refused)
 
 
-@pytest.fixture
-def database_url(server: postgres.Server, nights: tuple[str, Path]) -> Iterator[str]:
-    """A copy of both databases."""
+@contextmanager
+def erased_meanwhile(url: str) -> Iterator[list[str]]:
+    """Try to erase the agent at some steps of a night that runs meanwhile; yield those at which it was refused."""
+    refused: list[str] = []
+
+    def erase_at(point: str) -> None:
+        if point in AT_WORK:
+            with psycopg.connect(url, autocommit=True) as owner:
+                before = everything(owner)
+                with pytest.raises(Conflict, match=r"a night has been at work for 0\.1 s"):
+                    erase(url)
+                assert everything(owner) == before
+            refused.append(point)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(erasure, "WAIT_S", 0.1)
+        patch.setattr(failpoints, "on_reach", erase_at)
+        yield refused
+
+
+@contextmanager
+def copied(server: postgres.Server, nights: Nights, home: Path) -> Iterator[str]:
+    """Copy both databases and all files for the length of a block; yield the URL."""
     name = f"nights_{uuid4().hex[:12]}"
+    shutil.copytree(nights.home, home, dirs_exist_ok=True)
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         for suffix in ("", "_dagster"):
-            connection.execute(f"create database {name}{suffix} template {nights[0]}{suffix}")
+            connection.execute(f"create database {name}{suffix} template {nights.name}{suffix} strategy file_copy")
         yield server.dsn(name)
         for suffix in ("", "_dagster"):
             connection.execute(f"drop database {name}{suffix} with (force)")
 
 
 @pytest.fixture
-def home(database_url: str, nights: tuple[str, Path], tmp_path: Path) -> Iterator[Path]:
-    """A copy of all files."""
-    shutil.copytree(nights[1], tmp_path, dirs_exist_ok=True)
+def database_url(server: postgres.Server, nights: Nights, tmp_path: Path) -> Iterator[str]:
+    with copied(server, nights, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def home(database_url: str, tmp_path: Path) -> Iterator[Path]:
     with living_at(tmp_path, database_url):
         yield tmp_path
 
@@ -112,11 +152,17 @@ def ran(home: Path) -> Iterator[DagsterInstance]:
         yield instance
 
 
+@contextmanager
+def records_of(url: str) -> Iterator[psycopg.Connection]:
+    """A connection to Dagster's own database."""
+    name = f"{conninfo_to_dict(url)['dbname']}_dagster"
+    with psycopg.connect(url, dbname=name, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture
 def records(home: Path, database_url: str) -> Iterator[psycopg.Connection]:
-    """A connection to Dagster's own database."""
-    name = f"{conninfo_to_dict(database_url)['dbname']}_dagster"
-    with psycopg.connect(database_url, dbname=name, autocommit=True) as connection:
+    with records_of(database_url) as connection:
         yield connection
 
 
@@ -128,52 +174,105 @@ def mentions(texts: dict[str, str]) -> set[tuple[str, str]]:
     return {(name, word) for name, text in texts.items() for word in SECRETS if word in text.casefold()}
 
 
-def test_nothing_of_an_erased_agent_is_left_in_files_and_records(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
-) -> None:
-    ids = {row[0] for row in records.execute("select run_id from runs").fetchall()}
-    before = {**recorded(records), **written(home)}
+# --- a whole agent ---
 
-    erased = erase(database_url)
 
-    assert {word for _, word in mentions(before)} == set(SECRETS)
+@dataclass(frozen=True)
+class ErasedAgent:
+    """A store from which the agent was erased, with what a killed process had begun to write and a log lying about."""
+
+    url: str
+    home: Path
+    ids: set[str]
+    """Of its memories and of what was proposed for it."""
+    runs: set[str]
+    report: NightReport
+    """Of the other agent's night, as it was before."""
+    before: dict[str, str]
+    """Every row of Dagster and every file as text; also after a dry run, and after the erasing."""
+    untouched: dict[str, str]
+    after: dict[str, str]
+    counted: Erased
+    erased: Erased
+
+
+BEGUN = ("run/plan.4711.part", "run/.judgements.parquet.4711.part", ".report.html.part")
+LOG = "background/dagster.log"
+
+
+@pytest.fixture(scope="module")
+def gone(server: postgres.Server, nights: Nights, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ErasedAgent]:
+    """The agent erased, after a dry run of it."""
+    home = tmp_path_factory.mktemp("gone")
+    with copied(server, nights, home) as url:
+        with (
+            living_at(home, url),
+            dagster_instance() as instance,
+            records_of(url) as records,
+            psycopg.connect(url, autocommit=True) as owner,
+        ):
+            found = owner.execute(
+                "select id::text from heart.facts where agent_id = %(a)s union "
+                "select id::text from lifecycle.proposals where agent_id = %(a)s", {"a": NAME},
+            ).fetchall()  # fmt: skip
+            report = read_report(NIGHT, options(url, home, agent_ids=("ben",)))
+            runs = {run.run_id for run in instance.get_runs()}
+            leave_behind(home, url)
+            before = {**recorded(records), **written(home)}
+            counted = erase(url, is_dry_run=True)
+            untouched = {**recorded(records), **written(home)}
+            with (home / LOG).open("a") as writing:
+                done = erase(url)
+                writing.write("and goes on\n")
+            after = {**recorded(records), **written(home)}
+        ids = {row[0] for row in found}
+        yield ErasedAgent(url, home, ids, runs, report, before, untouched, after, counted, done)
+
+
+def leave_behind(home: Path, url: str) -> None:
+    """Write files as a process does that is killed before it has put them in their place, and a log."""
+    for folder in night_folders(url):
+        for name in BEGUN:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("The zinfandel")
+    (home / LOG).parent.mkdir()
+    (home / LOG).write_text(f"agent '{NAME}' learned: The zinfandel is in the cellar. At nine.\nben stayed\n")
+
+
+@pytest.fixture
+def there(gone: ErasedAgent) -> Iterator[DagsterInstance]:
+    """Be where the agent is gone."""
+    with living_at(gone.home, gone.url), dagster_instance() as instance:
+        yield instance
+
+
+def test_nothing_of_an_erased_agent_is_left_in_files_and_records(gone: ErasedAgent, there: DagsterInstance) -> None:
+    with psycopg.connect(gone.url) as owner:
+        plans = owner.execute("select count(*) from lifecycle.plans p where p::text ~ %s", [NAME]).fetchone()
+
+    assert {word for _, word in mentions(gone.before)} == set(SECRETS)
     assert {"event_logs", "asset_keys", "asset_check_executions", "runs", "run_tags"} <= {
-        n for n, _ in mentions(before)
+        n for n, _ in mentions(gone.before)
     }
-    assert mentions({**recorded(records), **written(home)}) == set()
-    assert owner.execute("select count(*) from lifecycle.plans p where p::text ~ %s", [NAME]).fetchone() == (0,)
-    assert erased.copies["files of nights"] > 10
-    assert {run.run_id for run in ran.get_runs()} == ids
+    assert mentions(gone.after) == set()
+    assert plans == (0,)
+    assert gone.erased.copies["files of nights"] > 10
+    assert {run.run_id for run in there.get_runs()} == gone.runs
 
 
-def test_no_id_of_an_erased_memory_is_left(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
-) -> None:
-    found = owner.execute(
-        "select id::text from heart.facts where agent_id = %(a)s union select id::text from lifecycle.proposals "
-        "where agent_id = %(a)s", {"a": NAME}).fetchall()  # fmt: skip
-
-    erase(database_url)
-
-    after = {**recorded(records), **written(home)}
-    assert len(found) > len(MEMORIES)
-    assert [name for name, text in after.items() if any(row[0] in text for row in found)] == []
+def test_no_id_of_an_erased_memory_is_left(gone: ErasedAgent) -> None:
+    assert len(gone.ids) > len(MEMORIES)
+    assert [name for name, text in gone.before.items() if any(each in text for each in gone.ids)]
+    assert [name for name, text in gone.after.items() if any(each in text for each in gone.ids)] == []
 
 
-def test_the_records_of_the_others_can_still_be_read(
-    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
-) -> None:
-    bens = options(database_url, home, agent_ids=("ben",))
-    before = read_report(NIGHT, bens)
-
-    erase(database_url)
-
-    assert before.entries
-    assert read_report(NIGHT, bens).entries == before.entries
-    shown = ran.get_latest_materialization_event(AssetKey("report"))
+def test_the_records_of_the_others_can_still_be_read(gone: ErasedAgent, there: DagsterInstance) -> None:
+    assert gone.report.entries
+    assert read_report(NIGHT, options(gone.url, gone.home, agent_ids=("ben",))).entries == gone.report.entries
+    shown = there.get_latest_materialization_event(AssetKey("report"))
     assert shown is not None
     assert shown.asset_materialization is not None
-    texts = [text for text in recorded_reports(ran) if "The office opens at nine." in text]
+    texts = [text for text in recorded_reports(there) if "The office opens at nine." in text]
     assert texts
     assert all(ERASED in text for text in texts)
 
@@ -188,64 +287,34 @@ def recorded_reports(instance: DagsterInstance) -> list[str]:
     return found
 
 
-def test_snapshots_are_whole_and_their_night_runs_again_without_a_change(
-    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
-) -> None:
-    erase(database_url)
-    before = everything(owner)
+def test_what_a_killed_process_had_begun_to_write_is_removed(gone: ErasedAgent, there: DagsterInstance) -> None:
+    begun = len(BEGUN) * len([*night_folders(gone.url)])
 
-    folders = [folder for folder in night_folders(database_url) if open_snapshot(folder)]
-    tables = [
-        snapshot.table(name)
-        for folder in folders
-        if (snapshot := open_snapshot(folder))
-        for name in ("facts", "recalls")
-    ]
-    again = run_night(NIGHT, options(database_url, home), instance=ran)
-
-    assert len(folders) == 3
-    assert {agent for table in tables for agent in table["agent_id"]} == {"ben"}
-    assert again.is_success, again.failures
-    assert everything(owner) == before
+    assert begun == 9
+    assert (gone.counted.copies["unfinished files"], gone.erased.copies["unfinished files"]) == (begun, begun)
+    assert not list(gone.home.rglob("*.part"))
+    with pytest.raises(NotFound):
+        erase(gone.url)
 
 
-def test_a_night_at_work_is_not_erased_under_its_hands(
-    ran: DagsterInstance,
-    records: psycopg.Connection,
-    home: Path,
-    database_url: str,
-    owner: psycopg.Connection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It holds in memory what was read, and writes it to files and records later on."""
-    refused: list[str] = []
-
-    def erase_meanwhile(point: str) -> None:
-        if point in {"snapshot begins", "phases read", "plan made"}:
-            before = everything(owner)
-            with pytest.raises(Conflict, match="a night has been at work for 1 s"):
-                erase(database_url)
-            assert everything(owner) == before
-            refused.append(point)
-
-    monkeypatch.setattr(erasure, "WAIT_S", 1)
-    monkeypatch.setattr(failpoints, "on_reach", erase_meanwhile)
-    night = run_night(NIGHT.replace(day=4), options(database_url, home), instance=ran)
-    erase(database_url)
-
-    assert night.is_success, night.failures
-    assert refused == ["snapshot begins", "phases read", "plan made"]
-    assert mentions({**recorded(records), **written(home)}) == set()
+def test_a_dry_run_counts_the_copies_and_leaves_them(gone: ErasedAgent) -> None:
+    assert gone.counted.copies["files of nights"] > 10
+    assert gone.counted.copies["records of runs (event_logs)"] > 0
+    assert gone.untouched == gone.before
 
 
-def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, database_url: str) -> None:
-    step, begun = CommandedNight(database_url=database_url, home=str(home)), threading.Event()
+def test_logs_are_rewritten_where_they_are(gone: ErasedAgent) -> None:
+    assert (gone.home / LOG).read_text() == f"agent '{ERASED}' learned: {ERASED} At nine.\nben stayed\nand goes on\n"
+
+
+def test_a_night_that_begins_during_an_erasing_waits_for_its_end(gone: ErasedAgent, there: DagsterInstance) -> None:
+    step, begun = CommandedNight(database_url=gone.url, home=str(gone.home)), threading.Event()
 
     def begin() -> None:
         step.setup_for_execution(build_init_resource_context())
         begun.set()
 
-    with erasure.alone_with_copies(database_url):
+    with erasure.alone_with_copies(gone.url):
         waiting = threading.Thread(target=begin)
         waiting.start()
         assert not begun.wait(1)
@@ -253,35 +322,33 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, dat
     step.teardown_after_execution(build_init_resource_context())
 
     assert begun.is_set()
-    assert erase(database_url)
+    with erasure.alone_with_copies(gone.url):
+        assert not waiting.is_alive()
 
 
-def test_what_a_killed_process_had_begun_to_write_is_removed(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
+def test_snapshots_are_whole_and_their_night_runs_again_without_a_change(
+    gone: ErasedAgent, there: DagsterInstance
 ) -> None:
-    for folder in night_folders(database_url):
-        for name in ("run/plan.4711.part", "run/.judgements.parquet.4711.part", ".report.html.part"):
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text("The zinfandel")
+    folders = [folder for folder in night_folders(gone.url) if open_snapshot(folder)]
+    tables = [
+        snapshot.table(name)
+        for folder in folders
+        if (snapshot := open_snapshot(folder))
+        for name in ("facts", "recalls")
+    ]
+    with psycopg.connect(gone.url, autocommit=True) as owner:
+        before = everything(owner)
+        again = run_night(NIGHT, options(gone.url, gone.home), instance=there)
 
-    counted, erased = erase(database_url, is_dry_run=True), erase(database_url)
-
-    assert (counted.copies["unfinished files"], erased.copies["unfinished files"]) == (9, 9)
-    assert mentions(written(home)) == set()
-    with pytest.raises(NotFound):
-        erase(database_url)
+        assert len(folders) == 3
+        assert {agent for table in tables for agent in table["agent_id"]} == {"ben"}
+        assert again.is_success, again.failures
+        assert everything(owner) == before
 
 
-def test_a_dry_run_counts_the_copies_and_leaves_them(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
-) -> None:
-    before = {**recorded(records), **written(home)}
-
-    erased = erase(database_url, is_dry_run=True)
-
-    assert erased.copies["files of nights"] > 10
-    assert erased.copies["records of runs (event_logs)"] > 0
-    assert {**recorded(records), **written(home)} == before
+def test_a_night_at_work_is_not_erased_under_its_hands(nights: Nights) -> None:
+    """It holds in memory what was read, and writes it to files and records later on."""
+    assert nights.refused == list(AT_WORK)
 
 
 def test_copies_that_outlived_the_rows_are_erased_too(
@@ -308,18 +375,6 @@ def test_a_swap_that_was_killed_is_finished(ran: DagsterInstance, home: Path, da
     assert sorted(path.name for path in folder.parent.iterdir() if str(NIGHT) in path.name and path.is_dir()) == [
         folder.name
     ]
-
-
-def test_logs_are_rewritten_where_they_are(ran: DagsterInstance, home: Path, database_url: str) -> None:
-    log = home / "background" / "dagster.log"
-    log.parent.mkdir()
-    log.write_text(f"agent '{NAME}' learned: The zinfandel is in the cellar. At nine.\nben stayed\n")
-
-    with log.open("a") as writing:
-        erase(database_url)
-        writing.write("and goes on\n")
-
-    assert log.read_text() == f"agent '{ERASED}' learned: {ERASED} At nine.\nben stayed\nand goes on\n"
 
 
 def test_a_damaged_file_stops_the_erasing_before_the_rows_are_gone(
@@ -375,7 +430,8 @@ def test_snapshots_without_an_erased_memory_are_whole_and_their_night_runs_again
     before = everything(owner)
 
     folders = [folder for folder in night_folders(database_url) if open_snapshot(folder)]
-    again = run_night(NIGHT, options(database_url, home), instance=ran)
+    with unrecorded() as instance:
+        again = run_night(NIGHT, options(database_url, home), instance=instance)
 
     assert len(folders) == 3
     assert again.is_success, again.failures

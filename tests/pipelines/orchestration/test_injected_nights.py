@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from night_crashes import night_outcome
@@ -17,7 +18,7 @@ from turns import in_turn
 from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.minilm import LocalMiniLM
+from nous_online.language.minilm import LocalMiniLM, Vectors
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.orchestration.running import NightOutcome
@@ -28,7 +29,7 @@ TOUCHED = {"contradiction_status", "confirmation_count", "last_confirmed_at", "t
 """What a planted memory may change of an honest one that is trusted more: never what it says, nor whether it counts."""
 MANY = tuple(
     f"The {what} of the {place} database is {100 + n}."
-    for what in ("port", "timeout", "quota", "backlog")
+    for what in ("port", "timeout", "quota")
     for n, place in enumerate(PLACES)
 )
 FULL_WIDTH = next(payload for payload in SPOKEN if payload.startswith("\uff41"))
@@ -43,9 +44,22 @@ def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAnthropic]:
         yield server
 
 
+class KeptVectors(LocalMiniLM):
+    """MiniLM that embeds no text twice: these tests tell the same."""
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+        self._known: dict[str, Any] = {}
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known |= dict(zip(new, super().embed_documents(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
 @pytest.fixture(scope="module")
 def minilm() -> LocalMiniLM:
-    return LocalMiniLM(threads=1)
+    return KeptVectors()
 
 
 @pytest.fixture
@@ -115,7 +129,7 @@ def test_the_built_in_judge_lets_planted_memories_take_no_honest_place_either(
     opened, run, owner: psycopg.Connection
 ) -> None:
     import_facts(opened("aria"), HONEST, trust=60, day=0)
-    import_facts(opened("aria"), planted(SPOKEN), trust=10, day=1)
+    import_facts(opened("aria"), planted(in_turn(SPOKEN, of=4)), trust=10, day=1)
     before = facts_in(owner)
     honest = ids_of(before, HONEST)
 

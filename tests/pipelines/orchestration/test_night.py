@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import filelock
 import psycopg
@@ -23,6 +24,7 @@ from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.undo import Selection, undo
+from nous_pipelines.snapshots.snapshot import take_snapshot
 
 NINE = "The office opens at nine."
 BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
@@ -48,6 +50,13 @@ def run(database_url, instance, tmp_path):
 def folder(database_url, tmp_path):
     """Where the files of the night lie."""
     return folder_of(NIGHT, options(database_url, tmp_path))
+
+
+@pytest.fixture
+def night_database(database_url):
+    """The database as nights see it: every agent's rows."""
+    with closing(Database(database_url, role="nous_night")) as found:
+        yield found
 
 
 @pytest.fixture
@@ -78,6 +87,8 @@ def test_a_night_merges_repeats_lets_later_values_win_and_says_so(heart, run, in
     recorded = instance.get_run_by_id(outcome.run_id)
     assert recorded.is_success
     assert recorded.tags["dagster/partition"] == NIGHT.isoformat()
+    assert owner.execute("select memory_count from heart.corpus_stats").fetchone() == (6,), "words are counted after it"
+    assert owner.execute("select lexeme from heart.term_stats where lexeme = 'offic'").fetchone() == ("offic",)
 
 
 def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(heart, database_url, tmp_path):
@@ -105,45 +116,36 @@ def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(hear
         assert [column.name for column in columns] == files.read_table(name).columns
 
 
-def test_a_night_run_twice_changes_nothing(heart, run, owner):
+def test_a_night_run_twice_changes_nothing_also_when_its_files_were_lost(heart, run, owner, folder):
     remember(heart, NINE, NINE, *BACKUPS)
     first = run()
     before = everything(owner)
 
-    again = run()
+    again, after_again = run(), everything(owner)
+    folder.rename(folder.with_name("aside"))
+    without_files = run()
 
     assert again.is_success
     assert again.report == first.report
+    assert after_again == before
+    assert without_files.is_success, without_files.failures
     assert everything(owner) == before
 
 
-def test_a_night_whose_files_were_lost_changes_nothing_when_it_is_run_again(heart, run, owner, folder):
-    remember(heart, NINE, NINE, *BACKUPS)
-    run()
-    before = everything(owner)
-    folder.rename(folder.with_name("aside"))
-
-    again = run()
-
-    assert again.is_success, again.failures
-    assert everything(owner) == before
-
-
-@pytest.mark.parametrize("names", [("canaries",), tuple(CHECKS)], ids=["one", "all"])
-def test_failed_checks_stop_the_night_before_anything_changes(heart, run, owner, monkeypatch, names):
+def test_failed_checks_stop_the_night_before_anything_changes(heart, run, owner, monkeypatch):
     """That each of them blocks alone, the definitions say: see `test_every_check_is_there_and_blocks_but_…`."""
     remember(heart, NINE, NINE)
     before = everything(owner)
-    for name in names:
+    for name in CHECKS:
         monkeypatch.setitem(CHECKS, name, lambda _, name=name: CheckResult(passed=False, description=f"no {name}"))
 
     outcome = run()
 
     assert not outcome.is_success
-    assert sorted(outcome.failures) == sorted(f"check {name}: no {name}" for name in names)
+    assert sorted(outcome.failures) == sorted(f"check {name}: no {name}" for name in CHECKS)
     assert everything(owner) == before
     assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
-    assert {check["name"] for check in outcome.report.checks if not check["passed"]} == set(names)
+    assert {check["name"] for check in outcome.report.checks if not check["passed"]} == {*CHECKS}
 
 
 def test_a_judge_that_merges_everything_is_stopped_by_the_canaries(heart, run, owner, monkeypatch):
@@ -158,6 +160,7 @@ def test_a_judge_that_merges_everything_is_stopped_by_the_canaries(heart, run, o
         failure.startswith("check canaries: 11 of 13 canary pairs were judged wrongly") for failure in outcome.failures
     )
     assert everything(owner) == before
+    assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
 
 
 class Gullible(OfflineJudge):
@@ -266,16 +269,16 @@ def test_a_night_with_nothing_to_do_is_a_success(heart, run):
     assert set(outcome.report.counts.values()) == {0}
 
 
-def test_two_processes_never_run_one_night_at_once(heart, run, folder):
+def test_two_processes_never_run_one_night_at_once(heart, run, instance, folder):
     folder.parent.mkdir(parents=True)
+    runs, lock = instance.get_runs_count(), filelock.FileLock(folder.with_name(f".{folder.name}.lock"))
 
-    with (
-        filelock.FileLock(folder.with_name(f".{folder.name}.lock")),
-        pytest.raises(Conflict, match="2026-06-01 is being run"),
-    ):
+    with lock, pytest.raises(Conflict, match="2026-06-01 is being run"):
         run()
 
-    assert run().is_success
+    assert instance.get_runs_count() == runs
+    with lock.acquire(timeout=0):
+        assert not folder.exists()
 
 
 def test_a_night_that_meets_another_one_of_its_agent_changes_nothing_and_is_right_the_next_time(heart, run, owner):
@@ -294,21 +297,22 @@ def test_a_night_that_meets_another_one_of_its_agent_changes_nothing_and_is_righ
     assert active(owner) == [NINE]
 
 
-@pytest.mark.parametrize("name", ["snapshot.json", "facts.parquet"])
-def test_a_damaged_snapshot_is_named_with_the_way_out_and_nothing_is_applied(heart, run, owner, folder, name):
+def test_a_damaged_snapshot_is_named_with_the_way_out_and_nothing_is_applied(heart, run, owner, folder, night_database):
     remember(heart, NINE, NINE)
     before = everything(owner)
-    run(is_dry_run=True)
-    spoil(folder / name)
 
-    outcome = run()
+    for name in ("snapshot.json", "facts.parquet"):
+        take_snapshot(night_database, folder, night=NIGHT, probe_days=30)
+        spoil(folder / name)
 
-    assert not outcome.is_success
-    (failure,) = outcome.failures
-    assert f"{folder / name} " in failure
-    assert f"move {folder} aside and run the night again" in failure
-    assert everything(owner) == before
-    folder.rename(folder.with_name("aside"))
+        outcome = run()
+
+        assert not outcome.is_success
+        (failure,) = outcome.failures
+        assert f"{folder / name} " in failure
+        assert f"move {folder} aside and run the night again" in failure
+        assert everything(owner) == before
+        folder.rename(folder.with_name(f"aside-{name}"))
     assert run().is_success
     assert active(owner) == [NINE]
 
@@ -362,14 +366,12 @@ def test_a_home_that_cannot_be_written_to_is_named(heart, run, owner, tmp_path):
 
 
 def test_a_night_that_is_undone_stays_undone_when_it_is_run_again_and_in_the_next_ones(
-    database_url, heart, run, owner, tmp_path
+    database_url, heart, run, owner, night_database, tmp_path
 ):
-    night_database = Database(database_url, role="nous_night")
     remember(heart, NINE, NINE)
     before = facts_in(owner)
     run()
     undo(night_database, Selection(night=NIGHT), reason="no")
-    night_database.close()
 
     again, following = run(), run(NIGHT + timedelta(days=1))
 
@@ -383,23 +385,3 @@ def test_a_night_that_is_undone_stays_undone_when_it_is_run_again_and_in_the_nex
 def test_a_night_that_has_not_run_has_no_report(database_url, heart, tmp_path):
     with pytest.raises(NotFound, match="night 2026-06-01 has not run here; run it with: nous night --date 2026-06-01"):
         read_report(NIGHT, options(database_url, tmp_path))
-
-
-def test_tonight_can_be_run_before_it_is_over_and_again_afterwards(heart, run, owner):
-    heart.learn_deferred([(NINE, {}), (NINE, {})])
-    tonight = datetime.now(UTC).date()
-
-    assert run(tonight).is_success
-    heart.learn_deferred([("Cats like fish.", {}), ("Cats like fish.", {})])
-    assert run(tonight).is_success
-
-    assert active(owner) == ["Cats like fish.", NINE]
-
-
-def test_words_are_counted_anew_after_a_night(heart, run, owner):
-    remember(heart, NINE, NINE)
-
-    run()
-
-    assert owner.execute("select memory_count from heart.corpus_stats").fetchone() == (2,)
-    assert owner.execute("select lexeme from heart.term_stats where lexeme = 'offic'").fetchone() == ("offic",)

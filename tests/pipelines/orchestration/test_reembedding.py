@@ -233,20 +233,23 @@ def materialised(
 
 
 def test_the_switch_waits_for_all_partitions_and_then_moves_everybody(
-    full: Heart, database_url: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    full: Heart, night: Database, database_url: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All partitions but one are filled by what fills each of them."""
     monkeypatch.setattr(reembedding, "LAST_FEW", 0)
     night_run = CommandedNight(database_url=database_url, home="")
+    (last,) = owner.execute("select right(max(id::text), 1) from heart.facts").fetchone() or ()
+    fill(night, WideEmbedder(), ["aria"], buckets=[part for part in PARTS.get_partition_keys() if part != last])
 
     early = materialised(embedding_space_switched, night_run)
-    parts = [materialised(next_embeddings, night_run, partition=part) for part in PARTS.get_partition_keys()]
+    part = materialised(next_embeddings, night_run, partition=last)
     late = materialised(embedding_space_switched, night_run)
 
     assert not early.success
     assert any(
         "stays where it is" in str(event.step_failure_data.error) for event in early.all_events if event.is_step_failure
     )
-    assert all(part.success for part in parts)
+    assert part.success
     assert late.success
     assert vectors_in(owner) == {("words-96", 96, 96)}
 

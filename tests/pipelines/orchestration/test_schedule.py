@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import importlib.util
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from types import ModuleType
 
 import dagster as dg
 import pytest
@@ -14,6 +13,7 @@ from night_runs import remember
 
 from nous_online.core.settings import settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
+from nous_pipelines.orchestration import automation
 from nous_pipelines.orchestration.automation import every_night
 from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
 from nous_pipelines.orchestration.night_ranges import first_night
@@ -31,12 +31,12 @@ def instance():
         yield ephemeral
 
 
-def asked_for(instance, moment):
-    """Return the nights the schedule asks for at a moment."""
+def asked_for(instance, moment, schedule=every_night):
+    """Return the nights a schedule asks for at a moment."""
     with dg.build_schedule_context(
         instance=instance, scheduled_execution_time=moment, repository_def=defs.get_repository_def()
     ) as context:
-        requests = every_night.evaluate_tick(context).run_requests or []
+        requests = schedule.evaluate_tick(context).run_requests or []
     return [(request.partition_key, request.run_key) for request in requests]
 
 
@@ -56,24 +56,14 @@ def test_the_schedule_asks_for_the_night_that_ended_once(instance, moment, night
     assert asked_for(instance, moment) == [(night, night)]
 
 
-ZONES = """
-import sys
-from datetime import datetime
-import dagster as dg
-from nous_pipelines.orchestration.definitions import defs
-from nous_pipelines.orchestration.automation import every_night, every_week, last_night_exists
-for moment in sys.argv[1:]:
-    with (
-        dg.DagsterInstance.ephemeral() as instance,
-        dg.build_schedule_context(
-            instance=instance, scheduled_execution_time=datetime.fromisoformat(moment),
-            repository_def=defs.get_repository_def(),
-        ) as context,
-    ):
-        (request,) = every_night.evaluate_tick(context).run_requests
-    print(every_night.cron_schedule, every_night.execution_timezone, request.partition_key)
-print(*(each.default_status.name for each in (every_night, last_night_exists, every_week)))
-"""
+def loaded_apart(module: ModuleType) -> ModuleType:
+    """Return a module loaded once more by itself, as a process does that begins in this environment."""
+    spec = importlib.util.spec_from_file_location("loaded_apart", str(module.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 @pytest.mark.parametrize(
@@ -83,14 +73,19 @@ print(*(each.default_status.name for each in (every_night, last_night_exists, ev
         ("America/Los_Angeles", ["2026-06-02T03:00-07:00"], ["2026-06-01"]),
     ],
 )
-def test_in_another_zone_it_is_the_last_night_that_is_over_and_all_can_be_switched_off(zone, moments, nights):
-    environment = {**os.environ, "NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *", "NOUS_NIGHTS": "off"}
+def test_in_another_zone_it_is_the_last_night_that_is_over_and_all_can_be_switched_off(
+    instance, monkeypatch, zone, moments, nights
+):
+    for name, value in {"NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *", "NOUS_NIGHTS": "off"}.items():
+        monkeypatch.setenv(name, value)
 
-    said = subprocess.run(
-        [sys.executable, "-c", ZONES, *moments], env=environment, capture_output=True, text=True, check=True
-    )
+    there = loaded_apart(automation)
 
-    assert said.stdout.splitlines() == [f"0 4 * * * {zone} {night}" for night in nights] + [" ".join(["STOPPED"] * 3)]
+    asked = [asked_for(instance, datetime.fromisoformat(moment), there.every_night) for moment in moments]
+    assert asked == [[(night, night)] for night in nights]
+    assert (there.every_night.cron_schedule, there.every_night.execution_timezone) == ("0 4 * * *", zone)
+    switches = [each.default_status for each in (there.every_night, there.last_night_exists, there.every_week)]
+    assert switches == [dg.DefaultScheduleStatus.STOPPED] * 3
 
 
 def test_whether_the_last_night_exists_is_part_of_no_run_that_makes_one():

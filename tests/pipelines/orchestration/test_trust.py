@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,11 @@ def imported(heart: Heart, content: str, *, trust: int, day: int) -> None:
     heart.learn_deferred([(content, details)])
 
 
-def standing(owner: psycopg.Connection) -> list[tuple[str, int, str, str]]:
-    """Return text, trust, state and contradiction status of every fact, in the order they were stated."""
-    query = "select content, trust, state, contradiction_status from heart.facts order by learned_at"
-    return owner.execute(query).fetchall()
+def standing(owner: psycopg.Connection, agent_id: str = "aria") -> list[tuple[str, int, str, str]]:
+    """Return text, trust, state and contradiction status of an agent's facts, in the order they were stated."""
+    query = """select content, trust, state, contradiction_status from heart.facts
+               where agent_id = %s order by learned_at"""
+    return owner.execute(query, [agent_id]).fetchall()
 
 
 def test_a_repetition_that_is_trusted_less_makes_a_fact_no_newer(aria: Heart) -> None:
@@ -96,32 +98,48 @@ def test_an_old_value_that_anybody_repeats_does_not_take_the_place_of_a_later_on
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("is_online", [True, False])
-def test_a_later_value_that_is_trusted_less_supersedes_nothing_and_is_not_lost(
-    aria: Heart, run: Callable[[date], None], owner: psycopg.Connection, *, is_online: bool
-) -> None:
-    if is_online:
-        aria.learn(OLD, trust=60, learned_at=SAID)
-        aria.learn(NEW, trust=59, learned_at=SAID + DAY)
-    else:
-        imported(aria, OLD, trust=60, day=0)
-        imported(aria, NEW, trust=59, day=1)
-
-    run(NIGHT)
-
-    assert standing(owner) == [(OLD, 60, "active", "open"), (NEW, 59, "active", "open")]
-    assert len(aria.contradictions()) == 1
+# --- three agents, one night ---
 
 
-def test_a_repetition_that_is_trusted_less_stays_behind_the_wording_that_is_trusted_more(
-    aria: Heart, run: Callable[[date], None], owner: psycopg.Connection
-) -> None:
-    imported(aria, "api team deploys every Friday.", trust=10, day=0)
-    imported(aria, "The api team deploys every Friday", trust=60, day=1)
+@pytest.fixture(scope="module")
+def one_night(
+    copy_of: Callable[[str], AbstractContextManager[str]], template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[psycopg.Connection, dict[str, Heart]]]:
+    """Agents who heard a later value, while learning or by an import, or another wording, after a night."""
+    with (
+        copy_of(template) as url,
+        closing(Database(url)) as database,
+        psycopg.connect(url, autocommit=True) as owner,
+    ):
+        hearts = {
+            name: Heart.open(
+                name, database=database, embedder=WordEmbedder(), judge=OfflineJudge(), works_in_background=False
+            )
+            for name in ("online", "imported", "wordings")
+        }
+        hearts["online"].learn(OLD, trust=60, learned_at=SAID)
+        hearts["online"].learn(NEW, trust=59, learned_at=SAID + DAY)
+        imported(hearts["imported"], OLD, trust=60, day=0)
+        imported(hearts["imported"], NEW, trust=59, day=1)
+        imported(hearts["wordings"], "api team deploys every Friday.", trust=10, day=0)
+        imported(hearts["wordings"], "The api team deploys every Friday", trust=60, day=1)
+        outcome = night_outcome(url, tmp_path_factory.mktemp("home"), NIGHT, go_on)
+        assert outcome.is_success, outcome.failures
+        yield owner, hearts
 
-    run(NIGHT)
 
-    assert standing(owner) == [
+@pytest.mark.parametrize("name", ["online", "imported"])
+def test_a_later_value_that_is_trusted_less_supersedes_nothing_and_is_not_lost(one_night, name: str) -> None:
+    owner, hearts = one_night
+
+    assert standing(owner, name) == [(OLD, 60, "active", "open"), (NEW, 59, "active", "open")]
+    assert len(hearts[name].contradictions()) == 1
+
+
+def test_a_repetition_that_is_trusted_less_stays_behind_the_wording_that_is_trusted_more(one_night) -> None:
+    owner, _ = one_night
+
+    assert standing(owner, "wordings") == [
         ("api team deploys every Friday.", 10, "superseded", "none"),
         ("The api team deploys every Friday", 60, "active", "none"),
     ]

@@ -10,6 +10,7 @@ from night_runs import NIGHT, facts_in, options, proposals_in, remember
 
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
+from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
@@ -26,10 +27,11 @@ def take_back(**config: str) -> dg.ExecuteInProcessResult:
 
 @pytest.fixture
 def before(heart: Heart, owner, database_url, tmp_path, monkeypatch):
-    """What the facts were before two nights that merged some of them."""
+    """What the facts were before two nights, each of which merged one of them."""
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     settings.cache_clear()
     remember(heart, *["Cats like fish."] * 2)
+    remember(heart, "Cats like fish.", learned_at=end_of(NIGHT) + timedelta(hours=9))
     found = facts_in(owner)
     with unrecorded() as instance:
         for night in (NIGHT, NIGHT + timedelta(days=1)):
@@ -37,7 +39,12 @@ def before(heart: Heart, owner, database_url, tmp_path, monkeypatch):
     return found
 
 
-def test_a_range_of_nights_is_taken_back_whole(before, owner):
+def test_a_range_of_nights_is_taken_back_whole_and_what_has_nothing_to_take_back_says_so(before, owner):
+    nothing = take_back(kind="archive")
+
+    (failed,) = [event for event in nothing.all_events if event.is_step_failure]
+    assert "no applied proposal is left of these nights" in failed.step_failure_data.error.message
+    assert "applied" in proposals_in(owner).values()
     assert facts_in(owner) != before
 
     undone = take_back()
@@ -45,11 +52,3 @@ def test_a_range_of_nights_is_taken_back_whole(before, owner):
     assert undone.success
     assert facts_in(owner) == before
     assert set(proposals_in(owner).values()) == {"undone"}
-
-
-def test_what_has_nothing_to_take_back_says_so(before, owner):
-    again = take_back(kind="archive")
-
-    (failed,) = [event for event in again.all_events if event.is_step_failure]
-    assert "no applied proposal is left of these nights" in failed.step_failure_data.error.message
-    assert "applied" in proposals_in(owner).values()

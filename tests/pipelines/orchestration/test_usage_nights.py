@@ -58,7 +58,10 @@ def used(heart, query, *, cite=(), ignore=(), limit=3):
         heart.ignore(found.id, [by_text[text] for text in ignore])
 
 
-def test_what_was_cited_rises_what_was_ignored_sinks_and_a_second_run_changes_nothing(heart, run, owner):
+def test_use_moves_weights_retires_a_censor_and_has_a_procedure_reviewed_and_a_second_run_changes_nothing(
+    heart, run, owner
+):
+    """What was cited rises and what was ignored sinks; the censor cries wolf, the procedure fails."""
     remember(heart, "Deploys need two reviewers.", "Reviewers sit in Lisbon.", "Cats like fish.")
     for _ in range(3):
         used(
@@ -67,6 +70,13 @@ def test_what_was_cited_rises_what_was_ignored_sinks_and_a_second_run_changes_no
             cite=["Deploys need two reviewers."],
             ignore=["Reviewers sit in Lisbon."],
         )
+    censor = heart.add_censor("deploy", "nobody is there", is_literal=True)
+    for number in range(3):
+        heart.check_censors(f"deploy release {number}")
+        heart.report_false_positive(censor.id)
+    procedure = heart.store_procedure("deploy", core_tools=["git"])
+    for _ in range(5):
+        heart.record_procedure_failure(procedure.id)
 
     first = run()
     after = weights(owner)
@@ -74,6 +84,9 @@ def test_what_was_cited_rises_what_was_ignored_sinks_and_a_second_run_changes_no
 
     assert first.is_success, first.failures
     assert after["Deploys need two reviewers."] > 1 > after["Reviewers sit in Lisbon."]
+    assert states(owner, "censors") == {censor.id: "archived"}
+    assert states(owner, "procedures") == {procedure.id: "review"}
+    assert heart.list_procedures()[0].review_reason == "worked in only 0 of 5 uses, less than 40%"
     assert second.is_success, second.failures
     assert weights(owner) == after
 
@@ -96,20 +109,3 @@ def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come
         "archived", "archived", "active", "active",
     )  # fmt: skip
     assert (states(owner, "facts")[old], states(owner, "facts")[unused]) == ("superseded", "active")
-
-
-def test_a_censor_that_cries_wolf_retires_and_a_procedure_that_fails_is_reviewed(heart, run, owner):
-    censor = heart.add_censor("deploy", "nobody is there", is_literal=True)
-    for number in range(3):
-        heart.check_censors(f"deploy release {number}")
-        heart.report_false_positive(censor.id)
-    procedure = heart.store_procedure("deploy", core_tools=["git"])
-    for _ in range(5):
-        heart.record_procedure_failure(procedure.id)
-
-    outcome = run()
-
-    assert outcome.is_success, outcome.failures
-    assert states(owner, "censors") == {censor.id: "archived"}
-    assert states(owner, "procedures") == {procedure.id: "review"}
-    assert heart.list_procedures()[0].review_reason == "worked in only 0 of 5 uses, less than 40%"
