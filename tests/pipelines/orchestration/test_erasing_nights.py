@@ -259,7 +259,7 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(home: Path, dat
 def test_what_a_killed_process_had_begun_to_write_is_removed(
     ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str
 ) -> None:
-    for folder in night_folders(database_url):
+    for folder in (path for path in night_folders(database_url) if path.name.startswith("night=")):
         for name in ("run/plan.4711.part", "run/.judgements.parquet.4711.part", ".report.html.part"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("The zinfandel")
@@ -305,9 +305,7 @@ def test_a_swap_that_was_killed_is_finished(ran: DagsterInstance, home: Path, da
     erase(database_url)
 
     assert open_snapshot(folder) is not None
-    assert sorted(path.name for path in folder.parent.iterdir() if str(NIGHT) in path.name and path.is_dir()) == [
-        folder.name
-    ]
+    assert [path.name for path in folder.parent.glob(f"*night={NIGHT}*") if path.is_dir()] == [folder.name]
 
 
 def test_logs_are_rewritten_where_they_are(ran: DagsterInstance, home: Path, database_url: str) -> None:
