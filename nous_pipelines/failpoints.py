@@ -7,6 +7,7 @@ from collections.abc import Callable
 POINTS = (
     "snapshot begins",
     "snapshot table written",
+    "snapshot part described",
     "snapshot described",
     "snapshot in place",
     "phases read",

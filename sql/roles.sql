@@ -45,7 +45,7 @@ revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_n
 
 -- What each may read. Plans and tombstones name, or tell of, other agents.
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
-revoke select on lifecycle.plans, lifecycle.tombstones from nous_app;
+revoke select on lifecycle.plans, lifecycle.snapshots, lifecycle.tombstones from nous_app;
 grant select (night, state) on lifecycle.plans to nous_app;  -- which night was the last
 revoke select on lifecycle.tombstones, heart.api_keys, heart.webhooks from nous_night;
 grant select (agent_id, id) on heart.webhooks to nous_night;  -- which agents have somebody who listens
@@ -99,12 +99,13 @@ grant update (embedding_space_id) on heart.agents to nous_night;
 grant insert, update on lifecycle.plans, lifecycle.proposals, lifecycle.agent_policies, lifecycle.health to nous_night;
 grant insert, update, delete on heart.links, heart.next_embeddings to nous_night;
 grant insert, update on heart.llm_requests to nous_night;
-grant insert on heart.judgements to nous_night;
+grant insert on heart.judgements, lifecycle.snapshots to nous_night;
 grant insert, update on heart.cold_texts to nous_night;
 
 -- Erasing and purging: they delete what belongs to an agent, and add the hash that says so.
 grant delete on all tables in schema heart, brain, lifecycle to nous_purge;
-revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.tombstones from nous_purge;
+revoke delete on heart.embedding_spaces, heart.memories, lifecycle.transitions, lifecycle.snapshots, lifecycle.tombstones
+from nous_purge;
 grant update (agent_ids, policy, counts, checks) on lifecycle.plans to nous_purge;
 grant insert on lifecycle.tombstones to nous_purge;
 do $$

@@ -740,6 +740,16 @@ create table lifecycle.health (
     primary key (agent_id, night)
 );
 
+-- Which snapshots the nights took. A later one reads what changed since, if it finds the row of the earlier one as its transaction
+-- wrote it: a backup from before it has no such row, and one restored from a dump has it from another transaction.
+create table lifecycle.snapshots (
+    id          uuid primary key default gen_random_uuid(),
+    night       date not null,
+    since_xid   xid8 not null,                            -- what any later transaction wrote, the snapshot may not hold
+    written_xid xid8 not null default pg_current_xact_id(),
+    taken_at    timestamptz not null default now()
+);
+
 -- A hash-only trace of what was erased on request, so that a restored backup can be erased again.
 create table lifecycle.tombstones (
     agent_hash   text not null,

@@ -32,7 +32,8 @@ from nous_pipelines.phases.rulings import carried
 from nous_pipelines.plan.left_out import each_apart
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk
-from nous_pipelines.snapshots.snapshot import checksum, checksum_at, identity_of
+from nous_pipelines.snapshots.parts import checksum, checksum_at
+from nous_pipelines.snapshots.snapshot import identity_of
 
 FORMAT = 2
 """Counts how `Compared` is meant; what an older version of the code wrote is not read."""

@@ -4,7 +4,7 @@ what Claude is asked, and the proposals of every phase."""
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -38,6 +38,7 @@ from nous_pipelines.orchestration.chunk_work import (
     write_judged_by,
 )
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
+from nous_pipelines.orchestration.resting import FRESH_FOR, Rested
 from nous_pipelines.phases.asking import TOLD
 from nous_pipelines.phases.compared import Compared
 from nous_pipelines.phases.links import CHANGED
@@ -131,10 +132,12 @@ class Inputs:
     """The tables that other assets of the night have made; for other processes, where they lie."""
     files: NightFiles
     engine: Engine
+    rested: Rested
+    """The agents that are in no chunk, since what is known of their pairs is taken over."""
 
     @classmethod
-    def of(cls, night_run: NightRun, night: date, reads: Reads) -> "Inputs":
-        """Open the tables of a night."""
+    def of(cls, night_run: NightRun, night: date, reads: Reads, *, finds_pairs: bool = False) -> "Inputs":
+        """Open the tables of a night; agents at rest are left out of what is about pairs of facts."""
         files, engine = night_run.files(night), night_run.engine
         made = {
             name: read_whole(files, name, reads[name])
@@ -143,7 +146,9 @@ class Inputs:
             for name in reads
             if name not in SNAPSHOT_TABLES
         }
-        return cls(reads, night_run.chunks(night), made, files, engine)
+        is_about_pairs = finds_pairs or not {"neighbours", "judgements"}.isdisjoint(reads)
+        rested = night_run.rested(night) if is_about_pairs else Rested()
+        return cls(reads, night_run.chunks(night, without=rested.agent_ids), made, files, engine, rested)
 
     def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
         for chunk in self.chunks:
@@ -169,7 +174,7 @@ class Inputs:
             done = self.engine.map(do_work, works, on_done=on_done)
             found = [part.read() for each in done for part in each.parts]
         faults = {agent_id: fault for each in done for agent_id, fault in each.faults.items()}
-        if faults and not found:
+        if faults and not (found or self.rested.agent_ids):
             raise next(iter(faults.values()))
         self.files.leave_out(left_out_by(step, faults))
         return found
@@ -189,9 +194,10 @@ class Inputs:
                 path.unlink(missing_ok=True)
 
 
-def join_parts(parts: Iterable[ChunkOutput], name: str, schema: TableSchema) -> pl.DataFrame:
-    """Return one table from those of all chunks."""
-    return pl.concat([schema.empty(), *(part.table(name) for part in parts)])
+def join_parts(parts: Iterable[ChunkOutput], name: str, schema: TableSchema, rested: Rested) -> pl.DataFrame:
+    """Return one table from those of all chunks, with the rows that are taken over, by agent."""
+    found = pl.concat([rested.rows(schema), *(part.table(name) for part in parts)])
+    return found.sort("agent_id", maintain_order=True) if rested.agent_ids else found
 
 
 def chunk_log(context: dg.AssetExecutionContext, engine: Engine) -> OnDone | None:
@@ -222,7 +228,12 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     night = night_of(context)
     policy = night_run.night_policy
     take_snapshot(
-        night_run.database, night_run.folder(night), night=night, probe_days=policy.probe_days, now=datetime.now(UTC)
+        night_run.database,
+        night_run.folder(night),
+        night=night,
+        probe_days=policy.probe_days,
+        now=datetime.now(UTC),
+        is_whole=night_run.is_full,
     )
     night_run.settle(night)
     taken = night_run.snapshot(night)
@@ -240,7 +251,6 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
 
 # --- pairs ---
 
-FRESH_FOR = timedelta(days=2)  # a day before the night, and one in case a night was late
 COMPARED: Reads = {"facts": READ, "undone": None}
 ASKED: Reads = {
     "neighbours": None,
@@ -264,7 +274,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
-    inputs, files = Inputs.of(night_run, night, COMPARED), night_run.files(night)
+    inputs, files = Inputs.of(night_run, night, COMPARED, finds_pairs=True), night_run.files(night)
     earlier, fresh_from = [] if night_run.is_full else earlier_compared(files), end_of(night) - FRESH_FOR
 
     parts = inputs.each(
@@ -274,7 +284,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         fresh_from=fresh_from,
         on_done=chunk_log(context, inputs.engine),
     )
-    pairs, copies = join_parts(parts, "neighbours", FOUND), join_parts(parts, "copies", COPY)
+    pairs, copies = (join_parts(parts, schema.name, schema, inputs.rested) for schema in (FOUND, COPY))
     files.write_table("neighbours", pairs)
     files.write_table("copies", copies)
     write_compared(files, [Compared(part.table("compared_rows"), part.table("compared_pairs")) for part in parts])
@@ -282,8 +292,9 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         metadata={
             **row_count(pairs),
             "pairs": len(pairs),
-            "facts": len(copies),
+            "facts": sum(len(part.table("copies")) for part in parts),
             "cut": sum(part.value for part in parts),
+            "agents_at_rest": len(inputs.rested.agent_ids),
             "built_on": ", ".join(kept.folder.parent.name for kept in earlier[:1]),
         }
     )
@@ -312,7 +323,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         on_progress=progress(context) if inputs.engine.shares_memory else None,
     )
     parts = inputs.each("judgements", judge_pairs, judges=judges, on_done=chunk_log(context, inputs.engine))
-    table = join_parts(parts, "judgements", JUDGED)
+    table = join_parts(parts, "judgements", JUDGED, inputs.rested)
     account = sum((part.value[0] for part in parts), JudgementCounts())
     seconded = sum((part.value[1] for part in parts), Seconded())
     write_judged_by(files, judge, files.write_table("judgements", table))
@@ -447,7 +458,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
         parts = inputs.each(table.name, make_table, name=table.name, make=table.make, night=night)
-        whole = join_parts(parts, table.name, table.schema)
+        whole = join_parts(parts, table.name, table.schema, inputs.rested)
         night_run.files(night).write_table(table.name, whole)
         return dg.MaterializeResult(metadata={**row_count(whole), **whole.select(**table.figures).row(0, named=True)})
 
@@ -462,7 +473,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, phase.reads)
         parts = phase_parts(phase, inputs, night)
-        whole = united(phase.name, [part.value for part in parts])
+        whole = united(phase.name, [inputs.rested.phase(phase.name), *(part.value for part in parts)])
         night_run.files(night).write_phase(whole)
         return dg.MaterializeResult(metadata={**row_count(whole.proposals), **as_metadata(whole.metadata())})
 

@@ -27,7 +27,9 @@ from nous_pipelines.orchestration.instance import dagster_url, home_folder, owne
 from nous_pipelines.phases.proposals import PLAN
 from nous_pipelines.reports.markdown_report import plain
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
-from nous_pipelines.snapshots.snapshot import checksum, unfinished
+from nous_pipelines.snapshots.parts import DESCRIPTION, checksum
+from nous_pipelines.snapshots.parts import PREFIX as PART
+from nous_pipelines.snapshots.snapshot import unfinished
 
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
@@ -171,11 +173,12 @@ def erase_nights(erasure: Erasure) -> Counter[str]:
 
 
 def night_folders(url: str) -> Iterator[Path]:
-    """Yield the folders of all nights of a database, those that were moved aside or never finished included."""
+    """Yield the parts of all snapshots of a database, then its nights; those moved aside or never finished included."""
     with closing(connected(url, role="nous_night")) as connection:
         row = connection.execute(BLOCKS["identity"]).fetchone()
     root = home_folder() / "snapshots" / (row[0] if row else "unknown")
-    yield from sorted(path for path in root.glob("*night=*") if path.is_dir())
+    for name in (PART, "night="):
+        yield from sorted(path for path in root.glob(f"*{name}*") if path.is_dir())
 
 
 def quoted_in(folder: Path, agent_id: str) -> set[str]:
@@ -305,16 +308,17 @@ def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, wit
 
 
 def describe_again(folder: Path, changed: list[Path]) -> None:
-    """Bring counts and checksums of the snapshot's description in line with its tables."""
-    path = folder / "snapshot.json"
-    if not path.exists():
-        return
-    description: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    for table in changed:
-        if table.stem in description["checksums"] and table.parent == folder:
-            description["checksums"][table.stem] = checksum(table)
-            description["counts"][table.stem] = len(pl.read_parquet(table))
-    path.write_text(json.dumps(description), "utf-8")
+    """Bring counts and checksums of the description of a snapshot or part in line with its tables."""
+    for path in (folder / "snapshot.json", folder / DESCRIPTION):
+        if not path.exists():
+            continue
+        description: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        for table in changed:
+            if table.stem in description["checksums"] and table.parent == folder:
+                description["checksums"][table.stem] = checksum(table)
+                if "counts" in description:
+                    description["counts"][table.stem] = len(pl.read_parquet(table))
+        path.write_text(json.dumps(description), "utf-8")
 
 
 def name_plan_again(old: Path, new: Path) -> None:

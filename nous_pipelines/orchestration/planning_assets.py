@@ -12,6 +12,7 @@ from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
+from nous_pipelines.orchestration.resting import keep
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
@@ -103,6 +104,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases_of(night, night_run) if faults else phases).values)
     files.write_json("plan", made.as_dict())
+    keep(files, night_run.decided_by, evidence.others)
     reach("plan written")
     return dg.MaterializeResult(
         metadata=as_metadata(

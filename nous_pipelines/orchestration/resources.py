@@ -1,6 +1,7 @@
 """What assets reach the world through: the database, the files of a night, and this run's options."""
 
 import json
+from collections.abc import Collection
 from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -20,6 +21,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.orchestration.chunk_work import OwnDatabase
+from nous_pipelines.orchestration.resting import Rested, at_rest, decisive
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.left_out import LeftOut, left_out_by
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
@@ -45,6 +47,7 @@ class NightRun(dg.ConfigurableResource):
     _chunks: dict[tuple[Any, ...], list[Chunk]] = PrivateAttr(default_factory=dict)
     _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
+    _rested: dict[date, Rested] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -59,7 +62,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents = self._engine = None
+        self._agents, self._engine, self._rested = None, None, {}
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -92,23 +95,38 @@ class NightRun(dg.ConfigurableResource):
         self._policies[night] = Policies(self.policy, own, may_loosen=self.may_loosen)
         return self._policies[night]
 
-    def chunks(self, night: date) -> list[Chunk]:
+    def rested(self, night: date) -> Rested:
+        """Return the agents whose pairs need not be looked at again; looked up once, and when the snapshot changes.
+
+        None are where a model is asked for a second opinion, which may have answered since, or all is to be done again.
+        """
+        if night not in self._rested:
+            is_all_due = self.is_full or self.second_judge is not None
+            self._rested[night] = Rested() if is_all_due else at_rest(self.snapshot(night), self.decided_by)
+        return self._rested[night]
+
+    @property
+    def decided_by(self) -> dict[str, Any]:
+        """What this night finds its pairs by, besides the rows."""
+        return decisive(self.judge, self.night_policy, self.policy)
+
+    def chunks(self, night: date, *, without: Collection[str] = ()) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
 
         They are the same for all steps, until somebody is left out or the snapshot is another.
         Raises `Refused` when all of them are left out.
         """
         taken, left = self.snapshot(night), {each.agent_id: each for each in self.left_out(night)}
-        key = (night, taken.taken_at, tuple(taken.checksums.items()), tuple(left))
+        key = (night, taken.taken_at, tuple(taken.checksums.items()), tuple(left), frozenset(without))
         if key not in self._chunks:
             agents = [agent_id for agent_id in self.agents() if agent_id not in left]
             if left and not agents:
                 raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
-            self._chunks = {key: self._chunked(taken, agents)}
+            self._chunks[key] = self._chunked(taken, [agent_id for agent_id in agents if agent_id not in without])
         return self._chunks[key]
 
     def _chunked(self, taken: Snapshot, agents: list[str]) -> list[Chunk]:
-        sizes = dict(taken.table("facts", columns=["agent_id"]).group_by("agent_id").len().iter_rows())
+        sizes = taken.sizes("facts")
         most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
         return [
             Chunk(taken, policy, tuple(chunk))
@@ -180,6 +198,8 @@ class NightRun(dg.ConfigurableResource):
         """
         self._agents = None
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
+        if taken.taken_at >= self._began_at:
+            return  # this run has just taken it
         late = came_late(self.database, taken, agent_ids=self.agent_ids)
         if self.is_dry_run and is_applied:
             self.files(night).write_json(UNSEEN, {"agents": late_rows(late)})
@@ -187,6 +207,7 @@ class NightRun(dg.ConfigurableResource):
         if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
             taken.move_aside()
             self._policies.pop(night, None)
+            self._rested.pop(night, None)
             probe_days = self.night_policy.probe_days
             told = late if is_applied else {}
             take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -15,13 +16,15 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from nous_online.core.errors import InvalidInput
+from nous_online.core.errors import InvalidInput, NousError
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.queue.outbox import HEART
 from nous_pipelines.batches.batch_rows import old_results
 from nous_pipelines.night_policy import MOST_DAYS, NightPolicy
 from nous_pipelines.nights import end_of
+from nous_pipelines.snapshots.parts import PREFIX as PART
+from nous_pipelines.snapshots.snapshot import parts_of
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, RunRecord
@@ -65,6 +68,8 @@ def throw_away(instance: DagsterInstance, root: Path, kept: Retention, *, now: d
     snapshots, set_aside = old_folders(root, kept, now=now)
     for folder in (*snapshots, *set_aside):
         remove(folder)
+    for part in unused_parts(root, kept, now=now):
+        remove(part)
     results = old_results(root.parent, kept_days=kept.raw_results_kept_days, now=now)
     for path in results:
         path.unlink(missing_ok=True)
@@ -87,6 +92,21 @@ def old_folders(root: Path, kept: Retention, *, now: datetime) -> tuple[list[Pat
     old = now - timedelta(days=kept.snapshots_kept_days)
     snapshots = [path for path, night in nights.items() if night is not None and end_of(night) < old]
     return snapshots, [path for path, night in nights.items() if night is None]
+
+
+def unused_parts(root: Path, kept: Retention, *, now: datetime) -> list[Path]:
+    """Return the parts in which no snapshot that is kept has rows; none of a database one of whose can't be read.
+
+    One written within `set_aside_kept_days` stays: the snapshot it is for may not have its name yet.
+    """
+    untouched_since = now - timedelta(days=kept.set_aside_kept_days)
+    unused = list[Path]()
+    for home in sorted(path for path in root.glob("*") if path.is_dir()):
+        with suppress(NousError, OSError, ValueError):
+            used = {part.folder for folder in home.glob(f"{PREFIX}*") for part in parts_of(folder)}
+            found = [path for path in sorted(home.glob(f"*{PART}*")) if path.is_dir() and path not in used]
+            unused += [path for path in found if written_at(path) < untouched_since.timestamp()]
+    return unused
 
 
 def night_named(folder: Path) -> date | None:

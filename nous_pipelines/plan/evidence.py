@@ -55,13 +55,13 @@ class Evidence:
 
     plan: Plan
     memories: pl.DataFrame
-    """`MEMORIES`."""
+    """`MEMORIES`, of the agents for which something is planned."""
     statements: pl.DataFrame
-    """`SAID`."""
+    """`SAID`, of the same agents."""
     searchable: Callable[[Sequence[str]], pl.DataFrame]
     """`SEARCHED`, of some agents."""
     probes: pl.DataFrame
-    """`RECALLS` of the snapshot."""
+    """`RECALLS` of the same agents."""
     phases: Sequence[Phase]
     earlier_leaving: Mapping[str, Sequence[int]]
     """For each agent, how many memories each of its last 14 nights retired."""

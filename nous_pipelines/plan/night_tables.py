@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from shutil import rmtree
@@ -22,7 +23,7 @@ from nous_online.database.connection import Database
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.plan.night_query import BLOCKS, TABLES, NightQuery, message_of
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
-from nous_pipelines.snapshots.snapshot import open_snapshot
+from nous_pipelines.snapshots.snapshot import open_snapshot, parts_of
 from nous_pipelines.snapshots.snapshot_tables import as_stored
 
 Thing = TypeVar("Thing")
@@ -47,10 +48,30 @@ class StoredNights:
     last: date = date.max
     """The nights that were asked for: what lies in the database is of these."""
 
+    def has(self, table: str) -> bool:
+        """Tell whether some night has a table that lies in files."""
+        return bool(self.files(table) or self.parts(table))
+
     def files(self, table: str) -> list[str]:
-        """Return the files of a table, of the nights that have it."""
+        """Return the files of a table in the folders of the nights that have it there."""
         name = TABLES[table].file or ""
-        return [str(path) for night in self.nights if (path := self.root / f"{PREFIX}{night}" / name).is_file()]
+        return [str(path) for night in self.nights if (path := self.folder(night) / name).is_file()]
+
+    def parts(self, table: str) -> list[str]:
+        """Return the files of a table in the parts of snapshots."""
+        if TABLES[table].file != f"{table}.parquet":
+            return []
+        found = {part.folder for night in self.nights for part in parts_of(self.folder(night))}
+        found -= {self.folder(night) for night in self.nights}
+        return sorted(str(path) for folder in found if (path := folder / f"{table}.parquet").is_file())
+
+    def placed(self) -> list[str]:
+        """Return the files that tell in which part the rows of each agent lie."""
+        return [str(path) for night in self.nights if (path := self.folder(night) / "placed.parquet").is_file()]
+
+    def folder(self, night: date) -> Path:
+        """Return the folder of a night."""
+        return self.root / f"{PREFIX}{night}"
 
 
 @dataclass(frozen=True)
@@ -107,17 +128,25 @@ def damage(folder: Path, tables: Collection[str]) -> str | None:
         taken = open_snapshot(folder)
         if taken is None:
             return "its snapshot was never finished"
+        parts = parts_of(folder)
         for name in tables:
             path = folder / (TABLES[name].file or "snapshot.json")
-            if path.suffix == ".parquet" and (path.is_file() or name in taken.counts):
-                rows = pl.scan_parquet(path).select(pl.len()).collect().item()
-                if rows != taken.counts.get(name, rows):
-                    return f"{path.name} has {rows} rows, not {taken.counts[name]}"
+            if path.suffix == ".parquet" and path.is_file():
+                row_count(path)
+            for part in parts:
+                path = part.folder / f"{name}.parquet"
+                if name in part.counts and (rows := row_count(path)) != part.counts[name]:
+                    return f"{path.name} has {rows} rows, not {part.counts[name]}"
     except NousError as error:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
         return f"{path.name} can't be read ({str(error).splitlines()[0]})"
     return None
+
+
+def row_count(path: Path) -> int:
+    """Return how many rows a file has, by its footer; a damaged one raises."""
+    return pl.scan_parquet(path).select(pl.len()).collect().item()
 
 
 @contextmanager
@@ -129,7 +158,7 @@ def answered(query: NightQuery, nights: StoredNights, database: Database, scope:
     `scope.memory`, and spills into a folder that goes when the block ends. Raises `InvalidInput` for a query that can't
     be answered, `NotFound` where no night has its tables, `Unavailable` for files that can't be read or written.
     """
-    missing = sorted(name for name in query.tables if TABLES[name].file and not nights.files(name))
+    missing = sorted(name for name in query.tables if TABLES[name].file and not nights.has(name))
     if missing:
         raise NotFound(f"no night here has the table {missing[0]!r}; `nous query` lists nights and tables")
     with working_folder(nights.root) as folder, translated(scope):
@@ -182,9 +211,22 @@ def rows_of(
     """Return the rows of a table in all nights, columns united by name, the night first."""
     if TABLES[name].file is None:
         return engine.read_parquet(str(folder / f"{name}.parquet"))
-    rows = engine.read_parquet(nights.files(name), union_by_name=True, hive_partitioning=True)
-    columns = ["night", *(column for column in rows.columns if column != "night")]
-    return rows.select(*map(duckdb.ColumnExpression, columns))
+    found = list[duckdb.DuckDBPyRelation]()
+    if files := nights.files(name):
+        found.append(engine.read_parquet(files, union_by_name=True, hive_partitioning=True))
+    if parts := nights.parts(name):
+        rows = engine.read_parquet(parts, union_by_name=True, hive_partitioning=True)
+        placed = engine.read_parquet(nights.placed(), union_by_name=True, hive_partitioning=True)
+        placed = placed.select(*map(duckdb.ColumnExpression, ("night", "agent_id", "part")))
+        found.append(rows.join(placed, "agent_id, part"))
+    columns = dict.fromkeys(["night", *(column for each in found for column in each.columns if column != "part")])
+    first, *others = (each.select(*(column_of(each, column) for column in columns)) for each in found)
+    return reduce(duckdb.DuckDBPyRelation.union, others, first)
+
+
+def column_of(rows: duckdb.DuckDBPyRelation, name: str) -> duckdb.Expression:
+    """Return a column of some rows, null where they have none of this name."""
+    return duckdb.ColumnExpression(name) if name in rows.columns else duckdb.ConstantExpression(None).alias(name)
 
 
 def rows_read(engine: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
@@ -241,7 +283,7 @@ def stored_columns(nights: StoredNights, database: Database) -> dict[str, dict[s
         found = {
             name: rows_of(engine, name, nights, folder)
             for name in TABLES
-            if TABLES[name].file is None or nights.files(name)
+            if TABLES[name].file is None or nights.has(name)
         }
         return {
             name: {column: str(kind).lower() for column, kind in zip(rows.columns, rows.types, strict=True)}

@@ -15,7 +15,9 @@ from ({memories}) f
 select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s
 
 -- name: present_by_agent
-select *, false as is_rewound from heart.facts where learned_at < %(ends_at)s order by agent_id collate "C", id
+select *, false as is_rewound from heart.facts
+where learned_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+order by agent_id collate "C", id
 
 -- name: is_untouched
 -- Whether all facts are of one agent and were stored since the server counts, none changed or removed: then they most
@@ -32,6 +34,7 @@ select e.agent_id, e.memory_id, bool_or(e.night is distinct from %(night)s::date
            || jsonb_build_object('row_version', min(e.version_before)) as before
 from lifecycle.events e left join jsonb_each(e.before) b on true
 where e.effective_at >= %(ends_at)s and e.memory_kind = %(kind)s and e.version_before > 0
+  and (%(agent_ids)s::text[] is null or e.agent_id = any(%(agent_ids)s))
 group by e.agent_id, e.memory_id
 
 -- name: rewound
@@ -49,7 +52,7 @@ order by f.agent_id collate "C", f.id
 with later as ({later})
 select m.*, false as is_rewound
 from {table} m
-where m.learned_at < %(ends_at)s
+where m.learned_at < %(ends_at)s and (%(agent_ids)s::text[] is null or m.agent_id = any(%(agent_ids)s))
   and not exists (select from later l where l.agent_id = m.agent_id and l.memory_id = m.id)
 union all
 select r.*, l.is_rewound
@@ -59,7 +62,7 @@ where m.learned_at < %(ends_at)s
 
 -- name: then_there
 select m.* from heart.episodes m
-where m.started_at < %(ends_at)s and not exists (
+where m.started_at < %(ends_at)s and (%(agent_ids)s::text[] is null or m.agent_id = any(%(agent_ids)s)) and not exists (
     select from lifecycle.events e
     where e.agent_id = m.agent_id and e.memory_id = m.id and e.effective_at >= %(ends_at)s and e.version_before = 0)
 
@@ -85,6 +88,7 @@ images as (
     from lifecycle.events e cross join jsonb_each(e.before) b
     where e.effective_at >= %(ends_at)s and e.memory_kind = 'episode' and e.version_before > 0
       and b.key in ('detail', 'summary', 'compressed')
+      and (%(agent_ids)s::text[] is null or e.agent_id = any(%(agent_ids)s))
 ),
 kept as (
     select distinct on (agent_id, memory_id, key) * from images where characters is null
@@ -126,14 +130,14 @@ select m.id, m.agent_id, m.state, m.title, m.summary, m.compressed, m.index_word
        m.trust, m.is_pinned, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id,
        m.row_version, m.is_rewound, m.embedding
 from ({memories}) m
-order by m.agent_id, m.id
+order by m.agent_id collate "C", m.id
 
 -- name: statements
 -- What had been said when the night ended, and of which fact it speaks now.
 select id, agent_id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, user_id, project_id, scope,
        session_id, episode_id, decision_id, frame, reason, case when taken_back_at < %(ends_at)s then taken_back_at end as taken_back_at
-from heart.statements where said_at < %(ends_at)s
-order by agent_id, id
+from heart.statements where said_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+order by agent_id collate "C", id
 
 -- name: procedures
 select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, m.success_count, m.failure_count,
@@ -141,14 +145,14 @@ select m.id, m.agent_id, m.state, m.name, m.domain, m.kind, m.activation_count, 
        m.learned_at, m.scope, m.user_id, m.project_id, m.rank_weight, m.archived_at, m.embedding_space_id, m.row_version,
        m.is_rewound, m.embedding
 from ({memories}) m
-order by m.agent_id, m.id
+order by m.agent_id collate "C", m.id
 
 -- name: censors
 select m.id, m.agent_id, m.state, m.trigger, m.reason, m.severity, m.activation_count, m.false_positive_count,
        m.escalation_threshold, m.last_activated_at, m.is_pinned, m.trust, m.learned_at, m.expires_at, m.rank_weight,
        m.archived_at, m.row_version, m.is_rewound
 from ({memories}) m
-order by m.agent_id, m.id
+order by m.agent_id collate "C", m.id
 
 -- name: usage
 -- A context's answers of score 0 stood there whatever was asked: shown, but not retrieved, unless cited.
@@ -161,19 +165,20 @@ with later as (
         select r.agent_id, u.memory_id, (u.score is distinct from 0 or r.query_embedding is not null)::integer as retrieved, (u.memory_id = any(r.cited_ids))::integer as cited,
                (u.memory_id = any(r.ignored_ids))::integer as ignored
         from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
-        where r.recalled_at >= %(ends_at)s
+        where r.recalled_at >= %(ends_at)s and (%(agent_ids)s::text[] is null or r.agent_id = any(%(agent_ids)s))
         union all
         select p.agent_id, c.id, coalesce((c.add ->> 'retrieved_count')::integer, 0),
                coalesce((c.add ->> 'cited_count')::integer, 0), coalesce((c.add ->> 'ignored_count')::integer, 0)
         from lifecycle.proposals p cross join jsonb_to_recordset(p.changes) c(kind text, id uuid, add jsonb)
         where p.state = 'applied' and p.night >= %(night)s and c.kind = 'usage'
+          and (%(agent_ids)s::text[] is null or p.agent_id = any(%(agent_ids)s))
     ) later
     group by agent_id, memory_id
 ),
 recalled as (
     select r.agent_id, u.memory_id, max(r.recalled_at) as last_used_at
     from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) u(memory_id, score)
-    where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+    where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s and (%(agent_ids)s::text[] is null or r.agent_id = any(%(agent_ids)s))
       and (u.score is distinct from 0 or r.query_embedding is not null or u.memory_id = any(r.cited_ids))
     group by r.agent_id, u.memory_id
 )
@@ -185,6 +190,7 @@ select u.agent_id, u.memory_id as id,
 from heart.usage u
     left join later l on l.agent_id = u.agent_id and l.memory_id = u.memory_id
     left join recalled r on r.agent_id = u.agent_id and r.memory_id = u.memory_id
+where (%(agent_ids)s::text[] is null or u.agent_id = any(%(agent_ids)s))
 
 -- name: uses
 -- How often each memory was retrieved, cited and ignored on each day (UTC) of the year before the end of the night.
@@ -194,10 +200,10 @@ select r.agent_id, m.memory_id, u.memory_kind, (r.recalled_at at time zone 'utc'
        count(*) filter (where m.memory_id = any(r.ignored_ids)) as ignored
 from heart.recalls r cross join lateral unnest(r.result_ids, r.result_scores) m(memory_id, score)
     join heart.usage u on u.agent_id = r.agent_id and u.memory_id = m.memory_id
-where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s
+where r.recalled_at < %(ends_at)s and r.recalled_at >= %(uses_from)s and (%(agent_ids)s::text[] is null or r.agent_id = any(%(agent_ids)s))
   and (m.score is distinct from 0 or r.query_embedding is not null or m.memory_id = any(r.cited_ids || r.ignored_ids))
 group by r.agent_id, m.memory_id, u.memory_kind, day
-order by r.agent_id, m.memory_id, day
+order by r.agent_id collate "C", m.memory_id, day
 
 -- name: recalls
 -- A question asked before its agent moved to another embedding space has no vector to compare with what is there now.
@@ -205,21 +211,21 @@ select r.id, r.agent_id, r.recalled_at, r.query, to_json(r.types) as types, r.re
        to_json(r.result_ids) as result_ids, to_json(r.cited_ids) as cited_ids, to_json(r.ignored_ids) as ignored_ids,
        case when r.embedding_space_id = a.embedding_space_id then r.query_embedding end as embedding
 from heart.recalls r join heart.agents a on a.id = r.agent_id
-where r.recalled_at < %(ends_at)s and r.recalled_at >= %(probes_from)s
-order by r.agent_id, r.id
+where r.recalled_at < %(ends_at)s and r.recalled_at >= %(probes_from)s and (%(agent_ids)s::text[] is null or r.agent_id = any(%(agent_ids)s))
+order by r.agent_id collate "C", r.id
 
 -- name: contradictions
 -- Those found before the end of the night, open if they were resolved later.
 select id, agent_id, memory_a, memory_b, case when resolved_at < %(ends_at)s then status else 'open' end as status,
        case when resolved_at < %(ends_at)s then resolution end as resolution, detected_at
 from heart.contradictions
-where detected_at < %(ends_at)s
-order by agent_id, id
+where detected_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+order by agent_id collate "C", id
 
 -- name: links
 select agent_id, from_id, to_id, kind, weight from heart.links
-where created_at < %(ends_at)s
-order by agent_id, from_id, to_id, kind
+where created_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+order by agent_id collate "C", from_id, to_id, kind
 
 -- name: cold_texts
 -- Which texts lay in cold storage, but for those a later night moved there; the texts themselves stay there.
@@ -227,13 +233,13 @@ with later as (
     select distinct e.agent_id, e.memory_id, b.value ->> 'cold_text' as tier
     from lifecycle.events e cross join jsonb_each(e.before) b
     where e.effective_at >= %(ends_at)s and e.memory_kind = 'episode' and jsonb_typeof(b.value) = 'object'
-      and b.value ? 'cold_text'
+      and b.value ? 'cold_text' and (%(agent_ids)s::text[] is null or e.agent_id = any(%(agent_ids)s))
 )
 select c.agent_id, c.memory_id, c.tier, c.stored_at, c.purge_after
 from heart.cold_texts c
-where not exists (
+where (%(agent_ids)s::text[] is null or c.agent_id = any(%(agent_ids)s)) and not exists (
     select from later l where l.agent_id = c.agent_id and l.memory_id = c.memory_id and l.tier = c.tier)
-order by c.agent_id, c.memory_id, c.tier
+order by c.agent_id collate "C", c.memory_id, c.tier
 
 -- name: undone
 -- What a person took back, in whichever night: it is not proposed again. Splitting a statement off a fact says the same of
@@ -245,10 +251,78 @@ select agent_id, kind, to_json(targets) as targets from (
     where after ? 'split_from'
       and not (action = 'split' and exists (select from lifecycle.events u where u.undoes = e.id))
 ) apart
-order by place, agent_id
+where (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+order by agent_id collate "C", place
+
+-- name: standing
+-- Whom the night is for, how many rows there are of each, and
+-- whether any of them may read otherwise in this snapshot than in the one it is built on (without one: null): a row that a
+-- transaction wrote which that one may not have seen, or one dated after its night, or a recall that has passed out of reach
+-- since. A row that is gone shows in the number. Transaction ids are compared on their circle of 32 bits.
+with counted as (
+    select agent_id, count(*) as row_count, bool_or({written} or learned_at >= %(dated)s) as is_changed
+    from heart.facts group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or said_at >= %(dated)s or taken_back_at >= %(dated)s)
+    from heart.statements group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or started_at >= %(dated)s) from heart.episodes group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or learned_at >= %(dated)s) from heart.procedures group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or learned_at >= %(dated)s) from heart.censors group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or last_used_at >= %(dated)s) from heart.usage group by agent_id
+    union all
+    select agent_id, count(*), bool_or(
+        {written} or recalled_at >= %(dated)s
+        or (recalled_at >= %(used_before)s and recalled_at < %(uses_from)s)
+        or (recalled_at >= %(probed_before)s and recalled_at < %(probes_from)s))
+    from heart.recalls group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or detected_at >= %(dated)s or resolved_at >= %(dated)s)
+    from heart.contradictions group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or created_at >= %(dated)s) from heart.links group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written}) from heart.cold_texts group by agent_id
+    union all
+    select agent_id, count(*), bool_or({written} or (night >= %(base)s and state = 'applied'))
+    from lifecycle.proposals group by agent_id
+    union all
+    select agent_id, 1, {written} from lifecycle.agent_policies
+    union all
+    select id, 1, {written} from heart.agents
+)
+select agent_id, sum(row_count)::bigint as row_count,
+       bool_or(is_changed) or exists (
+           select from lifecycle.events e where e.agent_id = c.agent_id and e.effective_at >= %(dated)s
+       ) as is_changed
+from counted c
+where agent_id in (select id from heart.agents)
+group by agent_id
+order by agent_id collate "C"
+
+-- name: written
+-- Whether a transaction wrote a row that the earlier snapshot may not have seen.
+((xmin::text::bigint - %(since)s) & 4294967295) < 2147483648
+
+-- name: bases
+-- Of the snapshots with these marks those that are of this history, with the first transaction each may not have seen.
+select s.id::text, s.since_xid::text::bigint
+from lifecycle.snapshots s
+where s.id = any(%(ids)s) and s.xmin::text::bigint = s.written_xid::text::bigint & 4294967295
+  and pg_snapshot_xmax(pg_current_snapshot())::text::bigint - s.since_xid::text::bigint < 2147483648
+
+-- name: since
+select pg_snapshot_xmin(pg_current_snapshot())::text
+
+-- name: mark
+-- Written once the snapshot was read, so that who restores what has this row has all that was read.
+insert into lifecycle.snapshots (night, since_xid) values (%(night)s, %(since)s) returning id::text
 
 -- name: agents
--- Whom the night is for, and what each has decided otherwise than the default policy.
+-- Whom the night is for, and what each has decided otherwise than the default policy; of all, whoever changed.
 select a.id as agent_id, coalesce(p.policy, '{}')::text as policy
 from heart.agents a left join lifecycle.agent_policies p on p.agent_id = a.id
-order by a.id
+order by a.id collate "C"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -24,8 +24,6 @@ from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE, Query, read_par
 from nous_pipelines.snapshots.table_schemas import FACTS, SNAPSHOT_TABLES, TEXTS
 
 BLOCKS = statements("nous_pipelines.snapshots", "snapshot.sql")
-FORMAT = 4
-"""Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 LISTS = tuple({name for table in SNAPSHOT_TABLES.values() for name, dtype in table.items() if dtype == TEXTS})
 """Columns that Postgres sends as JSON."""
 COUNTS = ("retrieved_count", "cited_count", "ignored_count")
@@ -44,6 +42,8 @@ class SnapshotTransaction:
     connection: Connection
     night: date
     probe_days: int
+    agent_ids: Sequence[str] | None = None
+    """Whose rows it reads; None for all."""
 
     @cached_property
     def bounds(self) -> dict[str, Any]:
@@ -54,6 +54,7 @@ class SnapshotTransaction:
             "ends_at": ends_at,
             "probes_from": ends_at - timedelta(days=self.probe_days),
             "uses_from": ends_at - timedelta(days=USES_DAYS),
+            "agent_ids": None if self.agent_ids is None else list(self.agent_ids),
         }
 
     @cached_property
@@ -67,7 +68,7 @@ class SnapshotTransaction:
 
 
 def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Written]:
-    """Write all tables of a snapshot into a folder."""
+    """Write what the agents that are read remember into a folder, a file for each table, each sorted by agent."""
     written: dict[str, Written] = {}
     for name, write in TABLES.items():
         written[name] = write(reading, folder / f"{name}.parquet")
@@ -92,7 +93,8 @@ def write_small(reading: SnapshotTransaction, path: Path) -> Written:
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the facts by agent and id while they are read, sorting them only where they don't come so."""
     rewound = reading.rows(selected(FACT, "rewound"), kind=FACT.name)
-    is_untouched = reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
+    is_all = reading.agent_ids is None
+    is_untouched = is_all and reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
     source = selected(FACT, "present" if is_untouched else "present_by_agent")
     with closing(read_parts(reading.connection, source, reading.bounds)) as present:
         unchanged = (without(part, rewound) for part in present)
@@ -193,5 +195,5 @@ TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
     "links": write_small,
     "cold_texts": write_small,
     "undone": write_small,
-    "agents": write_small,
 }
+"""The tables of a part; that of the agents is written whole every night."""

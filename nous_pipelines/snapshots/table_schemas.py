@@ -250,6 +250,11 @@ AGENTS = TableSchema("agents", "Whom the night is for.", {
     **OWNER,
     "policy": (pl.String, "JSON: the policy fields the agent has decided otherwise"),
 })  # fmt: skip
+PLACED = TableSchema("placed", "In which part of a snapshot the rows of each agent lie.", {
+    **OWNER,
+    "part": (pl.String, "the part"),
+    "row_count": (pl.Int64, "how many rows the store had of it, whatever their night"),
+})  # fmt: skip
 
 SNAPSHOT_TABLES: Mapping[str, TableSchema] = {
     each.name: each

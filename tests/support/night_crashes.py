@@ -82,10 +82,14 @@ def run_apart(
 
 
 def contents(owner: psycopg.Connection, *, without: Iterable[str] = TIMES) -> dict[str, list[Any]]:
-    """Return every row of every table but for times and run ids, sorted; events lose their numbers too."""
+    """Return every row of every table but for times and run ids, sorted; events lose their numbers too.
+
+    Which snapshots were taken is left out: that changes whenever one is.
+    """
     tables = owner.execute(
         """select table_schema || '.' || table_name from information_schema.tables
-           where table_schema in ('heart', 'brain', 'lifecycle') and table_type = 'BASE TABLE' order by 1"""
+           where table_schema in ('heart', 'brain', 'lifecycle') and table_type = 'BASE TABLE'
+             and table_name <> 'snapshots' order by 1"""
     ).fetchall()
     found: dict[str, list[Any]] = {}
     for (table,) in tables:

@@ -19,7 +19,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.running import NightOptions
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.planning import planned
-from nous_pipelines.snapshots.snapshot import Snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot, take_snapshot
 
 NIGHT = date(2026, 6, 1)
 SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -40,6 +40,14 @@ def snapshot_of(database: Database, folder: Path, *, night: date = NIGHT) -> Sna
     """Take the snapshot of a night that is over."""
     now = max(datetime.now(UTC), end_of(night))
     return take_snapshot(database, folder / f"night={night}", night=night, probe_days=30, now=now)
+
+
+def part_of(folder: Path) -> Path:
+    """Return the folder of the only part of the snapshot in a folder."""
+    taken = open_snapshot(folder)
+    assert taken is not None
+    (part,) = taken.parts.values()
+    return part.folder
 
 
 def plan_of(

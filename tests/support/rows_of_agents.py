@@ -16,7 +16,9 @@ from psycopg.sql import SQL, Composed, Identifier
 from nous_online.database import postgres
 
 RLS_REFUSAL = "row-level security policy"
-SHARED = {"heart.embedding_spaces", "lifecycle.plans", "lifecycle.tombstones", "lifecycle.transitions"}
+SHARED = {
+    "heart.embedding_spaces", "lifecycle.plans", "lifecycle.snapshots", "lifecycle.tombstones", "lifecycle.transitions",
+}  # fmt: skip
 """Tables that belong to no agent; what `nous_app` may do with them is said in `docs/roles.md` and held by its test."""
 
 NUMBERS = itertools.count(1)

@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from night_commands import BACKUPS, NINE, as_json, dagster_of_no_events, typed
-from night_runs import POLICY, remember
+from night_runs import POLICY, part_of, remember
 from postgres_homes import wait_for
 
 from nous_online.database.connection import Database
@@ -31,6 +31,7 @@ from nous_pipelines.orchestration.retention import Retention, old_folders
 from nous_pipelines.plan.night_query import TABLES
 from nous_pipelines.plan.night_tables import WORK, interruptible
 from nous_pipelines.snapshots.snapshot import open_snapshot
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 NIGHTS = ("2026-06-01", "2026-06-02")
 ARIA = ("--agent", "aria")
@@ -90,16 +91,23 @@ def folders(home: Path) -> list[Path]:
     return sorted(home.glob("snapshots/*/night=*"))
 
 
+def rows_of(folder: Path, name: str) -> pl.DataFrame:
+    """Return a table of a night, of its snapshot or made of that."""
+    if name in SNAPSHOT_TABLES:
+        return open_snapshot(folder).table(name)
+    return pl.read_parquet(folder / TABLES[name].file)
+
+
 def test_the_rows_of_every_table_are_those_of_the_snapshots(nous, home):
-    stored = {name: table.file for name, table in TABLES.items() if table.file is not None}
+    stored = [name for name, table in TABLES.items() if table.file is not None]
     each = (f"select '{name}' as name, night, count(*) as n from {name} group by all" for name in stored)  # noqa: S608
     counting = " union all ".join(each)
     for agent in ("aria", "ben"):
         asked = as_json(nous("query", counting, "--agent", agent, "--json"))["rows"]
 
         found = {(row["name"], row["night"]): row["n"] for row in asked}
-        for name, file in stored.items():
-            read = [len(pl.read_parquet(folder / file).filter(agent_id=agent)) for folder in folders(home)]
+        for name in stored:
+            read = [len(rows_of(folder, name).filter(agent_id=agent)) for folder in folders(home)]
             assert [found.get((name, night), 0) for night in NIGHTS] == read, name
     everything = as_json(nous("query", "select count(*) as n from facts", "--all-agents", "--json"))
     snapshots = [open_snapshot(folder) for folder in folders(home)]
@@ -279,7 +287,7 @@ def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(nous):
 
 
 def test_a_diff_tells_what_left_and_what_reads_otherwise(nous, home):
-    later = folders(home)[1] / "facts.parquet"
+    later = part_of(folders(home)[1]) / "facts.parquet"
     facts = pl.read_parquet(later)
     gone = pl.col("content") == NINE
     changed = facts.with_columns(content=pl.when(gone).then(pl.lit("Ten.")).otherwise("content")).filter(
@@ -287,9 +295,9 @@ def test_a_diff_tells_what_left_and_what_reads_otherwise(nous, home):
     )
     changed.write_parquet(later)
     described = (
-        (later.parent / "snapshot.json").read_text().replace(f'"facts": {len(facts)}', f'"facts": {len(changed)}', 1)
+        (later.parent / "part.json").read_text().replace(f'"facts": {len(facts)}', f'"facts": {len(changed)}', 1)
     )
-    (later.parent / "snapshot.json").write_text(described)
+    (later.parent / "part.json").write_text(described)
 
     found = as_json(nous("diff", "--from", NIGHTS[0], "--to", NIGHTS[1], "--json"))
 

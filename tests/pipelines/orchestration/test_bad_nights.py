@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from night_crashes import contents, ended_at, night_outcome, run_apart
-from night_runs import NIGHT, facts_in, options, proposals_in, remember
+from night_runs import NIGHT, facts_in, options, part_of, proposals_in, remember
 from turns import TURN, in_turn
 
 from nous_online.core.errors import InvalidInput, NotFound, Unsupported
@@ -68,7 +68,7 @@ def remove(path):
     in_turn([(name, (corrupt, truncate, remove)[(place + TURN) % 3]) for place, name in enumerate(READ)], of=3),
 )
 def test_a_table_of_the_snapshot_that_can_not_be_read_stops_the_night(store, folder, run, owner, name, spoil):
-    spoil(folder / f"{name}.parquet")
+    spoil(part_of(folder) / f"{name}.parquet")
 
     outcome = run()
 
@@ -79,7 +79,7 @@ def test_a_table_of_the_snapshot_that_can_not_be_read_stops_the_night(store, fol
 
 @pytest.mark.parametrize("spoil", [corrupt, truncate, remove])
 def test_the_most_read_table_stops_the_night_however_it_is_spoilt(store, folder, run, owner, spoil):
-    spoil(folder / "facts.parquet")
+    spoil(part_of(folder) / "facts.parquet")
 
     outcome = run()
 

@@ -23,6 +23,8 @@ from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.orchestration.running import folder_of, run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.snapshots.snapshot import open_snapshot
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 FIRST = date(2026, 3, 2)
 AGENTS = ("aria", "ben", "cleo")
@@ -44,6 +46,8 @@ CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
     "undo": lambda heart, _, fact: heart.undo(fact, reason="a drawn change"),
     "pin": lambda heart, _, fact: heart.pin(fact),
     "erase": lambda heart, owner, fact: erased(owner, heart.agent.id, fact),
+    "recall": lambda heart, _, __: heart.recall("who likes fish?"),
+    "resolve": lambda heart, owner, _: resolved(heart, owner),
 }
 SAYING = st.sampled_from(["learn", "import"])
 LEARNING = st.tuples(st.sampled_from(AGENTS), SAYING, st.integers(0, len(TEXTS) - 1), st.integers(-3, 0))
@@ -114,7 +118,7 @@ def test_a_night_plans_what_a_full_night_plans(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     assume(any(days))  # Hypothesis begins with a week in which nothing happens
-    home = tmp_path_factory.mktemp("nights")
+    home, other = tmp_path_factory.mktemp("nights"), tmp_path_factory.mktemp("full")
     days = [EVERYTHING, *days, []]
     nights = [*(FIRST + timedelta(days=place) for place in range(len(days) - 1)), datetime.now(UTC).date()]
     with (
@@ -127,12 +131,30 @@ def test_a_night_plans_what_a_full_night_plans(
         for night, day in zip(nights, days, strict=True):
             lived(hearts, owner, day, night)
 
-            run = options(url, home, is_full=True, is_dry_run=True)
+            run = options(url, other, is_full=True, is_dry_run=True)
             assert run_night(night, run, instance=instance).failures == ()
-            by_full = found_in(url, home, night, is_dry_run=True)
+            by_full = found_in(url, other, night, is_dry_run=True)
             assert run_night(night, options(url, home), instance=instance).failures == ()
 
             assert found_in(url, home, night) == by_full
+            assert_same_snapshot(url, night, home, other)
+
+
+def resolved(heart: Heart, owner: psycopg.Connection) -> None:
+    """Decide the first open contradiction, if there is one."""
+    query = "select id from heart.contradictions where agent_id = %s and status = 'open' order by id limit 1"
+    row = owner.execute(query, [heart.agent.id]).fetchone()
+    if row is not None:
+        heart.resolve_contradiction(row[0], "both_valid")
+
+
+def assert_same_snapshot(url: str, night: date, home: Path, other: Path) -> None:
+    """What was put together of several nights reads as what was read at once."""
+    built, whole = (open_snapshot(folder_of(night, options(url, each))) for each in (home, other))
+    assert built is not None
+    assert whole is not None
+    for name in SNAPSHOT_TABLES:
+        assert built.table(name).equals(whole.table(name)), (night, name)
 
 
 def heart_of(name: str, database: Database) -> Heart:
@@ -170,3 +192,74 @@ def kept(owner: psycopg.Connection) -> set[tuple[object, ...]]:
     """Return the verdicts that are kept, as they are."""
     said = "select pair_hash, model, prompt_version, verdict, confidence, slot, later, reason from heart.judgements"
     return {*owner.execute(said)}
+
+
+# --- agents at rest ---
+
+AT_REST = FIRST - timedelta(days=5)
+
+
+@pytest.fixture
+def told(database: Database) -> dict[str, Heart]:
+    """Three agents who were told two things each, days ago."""
+    hearts = {name: heart_of(name, database) for name in AGENTS}
+    for name, heart in hearts.items():
+        learn(heart, f"{name} likes fish.", f"{name} lives in Rome.")
+    return hearts
+
+
+def learn(heart: Heart, *texts: str, day: date = AT_REST) -> None:
+    at = datetime(day.year, day.month, day.day, 9, tzinfo=UTC)
+    heart.learn_deferred([(text, {"learned_at": at}) for text in texts])
+
+
+def compared(url: str, home: Path, night: date) -> list[str]:
+    """Return the agents whose facts a night compared."""
+    return NightFiles(folder_of(night, options(url, home))).read_json("compared")["agents"]
+
+
+def test_facts_of_agents_at_rest_are_not_compared_again(told, database_url, instance, tmp_path):
+    run = options(database_url, tmp_path)
+    assert run_night(FIRST, run, instance=instance).is_success
+    learn(told["ben"], "The office opens at nine.", day=FIRST + timedelta(days=1))
+
+    for days in (1, 2, 3, 4):
+        assert run_night(FIRST + timedelta(days=days), run, instance=instance).is_success
+
+    assert [compared(database_url, tmp_path, FIRST + timedelta(days=days)) for days in range(5)] == [
+        list(AGENTS), ["ben"], ["ben"], ["ben"], []
+    ]  # fmt: skip
+
+
+def test_what_is_known_of_agents_at_rest_stays_in_every_night(told, database_url, instance, tmp_path):
+    learn(told["aria"], "Cats like fish.", "Cats like fresh fish.")
+    run, nights = options(database_url, tmp_path), [FIRST + timedelta(days=days) for days in range(4)]
+    for night in nights:
+        assert run_night(night, run, instance=instance).is_success
+
+    files = [NightFiles(folder_of(night, run)) for night in nights]
+    assert compared(database_url, tmp_path, nights[-1]) == []
+    for name in ("neighbours", "copies", "judgements", "duplicate_clusters"):
+        assert files[-1].read_table(name).equals(files[-2].read_table(name)), name
+    assert len(files[-1].read_table("copies")) == 8
+
+
+@pytest.mark.parametrize("changed", ["policy", "judge", "files", "full"])
+def test_nothing_is_taken_over_from_a_night_that_was_decided_otherwise(
+    told, database_url, instance, tmp_path, monkeypatch, changed
+):
+    run, second = options(database_url, tmp_path), FIRST + timedelta(days=1)
+    assert run_night(FIRST, run, instance=instance).is_success
+    later = run
+    if changed == "policy":
+        later = options(database_url, tmp_path, policy={"candidate_similarity": 0.8})
+    elif changed == "judge":
+        monkeypatch.setattr("nous_online.language.pairs.judging.OfflineJudge.prompt_version", "another")
+    elif changed == "files":
+        NightFiles(folder_of(FIRST, run)).write_json("link_proposals", {"proposals": []})
+    else:
+        later = options(database_url, tmp_path, is_full=True)
+
+    assert run_night(second, later, instance=instance).is_success
+
+    assert compared(database_url, tmp_path, second) == list(AGENTS)

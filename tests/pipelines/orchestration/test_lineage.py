@@ -15,6 +15,7 @@ from nous_pipelines.orchestration.night_assets import CHANGING, EPISODE_SUMMARIE
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
+from nous_pipelines.snapshots.snapshot import Snapshot
 
 OF_NO_ASSET = {"compared", "judged_by"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
@@ -35,7 +36,7 @@ def declared(name: str) -> set[str]:
 
 def assets_of(paths: Iterator[Path]) -> set[str]:
     """Return the assets that wrote these files of a night."""
-    names = {"snapshot" if path.parent.name.startswith("night=") else path.stem for path in paths}
+    names = {"snapshot" if path.parent.name.startswith(("night=", "part=")) else path.stem for path in paths}
     return {MADE_BY.get(name, name) for name in names - OF_NO_ASSET}
 
 
@@ -55,10 +56,12 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     for name in ("read_parquet", "scan_parquet"):
         monkeypatch.setattr(pl, name, noting(getattr(pl, name), lambda arguments: arguments[0]))
     monkeypatch.setattr(Path, "read_text", noting(Path.read_text, lambda arguments: arguments[0]))
+    placed = noting(Snapshot.sizes, lambda arguments: arguments[0].folder / "placed.parquet")  # opened once a process
+    monkeypatch.setattr(Snapshot, "sizes", placed)
 
     def tell(step: str) -> None:
-        ours = [path for path in opened if any(part.startswith("night=") for part in path.parts)]
-        found[step] = assets_of(path for path in ours if path.name != "snapshot.json")
+        ours = [path for path in opened if any(part.startswith(("night=", "part=")) for part in path.parts)]
+        found[step] = assets_of(path for path in ours if path.name not in {"snapshot.json", "part.json"})
         opened.clear()
 
     with unrecorded() as instance:

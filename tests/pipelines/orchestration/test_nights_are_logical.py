@@ -254,7 +254,9 @@ def test_a_missing_snapshot_is_rebuilt_as_it_was(imported: Life, night: date):
 def test_a_snapshot_of_the_past_is_never_overwritten_with_what_is_known_today(imported: Life):
     night = NIGHTS[3]
     folder = imported.snapshots()[f"night={night}"].folder
-    before = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    before = {
+        path: path.read_bytes() for path in (*folder.parent.glob("part=*/*.parquet"), *folder.glob("*.parquet"))
+    }  # fmt: skip
     database = Database(imported.url)
     heart = Heart.open(
         "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
@@ -265,7 +267,7 @@ def test_a_snapshot_of_the_past_is_never_overwritten_with_what_is_known_today(im
 
     imported.sleep(night)
 
-    assert {path.name: path.read_bytes() for path in folder.glob("*.parquet")} == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 HASTY = {"unused_after_days": 5, "unused_asked_days": 0, "unused_return_share": 1.0}

@@ -18,8 +18,8 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_pipelines.plan.night_query import NightQuery, parsed_query
 from nous_pipelines.plan.night_tables import QueryScope, answered, stored_nights
-from nous_pipelines.snapshots.snapshot import checksum
-from nous_pipelines.snapshots.snapshot_tables import FORMAT
+from nous_pipelines.snapshots.parts import checksum
+from nous_pipelines.snapshots.snapshot import FORMAT, UNDIVIDED
 
 NO_DATABASE = cast("Database", None)
 """Only `proposals` are read from one."""
@@ -67,7 +67,7 @@ def draw(root: Path, night: str, facts: pl.DataFrame, **changes: Any) -> Path:
     folder.mkdir(parents=True)
     facts.write_parquet(folder / "facts.parquet")
     described = {
-        "format": FORMAT, "night": night, "taken_at": "2026-12-01T00:00:00+00:00", "counts": {"facts": len(facts)},
+        "format": UNDIVIDED, "night": night, "taken_at": "2026-12-01T00:00:00+00:00", "counts": {"facts": len(facts)},
         "checksums": {"facts": checksum(folder / "facts.parquet")},
     }  # fmt: skip
     (folder / "snapshot.json").write_text(json.dumps(described | changes))
@@ -281,7 +281,7 @@ def test_a_query_that_cannot_be_answered_copies_nothing(two):
 
 
 def test_columns_of_nights_of_several_versions_are_united_by_name(tmp_path):
-    draw(tmp_path, "2026-06-01", drawn("ada").drop("tags"), format=FORMAT - 1)
+    draw(tmp_path, "2026-06-01", drawn("ada").drop("tags"), format=UNDIVIDED - 1)
     draw(tmp_path, "2026-06-02", drawn("ada"))
 
     assert ask(tmp_path, "select night, tags from facts order by all", agent="ada") == [

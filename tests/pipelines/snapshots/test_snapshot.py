@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import psycopg
 import pytest
-from night_runs import NIGHT, SAID, plan_of, remember, snapshot_of
+from night_runs import NIGHT, SAID, part_of, plan_of, remember, snapshot_of
 
 from nous_online.core.domain import FACT
 from nous_online.core.errors import InvalidInput, Unavailable
@@ -224,24 +224,27 @@ def test_a_table_that_is_damaged_is_named_with_the_way_out(heart, night_database
     snapshot = snapshot_of(night_database, tmp_path)
 
     for name in ("facts", "recalls", "undone"):
-        path = snapshot.folder / f"{name}.parquet"
+        path = part_of(snapshot.folder) / f"{name}.parquet"
         content = path.read_bytes()
         spoilt = {"empty": b"", "cut": content[: len(content) // 2], "garbage": os.urandom(len(content))}
         path.unlink() if damage == "missing" else path.write_bytes(spoilt[damage])
 
-        with pytest.raises(Unavailable, match=f"{name}.parquet can't be read.*move .*night=2026-06-01 aside and run"):
+        with pytest.raises(
+            Unavailable, match=f"{name}.parquet of .* can't be read.*move .*night=2026-06-01 aside and run"
+        ):
             snapshot.table(name)
 
 
 def test_a_table_with_a_single_spoilt_byte_is_refused(heart, night_database, tmp_path):
     remember(heart, *TRICKY)
-    path = snapshot_of(night_database, tmp_path).folder / "facts.parquet"
+    folder = snapshot_of(night_database, tmp_path).folder
+    path = part_of(folder) / "facts.parquet"
     content = path.read_bytes()
     for place in range(0, len(content), max(len(content) // 60, 1)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
 
         with pytest.raises(Unavailable, match=r"facts\.parquet"):
-            open_snapshot(path.parent).table("facts")
+            open_snapshot(folder).table("facts")
 
 
 def test_a_damaged_description_is_named_with_the_way_out(heart, night_database, tmp_path):
@@ -302,14 +305,16 @@ def test_a_process_killed_while_it_reads_leaves_no_snapshot_and_the_next_run_is_
 
     assert open_snapshot(folder) is None
     assert contents(snapshot_of(night_database, tmp_path)) == {"cats like fish"}
-    (left,) = tmp_path.glob(".night=*")
+    left = [*tmp_path.glob(".night=*"), *tmp_path.glob(".part=*")]
+    assert left
 
     long_ago = time.time() - ABANDONED_AFTER_S - 60
-    for path in (*left.iterdir(), left):
+    for path in (*(file for folder in left for file in folder.iterdir()), *left):
         os.utime(path, (long_ago, long_ago))
     snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1))
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["night=2026-06-01", "night=2026-06-02"]
+    part = part_of(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["night=2026-06-01", "night=2026-06-02", part.name]
 
 
 def test_an_unfinished_folder_that_is_still_written_to_is_left_alone(heart, night_database, tmp_path):
@@ -345,7 +350,8 @@ def test_of_two_that_take_a_snapshot_at_once_both_get_the_same(heart, night_data
         thread.join(timeout=60)
 
     assert outcomes == [open_snapshot(tmp_path / "night=2026-06-01").taken_at] * 3
-    assert [path.name for path in tmp_path.iterdir()] == ["night=2026-06-01"]
+    part = part_of(tmp_path / "night=2026-06-01")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["night=2026-06-01", part.name]
 
 
 def test_the_files_of_two_databases_lie_apart(night_database, server, template, tmp_path):
@@ -381,7 +387,7 @@ def test_the_description_of_a_snapshot_counts_its_rows(heart, night_database, tm
 
     snapshot = snapshot_of(night_database, tmp_path)
 
-    assert json.loads((snapshot.folder / "snapshot.json").read_text())["counts"]["facts"] == 2
+    assert json.loads((part_of(snapshot.folder) / "part.json").read_text())["counts"]["facts"] == 2
     assert snapshot.counts == {name: len(snapshot.table(name)) for name in snapshot.counts}
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
-from night_runs import NIGHT, remember, snapshot_of
+from night_runs import NIGHT, part_of, remember, snapshot_of
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import KINDS
@@ -258,7 +258,8 @@ def as_an_older_version_left_it(folder, *, number=None):
     description.pop("format")
     if number:
         description["format"] = number
-    (folder / "episodes.parquet").unlink()
+    for table in part_of(folder).glob("[!e]*.parquet"):
+        table.rename(folder / table.name)
     (folder / "snapshot.json").write_text(json.dumps(description))
 
 

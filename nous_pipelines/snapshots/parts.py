@@ -1,0 +1,150 @@
+"""What snapshots are made of: parts that hold all rows of some agents, written once and shared by the nights since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import polars as pl
+
+from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE
+
+PREFIX = "part="
+"""Before the name of a part in that of its folder, from where DuckDB reads it as a column."""
+DESCRIPTION = "part.json"
+GAP = ROW_GROUP_SIZE
+"""Rows in between that are read along, rather than opening the file again."""
+
+
+@dataclass(frozen=True)
+class SnapshotPart:
+    """A folder with the tables of some agents, how many rows each has, and the CRC-32 of its file."""
+
+    folder: Path
+    counts: Mapping[str, int]
+    checksums: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """Return what snapshots name it by."""
+        return self.folder.name.removeprefix(PREFIX)
+
+    def file(self, table: str) -> Path:
+        """Return the file of a table, once it is known to be the one that was written; raise `ValueError` if not."""
+        path = self.folder / f"{table}.parquet"
+        if checksum_at(*stamp(path)) != self.checksums.get(table):
+            raise ValueError(f"the checksum of {path} is not the one it was written with")
+        return path
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all its files are the ones that were written: a spoilt byte in a vector would be read unnoticed."""
+        try:
+            return all(self.file(table).is_file() for table in self.checksums)
+        except (OSError, ValueError):
+            return False
+
+    def places(self, table: str) -> pl.DataFrame:
+        """Return where the rows of each agent begin in a table, and how many they are: agent_id, first, size."""
+        return places_at(*stamp(self.file(table)))
+
+    def no_rows(self, table: str, columns: Sequence[str] | None) -> pl.DataFrame:
+        """Return a table, or some of its columns, without a row."""
+        rows = pl.scan_parquet(self.file(table)).head(0)
+        return (rows if columns is None else rows.select(columns)).collect()
+
+    def slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Yield the rows of each run (first, size; in order), reading no more of the file than lies close to one."""
+        ends = pl.col("first") + pl.col("size")
+        is_far = (pl.col("first") - ends.shift() > GAP).fill_null(value=False)
+        for near in runs.with_columns(near=is_far.cum_sum()).partition_by("near", maintain_order=True):
+            start = near["first"][0]
+            rows = pl.scan_parquet(self.file(table)).slice(start, near["first"][-1] + near["size"][-1] - start)
+            read = (rows if columns is None else rows.select(columns)).collect()
+            yield from (read.slice(first - start, size) for first, size in near.select("first", "size").iter_rows())
+
+
+def open_part(folder: Path) -> SnapshotPart:
+    """Return the part that lies in a folder; raise `OSError` or `ValueError` if it is not described."""
+    try:
+        return described_at(*stamp(folder / DESCRIPTION))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{folder / DESCRIPTION} is damaged ({error!r})") from error
+
+
+def describe_part(folder: Path, written: Mapping[str, tuple[int, int]]) -> None:
+    """Write how many rows each table of a part has and the CRC-32 of its file."""
+    description = {
+        "counts": {name: count for name, (count, _) in written.items()},
+        "checksums": {name: checksum for name, (_, checksum) in written.items()},
+    }
+    (folder / DESCRIPTION).write_text(json.dumps(description), "utf-8")
+
+
+def rows_of_runs(
+    parts: Mapping[str, SnapshotPart], table: str, columns: Sequence[str] | None, placed: pl.DataFrame
+) -> list[pl.DataFrame]:
+    """Return the rows of agents in a table, in the order of `placed` (agent_id, part), in as few pieces as can be.
+
+    Where there are no rows it is a piece without one, if there is any part.
+    """
+    used = [parts[name] for name in placed["part"].unique(maintain_order=True)]
+    if not used:
+        return [part.no_rows(table, columns) for part in parts.values()][:1]
+    places = pl.concat([part.places(table).with_columns(part=pl.lit(part.name)) for part in used])
+    found = placed.select("agent_id", "part").join(places, on=["agent_id", "part"], how="inner", maintain_order="left")
+    ends = pl.col("first") + pl.col("size")
+    begins = (pl.col("part") != pl.col("part").shift()) | (pl.col("first") != ends.shift())
+    run = begins.fill_null(value=True).cum_sum().alias("run")
+    runs = found.group_by(run, maintain_order=True).agg(pl.col("part", "first").first(), pl.col("size").sum())
+    if runs.is_empty():
+        return [used[0].no_rows(table, columns)]
+    pieces: dict[int, pl.DataFrame] = {}
+    for part in used:
+        own = runs.filter(part=part.name)
+        pieces.update(zip(own["run"], part.slices(table, columns, own), strict=True))
+    return [pieces[number] for number in runs["run"]]
+
+
+# --- files, each read once a process while it stays as it is ---
+
+
+def stamp(path: Path) -> tuple[Path, int, int]:
+    """Return a path with what changes when its file is written again."""
+    written = path.stat()
+    return path, written.st_mtime_ns, written.st_size
+
+
+@lru_cache(maxsize=1024)
+def described_at(path: Path, _modified_ns: int, _size: int) -> SnapshotPart:
+    """Return the part that a description describes."""
+    values: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return SnapshotPart(path.parent, dict(values["counts"]), dict(values["checksums"]))
+
+
+@lru_cache(maxsize=1024)
+def places_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
+    """Return where each agent's rows begin in a file in which they lie together, and how many they are."""
+    runs = pl.read_parquet(path, columns=["agent_id"])["agent_id"].rle().struct.unnest()
+    size = pl.col("len").cast(pl.Int64)
+    return runs.select(agent_id="value", first=size.cum_sum() - size, size=size)
+
+
+@lru_cache(maxsize=4096)
+def checksum_at(path: Path, _modified_ns: int, _size: int) -> int:
+    """Return the CRC-32 of a file as it was last written."""
+    return checksum(path)
+
+
+def checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            value = crc32(chunk, value)
+    return value

@@ -1,0 +1,311 @@
+"""A night reads the rows of the agents that changed, and its snapshot is what reading all of them would give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from night_runs import NIGHT, SAID, remember
+
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_pipelines.nights import end_of
+from nous_pipelines.snapshots import snapshot as module
+from nous_pipelines.snapshots.snapshot import Snapshot, take_snapshot
+from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
+
+NEXT = NIGHT + timedelta(days=1)
+NAMES = ("aria", "ben", "cleo", "dora")
+PROBE_DAYS = 30
+
+
+@pytest.fixture
+def night_database(database_url: str) -> Iterator[Database]:
+    with closing(Database(database_url, role="nous_night")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def hearts(database: Database) -> dict[str, Heart]:
+    """Four agents who remember two facts each."""
+    opened = {name: opened_heart(name, database) for name in NAMES}
+    for name, heart in opened.items():
+        remember(heart, f"{name} likes fish", f"{name} lives in Rome")
+    return opened
+
+
+def opened_heart(name: str, database: Database) -> Heart:
+    return Heart.open(name, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
+
+
+def taken(database: Database, folder: Path, night=NIGHT, *, probe_days: int = PROBE_DAYS) -> Snapshot:
+    return take_snapshot(database, folder / f"night={night}", night=night, probe_days=probe_days, now=end_of(night))
+
+
+def read_anew(database: Database, folder: Path, night=NEXT) -> Snapshot:
+    """Take the same snapshot where no other lies."""
+    return take_snapshot(
+        database,
+        folder / "anew" / f"night={night}",
+        night=night,
+        probe_days=PROBE_DAYS,
+        now=end_of(night),
+        is_whole=True,
+    )
+
+
+def placed(snapshot: Snapshot) -> dict[str, str]:
+    return dict(snapshot.placed.select("agent_id", "part").iter_rows())
+
+
+def changed_since(first: Snapshot, second: Snapshot) -> set[str]:
+    """Return the agents whose rows were read again."""
+    before = placed(first)
+    return {name for name, part in placed(second).items() if before.get(name) != part}
+
+
+def assert_same(one: Snapshot, other: Snapshot) -> None:
+    for name in SNAPSHOT_TABLES:
+        assert one.table(name).equals(other.table(name)), name
+        for agents in ([], ["ben"], ["aria", "dora"]):
+            assert one.table(name, agent_ids=agents).equals(other.table(name, agent_ids=agents)), name
+    assert dict(one.counts) == dict(other.counts)
+
+
+def test_a_night_reads_the_agents_that_changed_and_shares_the_rest(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+    remember(hearts["ben"], "ben lives in Paris")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == {"ben"}
+    assert [part.counts["facts"] for part in second.parts.values()] == [8, 3]
+    assert set(first.table("facts")["content"]) == set(second.table("facts")["content"]) - {"ben lives in Paris"}
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_nothing_is_written_of_a_night_without_a_change(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert placed(first) == placed(second)
+    assert len(list(tmp_path.glob("part=*"))) == 1
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
+    "learned": lambda heart, owner, fact: remember(heart, "rain falls down"),
+    "confirmed": lambda heart, owner, fact: heart.confirm_fact(fact),
+    "pinned": lambda heart, owner, fact: heart.pin(fact),
+    "forgotten": lambda heart, owner, fact: heart.forget(fact, reason="a change"),
+    "recalled": lambda heart, owner, fact: heart.recall("who likes fish?", at=SAID + timedelta(days=25)),
+    "an episode": lambda heart, owner, fact: heart.start_episode("a talk", started_at=SAID + timedelta(days=25)),
+    "a censor": lambda heart, owner, fact: heart.add_censor("push to main", reason="it broke", learned_at=SAID),
+    "a procedure": lambda heart, owner, fact: heart.store_procedure("Deploy", goals=["ship"]),
+    "a policy": lambda heart, owner, fact: owner.execute(
+        "insert into lifecycle.agent_policies values (%s, '{\"unused_after_days\": 30}')", [heart.agent.id]
+    ),
+    "a link": lambda heart, owner, fact: owner.execute(
+        """insert into heart.links (agent_id, from_id, to_id, kind, weight, created_at)
+           select agent_id, min(id::text)::uuid, max(id::text)::uuid, 'related', 0.5, %s
+           from heart.facts where agent_id = %s group by agent_id""",
+        [SAID, heart.agent.id],
+    ),
+    "removed without a trace": lambda heart, owner, fact: removed(owner, heart.agent.id, fact),
+}
+
+
+def removed(owner: psycopg.Connection, agent_id: str, fact: object) -> None:
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")
+        owner.execute("delete from heart.statements where agent_id = %s and fact_id = %s", [agent_id, fact])
+        owner.execute("delete from lifecycle.events where agent_id = %s and memory_id = %s", [agent_id, fact])
+        owner.execute("delete from heart.facts where agent_id = %s and id = %s", [agent_id, fact])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_changes_is_read_again(hearts, night_database, owner, tmp_path, change):
+    first = taken(night_database, tmp_path)
+    (fact,) = owner.execute("select id from heart.facts where agent_id = 'cleo' order by id limit 1").fetchone()
+    CHANGES[change](hearts["cleo"], owner, fact)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == {"cleo"}
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_what_was_dated_after_the_earlier_night_is_read_although_nothing_was_written_since(
+    hearts, night_database, owner, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "MOST_CHANGED", 1.0)
+    hearts["aria"].learn_deferred([("aria moves to Oslo", {"learned_at": end_of(NIGHT) + timedelta(hours=1)})])
+    hearts["ben"].recall("who likes fish?", at=end_of(NIGHT) + timedelta(hours=1))
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert first.counts["facts"] == 8
+    assert changed_since(first, second) == {"aria", "ben"}
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+@pytest.mark.parametrize("days", [PROBE_DAYS, 365])
+def test_a_recall_that_passes_out_of_reach_is_gone_from_the_next_night(hearts, night_database, tmp_path, days):
+    hearts["dora"].recall("who likes fish?", at=end_of(NEXT) - timedelta(days=days, minutes=5))
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == {"dora"}
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_a_late_commit_is_read_although_its_row_was_written_before(hearts, database_url, night_database, tmp_path):
+    with psycopg.connect(database_url) as slow:
+        slow.execute("insert into heart.links (agent_id, from_id, to_id, kind, weight, created_at) "
+                     "values ('ben', gen_random_uuid(), gen_random_uuid(), 'related', 0.5, %s)", [SAID])  # fmt: skip
+        remember(hearts["aria"], "a transaction that began later")
+        first = taken(night_database, tmp_path)
+        slow.commit()
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert "ben" in changed_since(first, second)
+    assert (first.counts["links"], second.counts["links"]) == (0, 1)
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+# --- another history ---
+
+
+@pytest.fixture
+def live(copy_of: Callable[[str], AbstractContextManager[str]], template: str) -> Iterator[str]:
+    """A database that nobody keeps connections to, so that it can be copied."""
+    with copy_of(template) as url:
+        yield url
+
+
+def test_a_backup_from_before_a_snapshot_is_read_as_a_whole(live, copy_of, tmp_path):
+    """What it has since may bear the transaction ids and versions that other rows had."""
+    name = urlsplit(live).path[1:]
+    with closing(Database(live)) as database:
+        for each in NAMES:
+            remember(opened_heart(each, database), f"{each} likes fish")
+    with copy_of(name) as restored:
+        with closing(Database(live, role="nous_night")) as lost:
+            with closing(Database(live)) as database:
+                remember(opened_heart("ben", database), "ben lives in Rome")
+            first = taken(lost, tmp_path)
+        with closing(Database(restored, role="nous_night")) as night_database:
+            second = taken(night_database, tmp_path, NEXT)
+
+            assert changed_since(first, second) == set(NAMES)
+            assert "ben lives in Rome" not in set(second.table("facts")["content"])
+            assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_a_backup_from_after_a_snapshot_builds_on_that_one_not_on_the_later(live, copy_of, tmp_path):
+    name = urlsplit(live).path[1:]
+    with closing(Database(live)) as database:
+        for each in NAMES:
+            remember(opened_heart(each, database), f"{each} likes fish")
+    with closing(Database(live, role="nous_night")) as night_database:
+        first = taken(night_database, tmp_path)
+    with copy_of(name) as restored:
+        with closing(Database(live)) as database, closing(Database(live, role="nous_night")) as lost:
+            remember(opened_heart("ben", database), "ben lives in Rome")
+            taken(lost, tmp_path, NEXT)
+        with closing(Database(restored)) as database, closing(Database(restored, role="nous_night")) as night_database:
+            remember(opened_heart("cleo", database), "cleo lives in Rome")
+
+            third = taken(night_database, tmp_path, NEXT + timedelta(days=1))
+
+            assert changed_since(first, third) == {"cleo"}
+            assert_same(third, read_anew(night_database, tmp_path, NEXT + timedelta(days=1)))
+
+
+def test_a_store_that_was_dumped_and_restored_is_read_as_a_whole(hearts, night_database, owner, tmp_path):
+    """The mark is there again, but written by another transaction, as is every row."""
+    first = taken(night_database, tmp_path)
+    owner.execute("create table dumped as select * from lifecycle.snapshots")
+    owner.execute("delete from lifecycle.snapshots")
+    owner.execute("insert into lifecycle.snapshots select * from dumped")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == set(NAMES)
+
+
+# --- when all is read again ---
+
+
+def test_a_damaged_part_is_not_built_on(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+    (part,) = tmp_path.glob("part=*")
+    (part / "facts.parquet").write_bytes(b"spoilt")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == set(NAMES)
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_after_some_parts_all_lies_in_one_again(hearts, night_database, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_PARTS", 3)
+    counts = []
+    for place in range(5):
+        night = NIGHT + timedelta(days=place)
+        counts.append(len(taken(night_database, tmp_path, night).parts))
+        remember(hearts[NAMES[place % 4]], f"number {place}")
+
+    assert counts == [1, 2, 3, 1, 2]
+    assert_same(taken(night_database, tmp_path, NIGHT + timedelta(days=5)), read_anew(
+        night_database, tmp_path, NIGHT + timedelta(days=5)))  # fmt: skip
+
+
+def test_where_most_changed_all_is_read(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+    for name in NAMES[:3]:
+        remember(hearts[name], "rain falls down")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == set(NAMES)
+    assert len(second.parts) == 1
+
+
+def test_other_days_of_recalls_are_read_as_a_whole(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT, probe_days=7)
+
+    assert changed_since(first, second) == set(NAMES)
+
+
+def test_a_snapshot_that_was_written_into_one_folder_is_read_and_not_built_on(hearts, night_database, tmp_path):
+    first = taken(night_database, tmp_path)
+    (part,) = first.parts.values()
+    for path in part.folder.glob("*.parquet"):
+        path.rename(first.folder / path.name)
+    values = json.loads((first.folder / "snapshot.json").read_text("utf-8"))
+    checksums = {**part.checksums, "agents": values["checksums"]["agents"]}
+    counts = {**part.counts, "agents": len(NAMES)}
+    old = {"format": 4, "night": values["night"], "taken_at": values["taken_at"], "counts": counts, "late": []}
+    (first.folder / "snapshot.json").write_text(json.dumps({**old, "checksums": checksums}), "utf-8")
+
+    again, second = taken(night_database, tmp_path), taken(night_database, tmp_path, NEXT)
+
+    assert again.is_final
+    assert_same(again, read_anew(night_database, tmp_path, NIGHT))
+    assert len(second.parts) == 1
+    assert "" not in second.parts
+    assert datetime.now(UTC) > again.taken_at
