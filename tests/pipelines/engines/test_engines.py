@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
@@ -283,11 +284,19 @@ def here(store) -> list[tuple[NightOutcome, Any]]:
 
 
 def kill_soon(pids: list[int]) -> Callable[[str], None]:
-    """Return what kills a process shortly after the pairs have been found, amid the chunks of a later step."""
+    """Return what kills a process shortly after the pairs have been found, amid the chunks of a later step.
+
+    It is held up first until it has been handed a chunk: what it had done by then is fetched, and is not done again.
+    """
+
+    def kill(pid: int) -> None:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(pid, signal.SIGKILL)
 
     def tell(step: str) -> None:
         if step == "neighbours" and pids:
-            threading.Timer(0.05, os.kill, [pids.pop(), signal.SIGKILL]).start()
+            threading.Timer(0.05, kill, [pids.pop()]).start()
 
     return tell
 
