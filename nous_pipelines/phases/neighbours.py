@@ -63,6 +63,8 @@ COPY = TableSchema("copies", "Each fact that may be compared, and the facts that
 
 MET = {"one": pl.UInt32, "other": pl.UInt32, "cosine": pl.Float32}
 """A fact that was said lately, one of its nearest, and their cosine."""
+NEAR = {"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
+"""Two facts by their rows, the smaller left, and their cosine."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def neighbours_of(
     distinct = representatives_of(found)
     vectors = facts["embedding"].gather(distinct["row"])
     distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
-    sites = pl.concat([_in_places(distinct, policy), _across_users(distinct, policy)])
+    private = _private(distinct)
+    sites = _in_places(distinct, policy)
+    if len(private):
+        sites = pl.concat([sites, _across_users(private, policy, first_place=distinct["place"].n_unique())])
     done = compared(sites, vectors, nearest=looked_at(policy), earlier=earlier)
     near, is_cut = nearest(done.pairs, len(sites), policy)
     pairs = pl.concat(
@@ -105,7 +110,7 @@ def neighbours_of(
             ),
             about_one(_of_one_slot(distinct, vectors), distinct),
             about_one(_by_rank(distinct, vectors, policy, fresh_from), distinct),
-            _copies_of_users(distinct),
+            _copies_of_users(private),
         ]
     )
     copies = copies_among(found)
@@ -157,6 +162,8 @@ def said_at() -> pl.Expr:
 def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """Return (agent_id, id) of each fact with a copy of smaller id that a person took it apart from."""
     alike = ["group", "content", *(name for name in COPIES if name != "text")]
+    if undone.is_empty():
+        return facts.select("agent_id", "id").clear()
     return (
         memberships(undone)
         .join(facts.select("id", *alike[1:]), on=["agent_id", "id"])
@@ -207,13 +214,12 @@ def _in_places(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
     )
 
 
-def _across_users(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+def _across_users(private: pl.DataFrame, policy: NightPolicy, *, first_place: int) -> pl.DataFrame:
     """Return what users of a project keep to themselves, each text once, where it is compared with that of others."""
     texts = (
-        _private(distinct)
-        .filter(pl.col("id") == pl.col("id").min().over(*PROJECT, *WORDING))
+        private.filter(pl.col("id") == pl.col("id").min().over(*PROJECT, *WORDING))
         .sort("embedding_space_id", "agent_id", "project_id", "id")
-        .with_columns(place=pl.struct(PROJECT).rle_id() + distinct["place"].n_unique())
+        .with_columns(place=pl.struct(PROJECT).rle_id() + first_place)
     )
     return _sites(texts, PROJECT, policy.candidate_similarity, owner=pl.col("user_id"), nearest=looked_at(policy))
 
@@ -277,6 +283,8 @@ def _ends(left: NDArray[np.uint32], right: NDArray[np.uint32], count: int) -> ND
 
 def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
     """Return, for the facts of one slot in order, each with the one before it and with the last: n facts, 2n pairs."""
+    if not distinct["slot"].count():
+        return pl.DataFrame(schema=NEAR)
     alike = ["place", "slot"]
     chain = (
         distinct.filter(pl.col("slot").is_not_null())
@@ -318,6 +326,8 @@ def _by_rank(
             met = _nearest_rows(own["at"].to_numpy() - start, rows, policy)
             found.append(met.with_columns(pl.col("one", "other") + start))
     met = pl.concat(found)
+    if met.is_empty():
+        return pl.DataFrame(schema=NEAR)
     lead = SHARED_WORD_LEAD * _shared_words(met, distinct).clip(upper_bound=MOST_SHARED)
     likeliest = (
         met.with_columns(likely=pl.col("cosine") + lead)
@@ -388,12 +398,11 @@ def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
     return np.vecdot(vector_matrix(left).astype(np.float64), vector_matrix(right).astype(np.float64))
 
 
-def _copies_of_users(distinct: pl.DataFrame) -> pl.DataFrame:
+def _copies_of_users(private: pl.DataFrame) -> pl.DataFrame:
     """Return, for each text that several users of a project told, the first of them with every other one."""
     alike = [*PROJECT, *WORDING]
     return (
-        _private(distinct)
-        .with_columns(first=pl.col("at").sort_by("id").first().over(alike))
+        private.with_columns(first=pl.col("at").sort_by("id").first().over(alike))
         .filter(pl.col("at") != pl.col("first"))
         .select(left="first", right="at", similarity=pl.lit(1.0, pl.Float32))
     )

@@ -54,6 +54,8 @@ def parted(pairs: pl.DataFrame, undone: pl.DataFrame, *, sides: tuple[str, str])
 def successors(facts: pl.DataFrame) -> pl.DataFrame:
     """Return (agent_id, id, now_id) of each superseded fact: the last one comes to from it; `facts` need `FOLLOWED`."""
     edges = facts.filter(pl.col("state") == "superseded", pl.col("superseded_by").is_not_null())
+    if edges.is_empty():
+        return MOVES.empty()
     last = ends_of(edges, "id", "superseded_by")
     return pl.DataFrame({"agent_id": edges["agent_id"], "id": edges["id"], "now_id": last}, schema=MOVES)
 
@@ -73,6 +75,8 @@ def carried(
 
 def undone_with(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
     """Return what was undone, moved facts replaced among its targets."""
+    if undone.is_empty():
+        return undone
     each = undone.with_row_index("row").explode("targets", empty_as_null=True).rename({"targets": "id"})
     grouped = moved(each, "id", moves).group_by("row", maintain_order=True).agg(pl.col("id").drop_nulls())
     return undone.with_columns(targets=grouped["id"])
@@ -80,6 +84,8 @@ def undone_with(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
 
 def contradictions_with(contradictions: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
     """Return contradictions, moved facts replaced; one whose sides came together is none any more."""
+    if contradictions.is_empty():
+        return contradictions
     both = moved(moved(contradictions, "memory_a", moves), "memory_b", moves)
     return both.filter(pl.col("memory_a") != pl.col("memory_b"))
 

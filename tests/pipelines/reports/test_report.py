@@ -350,7 +350,7 @@ def test_a_memory_erased_since_leaves_a_gap_and_no_error(night):
     assert night.report().entries[0].told == (NINE, "(no longer stored)")
 
 
-def test_a_file_that_is_damaged_or_gone_is_named_with_the_way_out(night):
+def test_a_damaged_file_is_named_with_the_way_out(night):
     night.plan()
 
     for name in ("account.json", "plan.json", "checks.json", "judgements.parquet"):
