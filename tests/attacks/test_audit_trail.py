@@ -154,7 +154,8 @@ def test_the_trail_of_an_api_is_really_shown(database_url: str, tmp_path: Path) 
     port = free_port(0)
     environment = {**os.environ, "NOUS_DATABASE_URL": database_url}
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(python_module("nous_online.interfaces.cli", "api", "--port", str(port)), env=environment, stderr=log)
+        command = python_module("nous_online.interfaces.cli", "api", "--port", str(port))
+        process = subprocess.Popen(command, env=environment, stderr=log)
     with process:
         wait_for(lambda: "startup complete" in (tmp_path / "log").read_text(), timeout_s=60)
         httpx.get(f"http://127.0.0.1:{port}/health")
