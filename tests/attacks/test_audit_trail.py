@@ -14,7 +14,7 @@ import pytest
 from api_client import app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
 from mcp import Client
-from mcp_visits import NOUS, door_to, visit
+from mcp_visits import door_to, visit
 from postgres_homes import wait_for
 from typer.testing import CliRunner
 
@@ -25,6 +25,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.keys import TRAIL, note_call
 from nous_online.interfaces.cli import application
+from nous_online.processes import python_module
 from nous_pipelines.orchestration.instance import free_port
 
 SECRET = "the safe opens with 4711"  # noqa: S105 (what no log may hold)
@@ -153,7 +154,8 @@ def test_the_trail_of_an_api_is_really_shown(database_url: str, tmp_path: Path) 
     port = free_port(0)
     environment = {**os.environ, "NOUS_DATABASE_URL": database_url}
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen([*NOUS, "api", "--port", str(port)], env=environment, stderr=log)
+        command = python_module("nous_online.interfaces.cli", "api", "--port", str(port))
+        process = subprocess.Popen(command, env=environment, stderr=log)
     with process:
         wait_for(lambda: "startup complete" in (tmp_path / "log").read_text(), timeout_s=60)
         httpx.get(f"http://127.0.0.1:{port}/health")

@@ -17,6 +17,7 @@ OF_CATEGORY = {
 ORDINARY = "a1 -.\n\"'(_:*A\u4e2d"
 END = "\x00"
 """What hardly any pattern goes on with."""
+ENDS = (END, "a", "\n")
 RUNS = (
     ".", "!", "…", ",", ";", ":", " ", "\n", "\t", "\r\n", "a", "A", "1", "-", "_", "\"", "'", "(", "[", "{", "*", "`",
     "#", "|", "<", "@", "/", "。", "é", "\u200b", ". ", "Mr. ", "a. ", "A. ", "a ", " a", "A ", "1 ", "1.", "1,", "a-",
@@ -55,14 +56,16 @@ def filled(pump: str, length: int, *, prefix: str = "", end: str = END) -> str:
     return (prefix + pump * (length // len(pump) + 1))[:length] + end
 
 
-def attacks_on(pattern: re.Pattern[Any], runs: Sequence[str] = RUNS) -> list[tuple[str, str, str]]:
+def attacks_on(
+    pattern: re.Pattern[Any], runs: Sequence[str] = RUNS, ends: Sequence[str] = ENDS
+) -> list[tuple[str, str, str]]:
     """Return (prefix, what to repeat, end) of texts that fit a pattern up to one of its repetitions, and then don't.
 
     To them come `runs`, whatever the pattern is.
     """
     pumps: list[tuple[str, str]] = []
     whole = sample(_parser.parse(pattern.pattern, pattern.flags), "", pumps)
-    found = [(prefix, pump, end) for prefix, pump in pumps for end in (END, "a", "\n")]
+    found = [(prefix, pump, end) for prefix, pump in pumps for end in ends]
     found += [("", prefix + pump, END) for prefix, pump in pumps if prefix]
     found += [("", near, END) for near in (whole, whole[:-1]) if near]
     return list(dict.fromkeys([*found, *(("", run, END) for run in runs)]))

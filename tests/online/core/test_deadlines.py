@@ -300,7 +300,7 @@ from nous_online.core.errors import DeadlineExceeded
 model = LocalMiniLM()
 model.embed_query("warm")
 try:
-    within(0.05, lambda: model.embed_documents(["the tea is in the blue tin " * 20] * 16), name="embedder")
+    within(0.05, lambda: model.embed_documents(["the tea is in the blue tin " * 20] * 4), name="embedder")
 except DeadlineExceeded:
     print("late")
 """
