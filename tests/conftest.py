@@ -308,6 +308,13 @@ def database(lender: Lender, database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
+def night_database(database_url: str) -> Iterator[Database]:
+    """The database as nights see it: every agent's rows."""
+    with closing(Database(database_url, role="nous_night")) as opened:
+        yield opened
+
+
+@pytest.fixture
 def owner(database_url: str) -> Iterator[psycopg.Connection]:
     """A connection of the database's owner, who sees everything."""
     with psycopg.connect(database_url, autocommit=True) as connection:

@@ -154,7 +154,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Base:
+class EarlierSnapshot:
     """An earlier snapshot that another is built on, and the first transaction it may not have seen."""
 
     snapshot: Snapshot
@@ -235,7 +235,7 @@ def earlier_snapshots(root: Path, night: date, probe_days: int) -> list[Snapshot
     return sorted(found, key=lambda taken: (taken.night, taken.taken_at), reverse=True)
 
 
-def base_among(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> Base | None:
+def base_among(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> EarlierSnapshot | None:
     """Return the first of some snapshots that is of the history of this database, and of which no file is damaged.
 
     One is of another history where a backup from before it was restored, or a dump: see `lifecycle.snapshots`.
@@ -246,11 +246,13 @@ def base_among(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> B
         with suppress(OSError, ValueError, pl.exceptions.PolarsError):
             parts = taken.parts.values() if taken.mark in known and taken.own.is_whole else ()
             if parts and len(parts) < MOST_PARTS and all(part.is_whole for part in parts):
-                return Base(taken, known[taken.mark])
+                return EarlierSnapshot(taken, known[taken.mark])
     return None
 
 
-def write_snapshot(reading: SnapshotTransaction, own: Path, part: Path, base: Base | None) -> Mapping[str, int]:
+def write_snapshot(
+    reading: SnapshotTransaction, own: Path, part: Path, base: EarlierSnapshot | None
+) -> Mapping[str, int]:
     """Write who there is and where their rows lie, after a part with the rows that no earlier one has as they are.
 
     Returns the CRC-32 of each file in the night's own folder.
@@ -274,7 +276,7 @@ def write_snapshot(reading: SnapshotTransaction, own: Path, part: Path, base: Ba
     }
 
 
-def standing_since(reading: SnapshotTransaction, base: Base | None) -> pl.DataFrame:
+def standing_since(reading: SnapshotTransaction, base: EarlierSnapshot | None) -> pl.DataFrame:
     """Return the agents there are, how many rows each has, and in which part of the base its rows lie as they are now.
 
     `part` is null where none has them so; `PLACED`, by agent.

@@ -40,13 +40,6 @@ class Pair:
 
 
 @pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def pairs(heart: Heart, owner: psycopg.Connection) -> list[Pair]:
     """Facts of aria, two for each race, stored in bulk as an import would."""
     heart.learn("the first thing")

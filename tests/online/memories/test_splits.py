@@ -33,13 +33,6 @@ def reworded(database: Database) -> Heart:
     return heart
 
 
-@pytest.fixture
-def night_database(database_url: str):
-    opened_database = Database(database_url, role="nous_night")
-    yield opened_database
-    opened_database.close()
-
-
 def only_fact(heart: Heart) -> Fact:
     (found,) = heart.recall(OLD, limit=9)
     return heart.get(found.memory.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -167,13 +166,6 @@ def test_confirmations_without_words_are_counted(heart: Heart, owner: psycopg.Co
 
 
 # --- what a night sees of it ---
-
-
-@pytest.fixture
-def night_database(database_url: str) -> Iterator[Database]:
-    opened_database = Database(database_url, role="nous_night")
-    yield opened_database
-    opened_database.close()
 
 
 def test_a_snapshot_holds_what_was_said_when_the_night_ended(

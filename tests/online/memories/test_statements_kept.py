@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import psycopg
-import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from examples import examples
 from hypothesis import HealthCheck, given, settings
@@ -168,13 +167,6 @@ DEEDS: tuple[Callable[[Life, int], None], ...] = (
     undo_one, undo_one, split_one, split_one, forget_one, forget_one, restore_one, take_back_source, night, night,
     undo_nights, move,
 )  # fmt: skip
-
-
-@pytest.fixture
-def night_database(database_url: str) -> Iterator[Database]:
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

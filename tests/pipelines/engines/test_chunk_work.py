@@ -73,8 +73,8 @@ def test_tables_that_travel_as_files_come_back_as_they_were(tmp_path):
         ChunkOutput({"pairs": tmp_path / "elsewhere.part"}).table("pairs")
 
 
-def test_a_worker_reads_of_a_file_what_its_agents_have_and_names_one_that_is_missing(database, tmp_path):
-    chunk = Chunk(snapshot_of(database, tmp_path), NightPolicy(), ("ben",))
+def test_a_worker_reads_of_a_file_what_its_agents_have_and_names_one_that_is_missing(night_database, tmp_path):
+    chunk = Chunk(snapshot_of(night_database, tmp_path), NightPolicy(), ("ben",))
     pl.DataFrame({"agent_id": ["aria", "ben"], "place": [1, 2]}).write_parquet(tmp_path / "gathered.part")
 
     assert rows_of_chunk(tmp_path / "gathered.part", "gathered", ["place"], chunk)["place"].to_list() == [2]
@@ -82,8 +82,8 @@ def test_a_worker_reads_of_a_file_what_its_agents_have_and_names_one_that_is_mis
         rows_of_chunk(tmp_path / "absent.parquet", "gathered", None, chunk)
 
 
-def test_a_worker_that_was_told_another_database_is_refused(database, database_url, tmp_path):
-    chunk = Chunk(snapshot_of(database, tmp_path), NightPolicy(), ("aria",))
+def test_a_worker_that_was_told_another_database_is_refused(night_database, database_url, tmp_path):
+    chunk = Chunk(snapshot_of(night_database, tmp_path), NightPolicy(), ("aria",))
 
     with (
         pytest.raises(Refused, match=r"^a worker was told another database \(.+\) than the night's"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -13,7 +12,6 @@ from dagster import AssetKey, DagsterInstance
 from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, part_of, remember
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
-from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.definitions import defs
@@ -50,13 +48,6 @@ def run(database_url, instance, tmp_path):
 def folder(database_url, tmp_path):
     """Where the files of the night lie."""
     return folder_of(NIGHT, options(database_url, tmp_path))
-
-
-@pytest.fixture
-def night_database(database_url):
-    """The database as nights see it: every agent's rows."""
-    with closing(Database(database_url, role="nous_night")) as found:
-        yield found
 
 
 @pytest.fixture

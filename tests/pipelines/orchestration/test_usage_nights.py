@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from night_runs import SAID, options, remember
 
-from nous_online.database.connection import Database
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.undo import Selection, undo
@@ -30,14 +29,6 @@ def run(database_url, tmp_path, tonight):
             return run_night(tonight, options(database_url, tmp_path, policy=policy), instance=instance)
 
     return run_it
-
-
-@pytest.fixture
-def night_database(database_url):
-    """The database as nights see it: every agent's rows."""
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def states(owner, table):

@@ -45,13 +45,6 @@ apply_plan(Database(url, role="nous_night"), plan, run_id="killed", on_progress=
 """
 
 
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
-
-
 @dataclass(frozen=True)
 class Undisturbed:
     """A plan of three merges of word-for-word copies, and what it leaves behind when nothing disturbs it."""

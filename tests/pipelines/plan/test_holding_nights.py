@@ -6,17 +6,8 @@ import pytest
 from night_runs import remember
 
 from nous_online.core.errors import Conflict
-from nous_online.database.connection import Database
 from nous_online.memories import erasure
 from nous_pipelines.plan.apply import holding_night
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
-
 
 MANY = [f"agent {number}" for number in range(30_000)]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
-import pytest
 from night_runs import VERSIONING, options, snapshot_of
 from psycopg.types.json import Jsonb
 
@@ -40,13 +38,6 @@ STORY = (
 ENDED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LAST = date(2026, 4, 1)
 AGES = ("summary_after_days", "compressed_after_days", "fossil_after_days")
-
-
-@pytest.fixture
-def night_database(database_url: str) -> Iterator[Database]:
-    opened = Database(database_url, role="nous_night", max_connections=3)
-    yield opened
-    opened.close()
 
 
 def imported(heart: Heart, name: str, **details: Any) -> None:

@@ -16,7 +16,6 @@ import nous_pipelines.plan.undo as undoing_nights
 from nous_online.core.domain import FACT
 from nous_online.core.errors import NotFound
 from nous_online.database.changes import Cause, Version, change_memory
-from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.plan.apply import CHUNK_SIZE, Applied, apply_plan
@@ -25,13 +24,6 @@ from nous_pipelines.plan.undo import Selection, undo, undo_range
 NEXT = NIGHT + timedelta(days=1)
 EARLIER = datetime(2026, 5, 20, tzinfo=UTC)
 NINE, NOW_NINE = "the office opens at nine", "the office opens at nine now"
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from night_runs import NIGHT, facts_in, plan_of, remember
 
-from nous_online.database.connection import Database
 from nous_pipelines import failpoints
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan
@@ -16,13 +15,6 @@ from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
 
 NEXT = NIGHT + timedelta(days=1)
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def take_back(database, **selection):

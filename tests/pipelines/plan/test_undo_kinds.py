@@ -15,7 +15,6 @@ from night_runs import events_in, usage_in
 
 from nous_online.core.domain import EPISODE
 from nous_online.database.changes import Cause, Version, change_memory
-from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.plan.apply import Applied, apply_plan
@@ -28,13 +27,6 @@ MAY = datetime(2026, 5, 2, tzinfo=UTC)
 ENDS = "2026-06-02T00:00:00+00:00"
 DETAIL = "We deployed on Friday.\nIt took 9 minutes; nothing broke."
 TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "censor": "censors"}
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 class Store:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import psycopg
-import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from drawn_pairs import USUAL_PAIR
 from night_runs import NIGHT, SAID, snapshot_of
@@ -28,13 +26,6 @@ from nous_pipelines.plan.undo import Selection, undo
 VALUES = tuple(f"The weekly team meeting in the big room starts at {hour}" for hour in ("nine", "ten", "noon"))
 UPDATES = {(one, other): Verdict.UPDATES for one in VALUES for other in VALUES if one != other}
 QUESTION = "when does the weekly team meeting in the big room start"
-
-
-@pytest.fixture
-def night_database(database_url: str) -> Any:
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def told(database: Database, agent_id: str) -> Heart:

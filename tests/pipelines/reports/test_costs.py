@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database
 from nous_online.interfaces.cli import application
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import Spent, meter_of
@@ -43,13 +42,6 @@ def spent(database, owner):
     for row in rows:
         owner.execute(BATCH, row)
     meter_of(database, "aria", FIRST)(Spent("write", SONNET, "writing-1", Usage(500, 100, 20, 10)))
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def figures(costs, *names):

@@ -10,7 +10,6 @@ from psycopg.sql import SQL, Identifier
 from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_night
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.connection import Database
 from nous_pipelines.reports.html_report import PLOTS
 from nous_pipelines.reports.reporting import health_history, measure_health, stale_ratio, tokens_saved
 
@@ -25,13 +24,6 @@ PAIRS = f"""
     {AGAIN} | {TEN}    | 0.91       | unsure     | no
     {AGAIN} | {SHORT}  | 0.99       | same       | yes
 """
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

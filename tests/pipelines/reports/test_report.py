@@ -9,7 +9,6 @@ from drawn import NIGHT
 from reported import AGAIN, LONG, NINE, PROCEDURE, RELEASE, SHORT, TEN, reported_night
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.connection import Database
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.night_files import NightFiles
@@ -26,13 +25,6 @@ PAIRS = f"""
     {LONG}  | {SHORT}  | 0.97       | updates    | number 30 ≠ 14
     {NINE}  | {TEN}    | 0.85       | updates    | number
 """
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

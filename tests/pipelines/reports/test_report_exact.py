@@ -12,7 +12,6 @@ from reported import AGAIN, LONG, NINE, SAID, SHORT, TEN, reported_night
 from test_health import change
 from test_page import report as page_report
 
-from nous_online.database.connection import Database
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.markdown_report import commands_line, markdown_of, plain
 from nous_pipelines.reports.report import NAMED_AGENTS
@@ -25,13 +24,6 @@ ARCHIVED = """
     select agent_id, 'fact', targets[1], 'archived', case when %s = targets[1] then 'superseded' else 'active' end,
            'archived', 2, 3, 'night', 'old', now(), night, id
     from lifecycle.proposals"""
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

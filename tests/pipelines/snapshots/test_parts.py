@@ -27,12 +27,6 @@ PROBE_DAYS = 30
 
 
 @pytest.fixture
-def night_database(database_url: str) -> Iterator[Database]:
-    with closing(Database(database_url, role="nous_night")) as opened:
-        yield opened
-
-
-@pytest.fixture
 def hearts(database: Database) -> dict[str, Heart]:
     """Four agents who remember two facts each."""
     opened = {name: opened_heart(name, database) for name in NAMES}

@@ -20,7 +20,6 @@ from night_runs import NIGHT, SAID, part_of, plan_of, remember, snapshot_of
 from nous_online.core.domain import FACT
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.database.changes import Cause, Version, change_memory
-from nous_online.database.connection import Database
 from nous_pipelines.nights import end_of, last_night, nights_between, parse_night
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.snapshots.snapshot import ABANDONED_AFTER_S, night_folder, open_snapshot, take_snapshot
@@ -51,13 +50,6 @@ TRICKY = (
     "{}",
     " spaces around ",
 )
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def taken(database, folder, *, night=NIGHT, now=None):

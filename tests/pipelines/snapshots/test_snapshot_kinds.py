@@ -13,7 +13,6 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import KINDS
 from nous_online.core.errors import Unavailable
 from nous_online.database.changes import Cause, Growth, change_memory, get_memory, version_of
-from nous_online.database.connection import Database
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
@@ -46,13 +45,6 @@ COLUMNS = {
     "undone": "agent_id kind targets",
     "agents": "agent_id policy",
 }
-
-
-@pytest.fixture
-def night_database(database_url):
-    opened = Database(database_url, role="nous_night")
-    yield opened
-    opened.close()
 
 
 def changed(database, kind, memory, at, *, growth=None, night=None, **values):
