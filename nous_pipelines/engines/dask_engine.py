@@ -229,6 +229,7 @@ class DaskRound:
         if outcome is None:
             return False
         place = self._places.pop(future)
+        future.release()  # else Dask has it done once more when the worker that has the result ends, and files stay
         if outcome.is_late and self._late[place] + 1 < MOST_LATE:
             self._late[place] += 1
             self._waiting.appendleft(place)

@@ -151,7 +151,7 @@ class Lender:
         self.in_use = None
         try:
             is_clean = lent.uses < MOST_USES and lent.clean()
-        except psycopg.OperationalError:  # a test that ends all sessions ends the keeper's as well
+        except (psycopg.OperationalError, psycopg.ProgrammingError):  # a test that ends all sessions, or drops tables
             is_clean = False
         if is_clean:
             self._free = lent

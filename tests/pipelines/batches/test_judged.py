@@ -36,7 +36,7 @@ from nous_online.language.pairs.judging import (
 )
 from nous_online.language.pairs.pair_model import load_model
 from nous_online.language.pairs.slots import shared_slot
-from nous_online.language.pairs.wordings import never_same
+from nous_online.language.pairs.wordings import never_same, words_changed
 from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.chunk_work import (
@@ -324,6 +324,7 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
             reading,
             exact,
             max(len(a.text.split()), len(b.text.split())),
+            words_changed(a.text, b.text),
             changed_chance=chance_of_change(pair, reading),
         ),
         load_model(),
