@@ -208,9 +208,14 @@ class NightRun(dg.ConfigurableResource):
             taken.move_aside()
             self._policies.pop(night, None)
             self._rested.pop(night, None)
-            probe_days = self.night_policy.probe_days
-            told = late if is_applied else {}
-            take_snapshot(self.database, taken.folder, night=night, probe_days=probe_days, late=told)
+            take_snapshot(
+                self.database,
+                taken.folder,
+                night=night,
+                probe_days=self.night_policy.probe_days,
+                late=late if is_applied else {},
+                is_whole=self.is_full,
+            )
 
     def seen_until(self, night: date) -> datetime:
         """Return up to when the store was looked at for memories of a night: when this run began, or read it."""

@@ -62,7 +62,7 @@ COPY = TableSchema("copies", "Each fact that may be compared, and the facts that
 })  # fmt: skip
 
 MET = {"one": pl.UInt32, "other": pl.UInt32, "cosine": pl.Float32}
-"""A fact that was said lately, one of its nearest, and their cosine."""
+"""A new fact, one of its nearest, and their cosine."""
 NEAR = {"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
 """Two facts by their rows, the smaller left, and their cosine."""
 

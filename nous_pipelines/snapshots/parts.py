@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -41,7 +41,7 @@ class SnapshotPart:
             raise ValueError(f"the checksum of {path} is not the one it was written with")
         return path
 
-    @cached_property
+    @property
     def is_whole(self) -> bool:
         """Whether all its files are the ones that were written: a spoilt byte in a vector would be read unnoticed."""
         try:

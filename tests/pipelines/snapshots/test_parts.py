@@ -243,14 +243,16 @@ def test_a_store_that_was_dumped_and_restored_is_read_as_a_whole(hearts, night_d
 
 
 def test_a_damaged_part_is_not_built_on(hearts, night_database, tmp_path):
-    first = taken(night_database, tmp_path)
+    first, second = taken(night_database, tmp_path), taken(night_database, tmp_path, NEXT)
+    assert placed(second) == placed(first)  # it was whole then
     (part,) = tmp_path.glob("part=*")
     (part / "facts.parquet").write_bytes(b"spoilt")
+    later = NEXT + timedelta(days=1)
 
-    second = taken(night_database, tmp_path, NEXT)
+    third = taken(night_database, tmp_path, later)
 
-    assert changed_since(first, second) == set(NAMES)
-    assert_same(second, read_anew(night_database, tmp_path))
+    assert changed_since(second, third) == set(NAMES)
+    assert_same(third, read_anew(night_database, tmp_path, later))
 
 
 def test_after_some_parts_all_lies_in_one_again(hearts, night_database, tmp_path, monkeypatch):
