@@ -5,6 +5,8 @@ every user of the machine as well. So a request passes the gate of pages first, 
 
 from __future__ import annotations
 
+import gc
+import json
 import signal
 import subprocess
 import sys
@@ -12,12 +14,16 @@ import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 import uvicorn
+from dagster import DagsterInstance
+from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import ModuleTarget
+from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget
 from dagster_webserver.version import __version__
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.datastructures import MutableHeaders
@@ -96,6 +102,7 @@ def main(
 ) -> None:
     """Serve Dagster's interface until SIGINT or SIGTERM, to whoever has the token; print it where it was drawn here."""
     keep_private()
+    gc.freeze()  # what was imported stays, and is not passed through again by each look for garbage
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     token = door_token()
@@ -103,10 +110,14 @@ def main(
         sys.stdout.write(f"Dagster  {with_token(f'http://{HOST}:{port}/', token)}\n")
         sys.stdout.flush()
     try:
-        with interface(read_only=read_only) as application:
+        with (
+            dagster_instance() as instance,
+            code_server(instance) as location,
+            interface(instance, location, read_only=read_only) as application,
+        ):
             gate = DagsterGate(application.create_asgi_app(), token=token, names=name or ())
             server = uvicorn.Server(configuration(gate, host=host, port=port))
-            with nullcontext() if no_daemon else daemon_beside(server):
+            with nullcontext() if no_daemon else daemon_beside(server, location):
                 server.run()
     except NousError as error:
         show_error(str(error))
@@ -116,11 +127,27 @@ def main(
 
 
 @contextmanager
-def interface(*, read_only: bool) -> Generator[DagsterWebserver]:
-    """Yield Dagster's interface over our one code location; its tables are made, so no daemon makes them too."""
-    target = ModuleTarget(LOCATION, attribute=None, working_directory=str(child_folder()), location_name=None)
+def code_server(instance: DagsterInstance) -> Generator[Path]:
+    """Load our code location in a process of its own, for a block; yield the workspace file that says where it is.
+
+    Interface and daemon share it, as under `dagster dev`: a daemon by itself loads everything anew once a minute, for
+    5 s of processor time. It is started again when it ends, and ends when nobody asks it for long.
+    """
+    target = ModuleTarget(LOCATION, attribute=None, working_directory=str(child_folder()), location_name=LOCATION)
     with (
-        dagster_instance() as instance,
+        ProxyServerManager(instance, target, code_server_log_level="WARNING") as servers,
+        TemporaryDirectory(prefix="nous-dagster-") as folder,
+    ):
+        workspace = Path(folder) / "workspace.yaml"
+        workspace.write_text(json.dumps({"load_from": servers.get_code_server_specs()}), "utf-8")
+        yield workspace
+
+
+@contextmanager
+def interface(instance: DagsterInstance, location: Path, *, read_only: bool) -> Generator[DagsterWebserver]:
+    """Yield Dagster's interface over our one code location; its tables are made, so no daemon makes them too."""
+    target = WorkspaceFileTarget([str(location)])
+    with (
         WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as workspace,
         following_the_first_night(workspace),
     ):
@@ -129,7 +156,7 @@ def interface(*, read_only: bool) -> Generator[DagsterWebserver]:
 
 @contextmanager
 def following_the_first_night(workspace: WorkspaceProcessContext) -> Generator[None]:
-    """Load the nights again where their first memory is another; the daemon does so every minute."""
+    """Load the nights again where their first memory is another; the daemon sees it within a minute."""
     ended, known = threading.Event(), first_night(datetime.now(UTC))
 
     def follow() -> None:
@@ -166,10 +193,10 @@ def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
 
 
 @contextmanager
-def daemon_beside(server: uvicorn.Server) -> Generator[None]:
+def daemon_beside(server: uvicorn.Server, location: Path) -> Generator[None]:
     """Run the daemon for a block, and stop the server when it ends by itself; raise `Unavailable` then."""
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
-        python_module("dagster._daemon", "run", "-m", LOCATION, "--log-level", "warning"),
+        python_module("dagster._daemon", "run", "-w", str(location), "--log-level", "warning"),
         cwd=child_folder(),
         env=child_environment(**WARNINGS_OFF),
         stdin=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -76,17 +77,22 @@ def sources_of(reads: Reads) -> tuple[str, ...]:
     return ("snapshot", *dict.fromkeys(asset for assets in made for asset in assets))
 
 
+Step = Callable[[dg.AssetExecutionContext, NightRun], dg.MaterializeResult]
+
+
 def night_asset(
     *,
     reads: Reads | None = None,
     makes: TableSchema | None = None,
     deps: Iterable[Any] = (),
     changes_memories: bool = False,
+    may_stand: bool = False,
     **details: Any,
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+) -> Callable[[Step], dg.AssetsDefinition]:
     """Return what makes a function an asset of a night that depends on what it reads, and on `deps`.
 
-    The columns of the table it `makes` are shown in Dagster's catalogue, which finds by tag what changes memories;
+    The columns of the table it `makes` are shown in Dagster's catalogue, which finds by tag what changes memories.
+    What `may_stand` writes files that follow from the snapshot alone: they stand when the same night is run again.
     `details` are those of `dagster.asset`.
     """
     told: dict[str, Any] = {}
@@ -95,7 +101,7 @@ def night_asset(
     if makes is not None:
         told["dagster/column_schema"] = catalogued(makes)
     sources = () if reads is None else sources_of(reads)
-    return dg.asset(
+    asset = dg.asset(
         partitions_def=NIGHTS,
         group_name="night",
         deps=[*sources, *deps],
@@ -104,6 +110,26 @@ def night_asset(
         tags={"changes": "memories" if changes_memories else "nothing"},
         **details,
     )
+    return (lambda step: asset(unless_it_stands(step))) if may_stand else asset
+
+
+def unless_it_stands(step: Step) -> Step:
+    """Return a step that does nothing when an earlier run of its night made the plan of the same rows.
+
+    What it showed in Dagster's catalogue is kept beside its files, and shown again.
+    """
+
+    @wraps(step)
+    def made(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+        night = night_of(context)
+        files, name = night_run.files(night), f"{context.asset_key.to_user_string()}.metadata"
+        if night_run.stands(night) and files.has(name):
+            return dg.MaterializeResult(metadata=as_metadata({**files.read_json(name), "stands": True}))
+        result = step(context, night_run)
+        files.write_json(name, {key: getattr(value, "value", value) for key, value in (result.metadata or {}).items()})
+        return result
+
+    return made
 
 
 def catalogued(schema: TableSchema) -> dg.TableSchema:
@@ -265,6 +291,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 @night_asset(
     reads=COMPARED,
     makes=FOUND,
+    may_stand=True,
     kinds={"numpy", "parquet"},
     description=(
         "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
@@ -303,6 +330,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 @night_asset(
     reads=ASKED,
     makes=JUDGED,
+    may_stand=True,
     kinds={"postgres", "parquet"},
     description=(
         "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
@@ -451,6 +479,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         name=table.name,
         reads=table.reads,
         makes=table.schema,
+        may_stand=True,
         kinds={"polars", "parquet"},
         description=table.description,
     )
@@ -468,7 +497,13 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
 def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
     """Return the asset that keeps what a phase proposes for all agents, with its account as metadata."""
 
-    @night_asset(name=phase.name, reads=phase.reads, kinds={"polars", "json"}, description=phase.description)
+    @night_asset(
+        name=phase.name,
+        reads=phase.reads,
+        may_stand=True,
+        kinds={"polars", "json"},
+        description=phase.description,
+    )
     def proposals(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, phase.reads)

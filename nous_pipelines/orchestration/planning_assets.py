@@ -12,12 +12,12 @@ from nous_online.recall.recall import agents_to_count, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
-from nous_pipelines.orchestration.resting import keep
+from nous_pipelines.orchestration.resting import inputs_of, keep
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
-from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
 from nous_pipelines.plan.left_out import CHECK, checked_apart, each_apart, left_out_by, nobody_left_out
 from nous_pipelines.plan.planning import planned, united
@@ -81,6 +81,7 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
 @night_asset(
     reads=WEIGHED,
     deps=[phase.name for phase in PHASES],
+    may_stand=True,
     kinds={"json"},
     description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
 )
@@ -104,7 +105,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases_of(night, night_run) if faults else phases).values)
     files.write_json("plan", made.as_dict())
-    keep(files, night_run.decided_by, evidence.others)
+    keep(files, night_run.decided_by, night_run.snapshot(night), evidence.others)
     reach("plan written")
     return dg.MaterializeResult(
         metadata=as_metadata(
@@ -201,6 +202,27 @@ def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetC
     return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=said)
 
 
+def inputs_of_checks(night: date, night_run: NightRun) -> str:
+    """Return the checksum of what checks weigh a plan against: what it was made of, what was paid, who left before."""
+    database, made = night_run.database, night_run.files(night).read_plan()
+    live = [costs_of(database, night), earlier_leaving(database, made), made.hash]
+    return inputs_of(night_run.decided_by, night_run.snapshot(night), night_run.having(night), live)
+
+
+def checks_that_stand(night: date, night_run: NightRun) -> dict[str, CheckResult] | None:
+    """Return what the checks said of a plan that stands; None if they passed not all, or would weigh something else."""
+    files = night_run.files(night)
+    if not night_run.stands(night) or not files.has("checks"):
+        return None
+    document = files.read_json("checks")
+    if document.get("inputs") != inputs_of_checks(night, night_run):
+        return None
+    results = {
+        row["name"]: CheckResult(row["passed"], row["description"], row["metadata"]) for row in document["results"]
+    }
+    return results if all(result.passed for result in results.values()) else None
+
+
 @dg.multi_asset_check(
     specs=[
         *(spec_of(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
@@ -210,12 +232,15 @@ def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetC
 def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
     night = night_of(context)
     files = night_run.files(night)
-    made = files.read_plan()
-    results, breaking = checked_apart(evidence_about(made, night, night_run, phases_of(night, night_run)))
-    left = [*night_run.left_out(night), *breaking]
-    results[CHECK] = nobody_left_out(left)
-    rows = [{"name": name, **asdict(result)} for name, result in results.items()]
-    files.write_json("checks", {"hash": made.hash, "results": rows, "left_out": [vars(each) for each in left]})
+    results = checks_that_stand(night, night_run)
+    if results is None:
+        made, weighed = files.read_plan(), inputs_of_checks(night, night_run)
+        results, breaking = checked_apart(evidence_about(made, night, night_run, phases_of(night, night_run)))
+        left = [*night_run.left_out(night), *breaking]
+        results[CHECK] = nobody_left_out(left)
+        rows = [{"name": name, **asdict(result)} for name, result in results.items()]
+        left_out = [vars(each) for each in left]
+        files.write_json("checks", {"hash": made.hash, "inputs": weighed, "results": rows, "left_out": left_out})
     reach("checks written")
     for name, result in results.items():
         yield dg.AssetCheckResult(

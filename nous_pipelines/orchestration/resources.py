@@ -21,7 +21,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.orchestration.chunk_work import OwnDatabase
-from nous_pipelines.orchestration.resting import Rested, at_rest, decisive
+from nous_pipelines.orchestration.resting import Rested, at_rest, decisive, stands
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.left_out import LeftOut, left_out_by
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
@@ -48,6 +48,7 @@ class NightRun(dg.ConfigurableResource):
     _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
     _rested: dict[date, Rested] = PrivateAttr(default_factory=dict)
+    _standing: dict[date, bool] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -62,7 +63,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(copying(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents, self._engine, self._rested = None, None, {}
+        self._agents, self._engine, self._rested, self._standing = None, None, {}, {}
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -105,10 +106,31 @@ class NightRun(dg.ConfigurableResource):
             self._rested[night] = Rested() if is_all_due else at_rest(self.snapshot(night), self.decided_by)
         return self._rested[night]
 
+    def stands(self, night: date) -> bool:
+        """Tell whether an earlier run of this night made its plan of the rows it has now, so none of it is made again.
+
+        Looked up once, before this run makes anything. Never where a model is asked, or all is to be done again.
+        """
+        if night not in self._standing:
+            self._standing[night] = (
+                not self.is_full
+                and self.second_judge is None
+                and stands(self.files(night), self.decided_by, self.snapshot(night), self.having(night))
+            )
+        return self._standing[night]
+
+    def having(self, night: date) -> list[str]:
+        """Return the agents of this run that have the night: all but those who are left out."""
+        left = {each.agent_id for each in self.left_out(night)}
+        return [agent_id for agent_id in self.agents() if agent_id not in left]
+
     @property
     def decided_by(self) -> dict[str, Any]:
-        """What this night finds its pairs by, besides the rows."""
-        return decisive(self.judge, self.night_policy, self.policy)
+        """What this night decides by, besides the rows."""
+        second = self.second_judge
+        return decisive(
+            self.judge, self.night_policy, self.policy, () if second is None else vars(second.models).values()
+        )
 
     def chunks(self, night: date, *, without: Collection[str] = ()) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.

@@ -1,15 +1,20 @@
-"""Agents whose facts a night need not compare again: nothing of them changed since the night before, which left them.
+"""What a night need not find out again, since an earlier run found it from the same rows in the same way.
 
-What that night found about their pairs is taken over: which are neighbours, what each pair is, why nothing is proposed.
-What depends on the date is looked at again: weights, ages, tiers.
+Agents are at rest when nothing of them changed since the night before, which left them as they were. What that night
+found about their pairs is taken over: which are neighbours, what each pair is, why nothing is proposed. What depends on
+the date is looked at again: weights, ages, tiers.
+
+When a night is run again and reads the rows it read, its tables, proposals and plan stand as they are.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +27,24 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases.merging import CLUSTERS, JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.phase import Phase
-from nous_pipelines.phases.phase_table import PHASES
+from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
+from nous_pipelines.phases.tiers import SUMMARIES
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.parts import checksum
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
 from nous_pipelines.snapshots.table_schemas import TableSchema
 
-FORMAT = 1
-"""Counts how pairs are found and decided about; what an older version of the code found is not taken over."""
+CODE = ("nous_online", "nous_pipelines")
 FRESH_FOR = timedelta(days=2)
 """For how long a fact meets its nearest however far they are: a day before the night, and one in case it was late."""
 NAME = "kept"
 TABLES: tuple[TableSchema, ...] = (FOUND, COPY, JUDGED, CLUSTERS)
+"""The tables about pairs of facts."""
+MADE = (
+    *dict.fromkeys(f"{table.name}.parquet" for table in (*TABLES, *(each.schema for each in NIGHT_TABLES), SUMMARIES)),
+    *(f"{name}.json" for name in (*(phase.name for phase in PHASES), "account", "plan")),
+)
+"""The files that a night has made by the time its plan is known."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +65,62 @@ class Rested:
         return Phase(name) if self.files is None else self.files.read_phase(name).of(self.agent_ids)
 
 
-def keep(files: NightFiles, decided_by: Mapping[str, Any], agent_ids: Iterable[str]) -> None:
-    """Write down what a later night has to know to take over what this one found; raise `Unavailable` if it can't."""
-    files.write_json(NAME, {**decided_by, "agents": sorted(agent_ids), "checksums": sums(files)})
+def keep(files: NightFiles, decided_by: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> None:
+    """Write down what a later run has to know to take over what this one found; raise `Unavailable` if it can't."""
+    agents = sorted(agent_ids)
+    files.write_json(
+        NAME,
+        {**decided_by, "agents": agents, "inputs": inputs_of(decided_by, taken, agents), "checksums": sums(files)},
+    )
 
 
-def decisive(judge: Judge, policy: NightPolicy, changed: Mapping[str, float]) -> dict[str, Any]:
-    """Return what a night finds its pairs by, besides the rows; `changed` are the fields its run has of its own."""
+def decisive(
+    judge: Judge, policy: NightPolicy, changed: Mapping[str, float], models: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return what a night decides by, besides the rows.
+
+    `changed` are the fields of the policy that its run has of its own, `models` those that are asked for a second
+    opinion.
+    """
     return {
-        "format": [FORMAT, version("nous-pipelines")],
-        "judge": [judge.name, judge.prompt_version],
+        "code": code_checksum(),
+        "judge": [judge.name, judge.prompt_version, *models],
         "policy": [policy.as_dict(), dict(changed)],
     }
 
 
+@cache
+def code_checksum() -> str:
+    """Return the SHA-256 of the modules of the product: what other code has found is not taken over."""
+    root, digest = Path(__file__).parents[2], hashlib.sha256()
+    for path in sorted(path for package in CODE for path in (root / package).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def inputs_of(decided_by: Mapping[str, Any], taken: Snapshot, *others: Any) -> str:
+    """Return the SHA-256 of all that a plan follows from; `others` are values as JSON has them."""
+    rows = [taken.night.isoformat(), taken.taken_at.isoformat(), dict(taken.checksums)]
+    said = json.dumps([decided_by, rows, *others], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
 def sums(files: NightFiles) -> Mapping[str, int]:
     """Return the CRC-32 of each file that is taken over."""
-    names = [*(f"{table.name}.parquet" for table in TABLES), *(f"{phase.name}.json" for phase in PHASES)]
-    return {name: checksum(files.folder / name) for name in names}
+    return {name: checksum(files.folder / name) for name in MADE}
+
+
+def stands(files: NightFiles, decided_by: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> bool:
+    """Tell whether an earlier run of this night has made its plan for the same agents from the same rows.
+
+    Not if it left somebody out who is to have the night now, or if one of its files was changed since.
+    """
+    try:
+        document = files.read_json(NAME)
+        inputs = inputs_of(decided_by, taken, sorted(agent_ids))
+        return document["inputs"] == inputs and document["checksums"] == sums(files)
+    except (Unavailable, OSError, KeyError):  # it did not come so far, or an earlier version wrote it
+        return False
 
 
 def at_rest(taken: Snapshot, decided_by: Mapping[str, Any]) -> Rested:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -14,14 +15,17 @@ from dagster import DagsterInstance
 from examples import examples
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from night_runs import options
+from night_runs import POLICY, options
 
 from nous_online.core.errors import NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge
-from nous_pipelines.orchestration.running import folder_of, run_night
+from nous_pipelines.night_policy import Policies
+from nous_pipelines.orchestration.resting import MADE, decisive, stands
+from nous_pipelines.orchestration.running import NightOptions, folder_of, run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
+from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.snapshot import open_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
@@ -263,3 +267,70 @@ def test_nothing_is_taken_over_from_a_night_that_was_decided_otherwise(
     assert run_night(second, later, instance=instance).is_success
 
     assert compared(database_url, tmp_path, second) == list(AGENTS)
+
+
+# --- the same night again ---
+
+
+def again(run: NightOptions, instance: DagsterInstance) -> set[str]:
+    """Run the first night once more, and return which of the files that follow from its rows were made again."""
+    folder = NightFiles(folder_of(FIRST, run)).folder
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert run_night(FIRST, run, instance=instance).is_success
+    changed = {path.name for path in folder.iterdir() if path.stat().st_mtime_ns != before.get(path)}
+    return changed & {*MADE, "kept.json", "checks.json"}
+
+
+def test_a_night_that_reads_the_same_rows_makes_nothing_again(told, database_url, instance, tmp_path):
+    learn(told["aria"], "Cats like fish.", "Cats like fish")
+    run = options(database_url, tmp_path)
+    first = run_night(FIRST, run, instance=instance)
+    found, made = found_in(database_url, tmp_path, FIRST), NightFiles(folder_of(FIRST, run)).read_plan()
+    assert "merge" in {proposal.kind for proposal in made.proposals}
+
+    assert again(run, instance) == set()
+
+    second = run_night(FIRST, run, instance=instance)
+    assert first.report is not None
+    assert second.report is not None
+    assert (second.report.plan_hash, second.report.checks) == (first.report.plan_hash, first.report.checks)
+    assert found_in(database_url, tmp_path, FIRST) == found
+    assert again(options(database_url, tmp_path, is_full=True), instance) == {*MADE, "kept.json", "checks.json"}
+    assert found_in(database_url, tmp_path, FIRST) == found
+
+
+def test_a_plan_stands_for_the_rows_code_policy_judge_and_agents_it_was_made_of(
+    told, database_url, instance, tmp_path, monkeypatch
+):
+    run = options(database_url, tmp_path)
+    assert run_night(FIRST, run, instance=instance).is_success
+    taken = open_snapshot(folder_of(FIRST, run))
+    assert taken is not None
+    files, judge, policy = NightFiles(taken.folder), OfflineJudge(), Policies(POLICY).default
+    decided_by = decisive(judge, policy, POLICY)
+
+    assert stands(files, decided_by, taken, AGENTS)
+    assert not stands(files, decisive(judge, policy, {}), taken, AGENTS)
+    assert not stands(files, decisive(judge, policy, POLICY, ["a model"]), taken, AGENTS)
+    assert not stands(files, {**decided_by, "judge": [judge.name, "another prompt"]}, taken, AGENTS)
+    assert not stands(files, decided_by, taken, AGENTS[1:])
+    assert not stands(files, decided_by, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
+    assert not stands(files, decided_by, replace(taken, checksums={"facts": 1}), AGENTS)
+    with monkeypatch.context() as patched:
+        patched.setattr("nous_pipelines.orchestration.resting.code_checksum", lambda: "of other code")
+        assert not stands(files, decisive(judge, policy, POLICY), taken, AGENTS)
+    for name in ("plan", "link_proposals"):
+        whole = files.read_json(name)
+        files.write_json(name, {"proposals": []})
+        assert not stands(files, decided_by, taken, AGENTS), name
+        files.write_json(name, whole)
+        assert stands(files, decided_by, taken, AGENTS), name
+
+
+def test_checks_that_failed_are_made_again(told, database_url, instance, tmp_path, monkeypatch):
+    run = options(database_url, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setitem(CHECKS, "budget", lambda _: CheckResult(passed=False, description="no", is_about_all=True))
+        assert not run_night(FIRST, run, instance=instance).is_success
+
+    assert again(run, instance) == {"checks.json"}

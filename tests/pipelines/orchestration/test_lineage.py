@@ -17,7 +17,7 @@ from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 from nous_pipelines.snapshots.snapshot import Snapshot
 
-OF_NO_ASSET = {"compared", "judged_by"}
+OF_NO_ASSET = {"compared", "judged_by", "kept"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
 MADE_BY = {"copies": "neighbours", "collected": "judgements", "account": "plan", "checks": "plan"}
 """The asset a file is of, where it has another name."""
