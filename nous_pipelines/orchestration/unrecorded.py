@@ -32,12 +32,19 @@ class NoEvents(InMemoryEventLogStorage):
     fetch_observations = fetch_materializations
 
 
+class NoPlans(InMemoryRunStorage):
+    """Keeps each run without the plan of its steps, which is another every night."""
+
+    def has_execution_plan_snapshot(self, execution_plan_snapshot_id: str) -> bool:
+        return True
+
+
 def unrecorded() -> DagsterInstance:
     """Return an instance to be closed like any other."""
     return DagsterInstance(
         instance_type=InstanceType.EPHEMERAL,
         local_artifact_storage=TemporaryLocalArtifactStorage(),
-        run_storage=InMemoryRunStorage(),
+        run_storage=NoPlans(),
         event_storage=NoEvents(),
         compute_log_manager=NoOpComputeLogManager(),
         run_coordinator=DefaultRunCoordinator(),

@@ -49,14 +49,18 @@ class SnapshotPart:
         except (OSError, ValueError):
             return False
 
+    def has_rows(self, table: str) -> bool:
+        """Whether a table has any, once its file is known to be the one that was written."""
+        return self.file(table).is_file() and self.counts.get(table) != 0
+
     def places(self, table: str) -> pl.DataFrame:
         """Return where the rows of each agent begin in a table, and how many they are: agent_id, first, size."""
         return places_at(*stamp(self.file(table)))
 
     def no_rows(self, table: str, columns: Sequence[str] | None) -> pl.DataFrame:
         """Return a table, or some of its columns, without a row."""
-        rows = pl.scan_parquet(self.file(table)).head(0)
-        return (rows if columns is None else rows.select(columns)).collect()
+        rows = none_at(*stamp(self.file(table)))
+        return rows if columns is None else rows.select(columns)
 
     def slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the rows of each run (first, size; in order), reading no more of the file than lies close to one."""
@@ -93,9 +97,10 @@ def rows_of_runs(
 
     Where there are no rows it is a piece without one, if there is any part.
     """
-    used = [parts[name] for name in placed["part"].unique(maintain_order=True)]
+    named = [parts[name] for name in placed["part"].unique(maintain_order=True)]
+    used = [part for part in named if part.has_rows(table)]
     if not used:
-        return [part.no_rows(table, columns) for part in parts.values()][:1]
+        return [part.no_rows(table, columns) for part in (*named, *parts.values())][:1]
     places = pl.concat([part.places(table).with_columns(part=pl.lit(part.name)) for part in used])
     found = placed.select("agent_id", "part").join(places, on=["agent_id", "part"], how="inner", maintain_order="left")
     ends = pl.col("first") + pl.col("size")
@@ -133,6 +138,12 @@ def places_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
     runs = pl.read_parquet(path, columns=["agent_id"])["agent_id"].rle().struct.unnest()
     size = pl.col("len").cast(pl.Int64)
     return runs.select(agent_id="value", first=size.cum_sum() - size, size=size)
+
+
+@lru_cache(maxsize=1024)
+def none_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
+    """Return a table without its rows."""
+    return pl.scan_parquet(path).head(0).collect()
 
 
 @lru_cache(maxsize=4096)

@@ -103,7 +103,8 @@ class Snapshot:
         if name == "agents" or self.is_undivided:
             return dict(self.table(name, columns=["agent_id"]).group_by("agent_id").len().iter_rows())
         with self._read(name):
-            places = [part.places(name).with_columns(part=pl.lit(key)) for key, part in self.parts.items()]
+            parts = {key: part for key, part in self.parts.items() if part.has_rows(name)}
+            places = [part.places(name).with_columns(part=pl.lit(key)) for key, part in parts.items()]
             if not places:
                 return {}
             found = self.placed.join(pl.concat(places), on=["agent_id", "part"], how="inner")

@@ -38,6 +38,8 @@ LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read; the model was trained with no more."""
+MOST_READ = 1024
+"""Pairs of which a process remembers the scores: every night of a range reads the canaries, and what is told again."""
 
 
 @dataclass(frozen=True)
@@ -188,11 +190,18 @@ def scores(model: Any, one: Encoding, other: Encoding) -> NDArray[np.float64]:
     pair would depend on the others. Alone it costs a fifth more.
     """
     start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
-    first, second = [start, *one.ids[:MOST_TOKENS], end], [*other.ids[:MOST_TOKENS], end]
+    return scored(model, (start, *one.ids[:MOST_TOKENS], end), (*other.ids[:MOST_TOKENS], end))
+
+
+@lru_cache(maxsize=MOST_READ)
+def scored(model: Any, first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the model's scores of the word pieces of one pair, not to be written to."""
     ids = np.asarray([[*first, *second]], dtype=np.int64)
     sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
     feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
-    return np.asarray(model.run(None, feeds)[0], dtype=np.float64)[0]
+    found = np.asarray(model.run(None, feeds)[0], dtype=np.float64)[0]
+    found.flags.writeable = False
+    return found
 
 
 def _chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:

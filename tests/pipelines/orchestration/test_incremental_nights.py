@@ -248,25 +248,26 @@ def test_what_is_known_of_agents_at_rest_stays_in_every_night(told, database_url
     assert len(files[-1].read_table("copies")) == 8
 
 
-@pytest.mark.parametrize("changed", ["policy", "judge", "files", "full"])
 def test_nothing_is_taken_over_from_a_night_that_was_decided_otherwise(
-    told, database_url, instance, tmp_path, monkeypatch, changed
+    told, database_url, instance, tmp_path, monkeypatch
 ):
-    run, second = options(database_url, tmp_path), FIRST + timedelta(days=1)
-    assert run_night(FIRST, run, instance=instance).is_success
-    later = run
-    if changed == "policy":
-        later = options(database_url, tmp_path, policy={"candidate_similarity": 0.8})
-    elif changed == "judge":
-        monkeypatch.setattr("nous_online.language.pairs.judging.OfflineJudge.prompt_version", "another")
-    elif changed == "files":
-        NightFiles(folder_of(FIRST, run)).write_json("link_proposals", {"proposals": []})
-    else:
-        later = options(database_url, tmp_path, is_full=True)
+    """Each night is decided as the one before but for one thing; what the last but one kept was damaged since."""
+    nights = [FIRST + timedelta(days=days) for days in range(5)]
+    usual, lower = (
+        options(database_url, tmp_path),
+        options(database_url, tmp_path, policy={"candidate_similarity": 0.8}),
+    )
+    full = replace(lower, is_full=True)
 
-    assert run_night(second, later, instance=instance).is_success
+    for night, run in zip(nights, (usual, lower, lower, lower, full), strict=True):
+        if night == nights[2]:
+            monkeypatch.setattr("nous_online.language.pairs.judging.OfflineJudge.prompt_version", "another")
+        elif night == nights[3]:
+            NightFiles(folder_of(nights[2], lower)).write_json("link_proposals", {"proposals": []})
+        assert run_night(night, run, instance=instance).is_success
 
-    assert compared(database_url, tmp_path, second) == list(AGENTS)
+    found = {night: compared(database_url, tmp_path, night) for night in nights}
+    assert found == {night: list(AGENTS) for night in nights}
 
 
 # --- the same night again ---

@@ -68,7 +68,7 @@ def changed_since(first: Snapshot, second: Snapshot) -> set[str]:
 def assert_same(one: Snapshot, other: Snapshot) -> None:
     for name in SNAPSHOT_TABLES:
         assert one.table(name).equals(other.table(name)), name
-        for agents in ([], ["ben"], ["aria", "dora"]):
+        for agents in ([], ["ben", "learned"], ["aria", "dora", "not-pinned", "pinned"]):
             assert one.table(name, agent_ids=agents).equals(other.table(name, agent_ids=agents)), name
     assert dict(one.counts) == dict(other.counts)
 
@@ -125,15 +125,21 @@ def removed(owner: psycopg.Connection, agent_id: str, fact: object) -> None:
         owner.execute("delete from heart.facts where agent_id = %s and id = %s", [agent_id, fact])
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_whatever_changes_is_read_again(hearts, night_database, owner, tmp_path, change):
+def test_whatever_changes_is_read_again(database, night_database, owner, tmp_path, monkeypatch):
+    """One agent for each change, and as many to whom nothing happens."""
+    monkeypatch.setattr(module, "MOST_CHANGED", 1.0)
+    names = [change.replace(" ", "-") for change in CHANGES]
+    hearts = {name: opened_heart(name, database) for each in names for name in (each, f"not-{each}")}
+    for heart in hearts.values():
+        remember(heart, "Ana likes fish", "Ana lives in Rome")
     first = taken(night_database, tmp_path)
-    (fact,) = owner.execute("select id from heart.facts where agent_id = 'cleo' order by id limit 1").fetchone()
-    CHANGES[change](hearts["cleo"], owner, fact)
+    for name, change in zip(names, CHANGES.values(), strict=True):
+        (fact,) = owner.execute("select id from heart.facts where agent_id = %s order by id limit 1", [name]).fetchone()
+        change(hearts[name], owner, fact)
 
     second = taken(night_database, tmp_path, NEXT)
 
-    assert changed_since(first, second) == {"cleo"}
+    assert changed_since(first, second) == set(names)
     assert_same(second, read_anew(night_database, tmp_path))
 
 
@@ -152,14 +158,15 @@ def test_what_was_dated_after_the_earlier_night_is_read_although_nothing_was_wri
     assert_same(second, read_anew(night_database, tmp_path))
 
 
-@pytest.mark.parametrize("days", [PROBE_DAYS, 365])
-def test_a_recall_that_passes_out_of_reach_is_gone_from_the_next_night(hearts, night_database, tmp_path, days):
-    hearts["dora"].recall("who likes fish?", at=end_of(NEXT) - timedelta(days=days, minutes=5))
+def test_a_recall_that_passes_out_of_reach_is_gone_from_the_next_night(hearts, night_database, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CHANGED", 1.0)
+    for name, days in (("dora", PROBE_DAYS), ("cleo", 365)):
+        hearts[name].recall("who likes fish?", at=end_of(NEXT) - timedelta(days=days, minutes=5))
     first = taken(night_database, tmp_path)
 
     second = taken(night_database, tmp_path, NEXT)
 
-    assert changed_since(first, second) == {"dora"}
+    assert changed_since(first, second) == {"cleo", "dora"}
     assert_same(second, read_anew(night_database, tmp_path))
 
 

@@ -225,6 +225,8 @@ def test_a_table_that_is_damaged_is_named_with_the_way_out(heart, night_database
             Unavailable, match=f"{name}.parquet of .* can't be read.*move .*night=2026-06-01 aside and run"
         ):
             snapshot.table(name)
+        with pytest.raises(Unavailable, match=f"{name}.parquet of .* can't be read"):
+            snapshot.sizes(name)
 
 
 def test_a_table_with_a_single_spoilt_byte_is_refused(heart, night_database, tmp_path):
