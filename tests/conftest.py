@@ -113,6 +113,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # a test makes tables and models by the thousand, and little of it is garbage
     gc.enable()
 
 
