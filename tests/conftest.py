@@ -316,8 +316,11 @@ def night_database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def owner(database_url: str) -> Iterator[psycopg.Connection]:
+def owner(lender: Lender, database_url: str) -> Iterator[psycopg.Connection]:
     """A connection of the database's owner, who sees everything."""
+    if lender.in_use is not None and lender.in_use.url == database_url:
+        yield lender.in_use.owner_connection()
+        return
     with psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
 
