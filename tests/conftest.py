@@ -113,6 +113,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # a test makes tables and models by the thousand, and little of it is garbage
     gc.enable()
 
 
@@ -315,8 +316,11 @@ def night_database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def owner(database_url: str) -> Iterator[psycopg.Connection]:
+def owner(lender: Lender, database_url: str) -> Iterator[psycopg.Connection]:
     """A connection of the database's owner, who sees everything."""
+    if lender.in_use is not None and lender.in_use.url == database_url:
+        yield lender.in_use.owner_connection()
+        return
     with psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from nous_online.core.errors import InvalidInput
 
@@ -20,10 +20,10 @@ ENGINES = re.compile(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0
 """What NOUS_ENGINE may be."""
 
 
-class Settings(BaseSettings):
-    """What the environment may say, each under its name with the prefix NOUS_."""
+class Settings(BaseModel):
+    """What the environment may say, each under its name with the prefix NOUS_, in letters of either case."""
 
-    model_config = SettingsConfigDict(env_prefix="NOUS_", extra="ignore")
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
     database_url: SecretStr | None = None
     """A PostgreSQL server with pgvector; without it the embedded one is used."""
@@ -72,6 +72,16 @@ class Settings(BaseSettings):
     """A file of prices that go before the shipped ones, in the form of `nous_online/language/claude/prices.toml`."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
+
+    def __init__(self, **told: Any) -> None:
+        """Take what is told, and the rest from the environment."""
+        found = {name.upper(): value for name, value in os.environ.items()}
+        for name, field in type(self).model_fields.items():
+            alias = field.validation_alias
+            variable = alias if isinstance(alias, str) else f"NOUS_{name.upper()}"
+            if variable in found and variable not in told:
+                told.setdefault(name, found[variable])
+        super().__init__(**told)
 
     @field_validator("engine")
     @classmethod

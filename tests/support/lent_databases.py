@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 
 from nous_online.database.connection import Database
@@ -20,7 +22,7 @@ MOST_USES = 40
 MOST_ROWS = 400
 
 CATALOG = """
-    select count(*), count(*) filter (where age(xmin) < age({}::xid)) from (
+    select '', '', count(*), count(*) filter (where age(xmin) < age({}::xid)) from (
         select xmin from pg_class union all select xmin from pg_proc
         union all select xmin from pg_trigger union all select xmin from pg_policy
         union all select xmin from pg_constraint union all select xmin from pg_namespace
@@ -32,8 +34,16 @@ CATALOG = """
     ) as every
 """
 """Differs as soon as anything in the schema, its rights, its settings or the server's users was changed: how many rows
-there are, and how many were written after a transaction."""
+there are, and how many were written after a transaction, the one that made all of it."""
 TABLES = "select schemaname, tablename from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
+CONTENTS = "select {}, {}, count(*), coalesce(sum(xmin::text::bigint), 0)::bigint from {}"
+"""How many rows a table has, and a number that differs when one of them was changed."""
+ACTIVITY = """
+    select 'pg_catalog', 'pg_stat_activity', count(*), 0 from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and not pid = any(%s)
+"""
+"""Sessions that a test left behind."""
+CATALOGUE, ACTIVE, SPACES = ("", ""), ("pg_catalog", "pg_stat_activity"), ("heart", "embedding_spaces")
 FORGOTTEN = "delete from heart.embedding_spaces where id <> %s"
 NEW_INDEXES = """
     select format('drop index %%I.%%I', schemaname, indexname) from pg_indexes
@@ -45,6 +55,11 @@ FIRST = """
            (select array_agg(indexname) from pg_indexes where indexdef like '% USING hnsw %')
 """
 RESTARTED = "select setval(format('%I.%I', schemaname, sequencename), 1, false) from pg_sequences"
+FRESH = """
+    reset session authorization; reset role; reset all; close all; unlisten *; discard temp;
+    select pg_advisory_unlock_all()
+"""
+"""What `discard all` does, but for prepared statements, of which psycopg keeps a list."""
 OTHERS = """
     select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and not pid = any(%s)
@@ -58,11 +73,10 @@ class LentDatabase:
     name: str
     url: str
     keeper: psycopg.Connection
-    tables: list[Table]
-    contents: dict[Table, Contents]
-    catalog: Contents
-    made_by: str
-    """The transaction after which nothing of it changed."""
+    looks: bytes
+    """The query for what can differ afterwards; to make it takes longer than to run it."""
+    first: dict[Table, Contents]
+    """What that query found at first."""
     space: str
     """The one embedding space that is known at first."""
     indexes: list[str]
@@ -70,65 +84,67 @@ class LentDatabase:
     uses: int = 0
     opened: Database | None = None
     """Its connections, which know the schema already."""
+    owner: psycopg.Connection | None = None
 
     def opened_database(self) -> Database:
         if self.opened is None:
             self.opened = Database(self.url)
         return self.opened
 
+    def owner_connection(self) -> psycopg.Connection:
+        if self.owner is None or self.owner.closed:
+            self.owner = psycopg.connect(self.url, autocommit=True)
+        return self.owner
+
     def clean(self) -> bool:
         """Leave it as it was at first; tell whether that could be done."""
         idle = self.idle_connections()
         if idle is None:
             return False
-        self.keeper.execute(OTHERS, [idle])
-        self.keeper.execute(FORGOTTEN, [self.space])
-        if self.catalog_now() != self.catalog:
+        found = self.found(idle)
+        if ACTIVE in found or found[SPACES] != self.first[SPACES]:
+            self.keeper.execute(OTHERS, [idle])
+            self.keeper.execute(FORGOTTEN, [self.space])
+            found = self.found(idle)
+        if found[CATALOGUE] != self.first[CATALOGUE]:
             for (drop,) in self.keeper.execute(NEW_INDEXES, [self.indexes]).fetchall():
                 self.keeper.execute(drop)
-            if self.catalog_now() != self.catalog:
-                return False
-        found = self.contents_now()
-        if {table: found.get(table) for table in self.contents} != self.contents:
+            found = self.found(idle)
+        if any(found.get(each) != contents for each, contents in self.first.items()):
             return False
-        if sum(rows for rows, _ in found.values()) > MOST_ROWS:
+        filled = found.keys() - self.first.keys()
+        if sum(found[each][0] for each in filled) > MOST_ROWS:
             return False
-        emptied = [table for table in found if table not in self.contents]
-        self.keeper.execute(SQL(";").join(SQL("delete from {}").format(Identifier(*table)) for table in emptied))
-        self.keeper.execute(RESTARTED)
+        emptied = [SQL("delete from {}").format(Identifier(*each)) for each in filled]
+        self.keeper.execute(SQL(";").join([*emptied, SQL(RESTARTED)]))
         return True
 
     def idle_connections(self) -> list[int] | None:
-        """Return the server processes of the opened database; None where a test closed it or left it at work."""
-        if self.opened is None:
-            return []
-        pool = self.opened._pool  # pyright: ignore[reportPrivateUsage] (no other way to know them)
-        counted = pool.get_stats()
-        if pool.closed or counted["pool_size"] != counted["pool_available"]:
+        """Return the server processes of connections that are kept; None where a test left one at work or closed."""
+        kept = [] if self.owner is None else [self.owner]
+        if any(each.closed or each.info.transaction_status != TransactionStatus.IDLE for each in kept):
             return None
-        return [connection.info.backend_pid for connection in pool._pool if not connection.closed]  # pyright: ignore[reportPrivateUsage]
+        for each in kept:
+            each.autocommit, each.row_factory = True, tuple_row
+            each.execute(FRESH, prepare=False)
+        if self.opened is not None:
+            pool = self.opened._pool  # pyright: ignore[reportPrivateUsage] (no other way to know them)
+            counted = pool.get_stats()
+            if pool.closed or counted["pool_size"] != counted["pool_available"]:
+                return None
+            kept.extend(each for each in pool._pool if not each.closed)  # pyright: ignore[reportPrivateUsage]
+        return [each.info.backend_pid for each in kept]
 
-    def contents_now(self) -> dict[Table, Contents]:
-        """Return how many rows each table has that has any, and a number that differs when one of them was changed."""
-        counts = SQL(" union all ").join(
-            SQL("select {}, {}, count(*), coalesce(sum(xmin::text::bigint), 0)::bigint from {}").format(
-                schema, name, Identifier(schema, name)
-            )
-            for schema, name in self.tables
-        )
-        return {
-            (schema, name): (rows, sum_)
-            for schema, name, rows, sum_ in self.keeper.execute(counts, prepare=True)
-            if rows
-        }
-
-    def catalog_now(self) -> Contents:
-        return self.keeper.execute(SQL(CATALOG).format(Literal(self.made_by)), prepare=True).fetchone()
+    def found(self, idle: list[int]) -> dict[Table, Contents]:
+        """Return the contents of each table that has rows, what the catalogue says, and who else is connected."""
+        rows = self.keeper.execute(self.looks, [idle], prepare=True)
+        return {(schema, name): (count, number) for schema, name, count, number in rows if count}
 
     def close(self) -> None:
         self.keeper.close()
-        if self.opened is not None:
-            self.opened.close()
+        for each in (self.opened, self.owner):
+            if each is not None:
+                each.close()
 
 
 @dataclass
@@ -165,9 +181,13 @@ class Lender:
         keeper = psycopg.connect(url, autocommit=True, application_name="keeper of tests")
         keeper.execute("set session_replication_role = replica")  # no trigger keeps rows from being deleted
         tables = keeper.execute(TABLES).fetchall()
-        made_by, space, indexes = keeper.execute(FIRST).fetchone()
-        lent = LentDatabase(name, url, keeper, tables, {}, (0, 0), made_by, space, indexes)
-        lent.contents, lent.catalog = lent.contents_now(), lent.catalog_now()
+        ((made_by, space, indexes),) = keeper.execute(FIRST)
+        contents = [
+            SQL(CONTENTS).format(Literal(schema), Literal(name), Identifier(schema, name)) for schema, name in tables
+        ]
+        looks = SQL(" union all ").join([SQL(CATALOG).format(Literal(made_by)), *contents, SQL(ACTIVITY)])
+        lent = LentDatabase(name, url, keeper, looks.as_bytes(keeper), {}, space, indexes)
+        lent.first = lent.found([])
         return lent
 
     def _discard(self, lent: LentDatabase) -> None:

@@ -340,7 +340,7 @@ def test_help_imports_no_database_driver_and_no_model():
     code = (
         "import sys\nfrom nous_online.interfaces.cli import application\n"
         "try:\n    application()(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'onnxruntime', 'psycopg', 'numpy', 'tokenizers', 'httpx', 'dagster', 'polars', 'pydantic_settings'}\n"
+        "heavy = {'onnxruntime', 'psycopg', 'numpy', 'tokenizers', 'httpx', 'dagster', 'polars', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
 
