@@ -85,7 +85,7 @@ LASTING: Mapping[str, float] = {
 """Weights of what is worth keeping as a fact; by their logistic regression on 24 transcripts, rounded (area under the
 curve 0.83 on those left out), and by hand for labels, preferences and tallies, which those transcripts hardly have."""
 OUTCOME: Mapping[str, float] = {
-    "words": 1.0, "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
+    "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights of what tells a decision, a cause or a fix, found in the same way (0.74)."""
@@ -305,6 +305,14 @@ def worths_of(
     ranks = lexrank(vectors).tolist()
     found = [features(each, rank, each.places[0] / count) for each, rank in zip(points, ranks, strict=True)]
     return np.array([sum(weights.get(name, 0.0) * value for name, value in each.items()) for each in found])
+
+
+def telling(points: Sequence[Point], vectors: Vectors, count: int) -> NDArray[np.float64]:
+    """Return how much the words of each of `count` sentences tell of what was decided, caused and mended."""
+    worths = np.zeros(count)
+    for point, worth in zip(points, worths_of(points, vectors, count, OUTCOME), strict=True):
+        worths[list(point.places)] = worth
+    return np.exp(POLICY.telling_pull * worths)
 
 
 def lasting(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:

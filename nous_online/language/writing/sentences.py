@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
@@ -91,6 +92,7 @@ def _date_of(parts: dict[str, str | None], after: date | None) -> date | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def with_days(text: str, said_on: date | None) -> str:
     """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
 
@@ -388,10 +390,10 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def told(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as one text; who speaks is named before the first sentence of each turn."""
+    """Return sentences as one text, days told whole; who speaks is named before the first sentence of each turn."""
     turns = [None, *(sentence.turn for sentence in sentences)]
     return " ".join(
-        said(sentence) if sentence.turn != turn else sentence.text
+        with_days(said(sentence) if sentence.turn != turn else sentence.text, sentence.day)
         for sentence, turn in zip(sentences, turns, strict=False)
     )
 

@@ -31,7 +31,6 @@ from nous_online.language.writing.lexrank import (
 from nous_online.language.writing.points import (
     ASKING,
     ASSISTANTS,
-    OUTCOME,
     Point,
     bearing,
     category_of,
@@ -44,6 +43,7 @@ from nous_online.language.writing.points import (
     questions_of,
     stated,
     subject_of,
+    telling,
     tells,
     worths_of,
 )
@@ -293,13 +293,14 @@ def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[li
 
 def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
     """Return which sentences a summary of at most `words` words is made of, in order."""
-    points, rows = points_and_rows(sentences, vectors)
-    worths = worths_of(points, rows, len(sentences), OUTCOME)
-    is_short = words >= POLICY.outcome_from_share * words_of(sentences)
-    order: list[int] = np.argsort(-worths, kind="stable").tolist()
-    first = [points[i].places for i in order] if is_short else []
+    is_short = words >= POLICY.telling_from_share * words_of(sentences)
     return summarise(
-        sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
+        sentences,
+        vectors,
+        words=words,
+        bearing=bearing(sentences),
+        asked=questions_of(sentences),
+        telling=telling(*points_and_rows(sentences, vectors), len(sentences)) if is_short else None,
     )
 
 
