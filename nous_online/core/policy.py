@@ -80,9 +80,11 @@ class WritingPolicy:
     """Facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
     """… one for about so many words."""
-    outcome_share: float = 0.75
-    """Share of a summary's words kept for what was decided, caused and mended …"""
-    outcome_from_share: float = 0.2
+    telling_pull: float = 0.8
+    """How much more the words of a summary weigh that tell what was decided, caused and mended: e to its power …"""
+    telling_length_power: float = 0.3
+    """… over this power of the sentence's words …"""
+    telling_from_share: float = 0.2
     """… where a summary has so much of the text: of more talk what it is about tells most (benchmark `summary`)."""
     least_worth: float = 5.3
     """What passes with the talk has less: one point in fifteen of the 24 transcripts, most of small talk."""

@@ -33,6 +33,10 @@ KINDS = ("user", "gemini", "info", "error", "warning")
 SPEAKERS = {"user": "user", "gemini": "assistant"}
 NOT_SAID = ("/", "?", "<session_context>", "<hook_context>")
 """How an entry of the user begins that is a command, or was put there by the program."""
+SUBAGENT_TOLD = (
+    "Your task is to do a deep investigation of the codebase", "You have exceeded the maximum number of turns",
+)  # fmt: skip
+"""How a program speaks to a subagent in the name of the user, whose session older versions do not mark as one."""
 WRITING = ("write_file", "replace", "edit")
 HASH = re.compile(r"\A[0-9a-f]{64}\Z")
 Fields = Mapping[str, Any]
@@ -109,13 +113,14 @@ def message_of(fields: Fields, session: SessionRead) -> Message | None:
     speaker = SPEAKERS.get(str(fields.get("type")))
     if speaker is None:
         return None
+    text = text_of_parts(fields.get("displayContent") or fields.get("content"))
+    session.is_subagent = session.is_subagent or (speaker == "user" and text.startswith(SUBAGENT_TOLD))
     if session.is_subagent:
         session.left_out[SUBAGENTS] += 1
         return None
     said_at = imported_moment("timestamp", fields.get("timestamp"))
     if said_at is None:
         raise InvalidInput("a message needs a `timestamp`")
-    text = text_of_parts(fields.get("displayContent") or fields.get("content"))
     told = [] if not text or (speaker == "user" and text.startswith(NOT_SAID)) else [text]
     artifacts: list[tuple[str, str]] = []
     for call in map(fields_of, list_of(fields.get("toolCalls"))):

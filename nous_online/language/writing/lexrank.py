@@ -78,30 +78,28 @@ def summarise(
     words: int,
     bearing: NDArray[np.bool_] | None = None,
     asked: Mapping[int, int] | None = None,
-    first: Sequence[Sequence[int]] = (),
+    telling: Weights | None = None,
 ) -> list[int]:
     """Return the indexes, in order, of the sentences that together say most, told in at most `words` words.
 
     Chosen one by one for what they add: the words not yet said, each weighing as many sentences as hold it, times
-    LexRank, less what they repeat, of those that may stand in it (`bearing`). What is to come `first` has most of the
-    room; where nothing is, openings weigh more. An answer brings the question it was `asked`. Where none fits, the one
-    that says most is returned alone. `vectors` holds one unit row a sentence, of its text alone.
+    LexRank, less what they repeat, of those that may stand in it (`bearing`). Where it is known how much each tells of
+    decisions, causes and fixes, its words weigh `telling` times as much; else openings weigh more. An answer brings the
+    question it was `asked`. Where none fits, the one that says most is returned alone. `vectors` holds one unit row a
+    sentence, of its text alone.
     """
     if not sentences:
         return []
-    weight = priors(sentences, vectors, earliness=0.0 if first else POLICY.earliness)
+    weight = (
+        priors(sentences, vectors)
+        if telling is None
+        else telling * priors(sentences, vectors, earliness=0.0, length_power=POLICY.telling_length_power)
+    )
     weight *= 1.0 if bearing is None else bearing
     holds, unsaid = incidence(sentences)
     closest = np.zeros(len(sentences))
     is_open = np.ones(len(sentences), dtype=bool)
     chosen: set[int] = set()
-    for places in first:
-        if word_count(told([sentences[i] for i in sorted(chosen.union(places))])) <= POLICY.outcome_share * words:
-            chosen.update(places)
-    for place in chosen:
-        is_open[place] = False
-        unsaid = unsaid * (1 - holds[place])
-        closest = np.maximum(closest, np.clip(vectors @ vectors[place], 0, 1))
     while (gain := (holds @ unsaid) * weight * (1 - POLICY.redundancy * closest) * is_open).any():
         best = int(np.argmax(gain))
         is_open[best] = False
@@ -119,14 +117,20 @@ def worth(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
     return (holds @ counts) * priors(sentences, vectors)
 
 
-def priors(sentences: Sequence[Sentence], vectors: Vectors, *, earliness: float = POLICY.earliness) -> Weights:
+def priors(
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    *,
+    earliness: float = POLICY.earliness,
+    length_power: float = POLICY.length_power,
+) -> Weights:
     """Return what a word of each sentence weighs: LexRank, earliness and something to check, over its length."""
     place = np.arange(len(sentences)) / max(1, len(sentences) - 1)
     readings = [read(sentence.text) for sentence in sentences]
     checkable = [bool(each.names or each.numbers or each.dates or each.times or each.identifiers) for each in readings]
     bonus = np.where(checkable, POLICY.checkable_bonus, 1.0)
     lengths = np.array([max(1, word_count(said(sentence))) for sentence in sentences])
-    return lexrank(vectors) * np.exp(-earliness * place) * bonus / lengths**POLICY.length_power
+    return lexrank(vectors) * np.exp(-earliness * place) * bonus / lengths**length_power
 
 
 def incidence(sentences: Sequence[Sentence]) -> tuple[Weights, Weights]:

@@ -64,6 +64,20 @@ ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 """How an assistant says what it does next, offers, is to be told, or how far it is: what came of it, it tells later."""
+_PAST = rf"(?:used|[^\W\d_]{{3,}}ed|{'|'.join(sorted(word_list('irregular_past')))})\b"
+DONE = re.compile(
+    rf"\b(?:i|we)(?:'ve|'d| have| had)? (?:\w+ )?{_PAST}|\A[*_]*(?:[^:]{{1,40}}:[*_]* +)?{_PAST}"
+    rf"|\b(?:was|were|been) (?:\w+ly )?{_PAST}",
+    re.IGNORECASE,
+)
+"""What was done, by whoever tells it: "I moved the pump", "**Pump:** moved it", "the pump was moved"."""
+ADVISING = re.compile(
+    r"\b(?:if|once|hopefully|please)\b"
+    r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
+    r"|\bi(?:'m| am)? (?:\w+ly )?(?:unable|not able|restricted|cannot|can't|could|should|need|apologi[sz]e)\b",
+    re.IGNORECASE,
+)
+"""How an assistant says what might be done or come, or what it can't do itself."""
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,11 +24,13 @@ from nous_online.language.pairs.reading import cleaned, read, stem
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import EDGE, bare, content_words, first_words, lexrank, opened, word_count
 from nous_online.language.writing.phrases import (
+    ADVISING,
     ANNOUNCED,
     CAUSE,
     CORRECTING,
     COURTESY,
     DECISION,
+    DONE,
     HEDGE,
     INSTRUCTING,
     LABELLED,
@@ -53,9 +54,11 @@ from nous_online.language.writing.sentences import (
     TALKING,
     Sentence,
     is_prose,
+    role_of,
     said,
     split,
     straight,
+    uses_tools,
     with_days,
 )
 
@@ -82,10 +85,11 @@ LASTING: Mapping[str, float] = {
 """Weights of what is worth keeping as a fact; by their logistic regression on 24 transcripts, rounded (area under the
 curve 0.83 on those left out), and by hand for labels, preferences and tallies, which those transcripts hardly have."""
 OUTCOME: Mapping[str, float] = {
-    "words": 1.0, "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
+    "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights of what tells a decision, a cause or a fix, found in the same way (0.74)."""
+FOUND = ("decision", "cause", "mended")
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
 CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
@@ -153,17 +157,43 @@ def states(sentence: Sentence) -> bool:
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
-def explained(sentences: Sequence[Sentence]) -> frozenset[int]:
-    """Return the turns of a talk with an assistant in which somebody explains at length, drafts or pastes something.
+def explained(detail: str) -> str:
+    """Return what is said from one request to an assistant to the next where somebody explains at length or pastes.
 
-    Where no tool was used nothing was found out in them: of such a turn only what people say of themselves is kept.
+    Where no tool was used in between nothing was found out: of that only what people say of themselves is kept.
     """
-    if not {(each.speaker or "").casefold() for each in sentences} & TALKING:
-        return frozenset()
-    words = Counter[int]()
-    for each in sentences:
-        words[each.turn] += word_count(each.text)
-    return frozenset(turn for turn, count in words.items() if count > POLICY.most_answer_words)
+    exchanges: list[list[str]] = [[]]
+    for line in detail.splitlines():
+        name = role_of(line)
+        exchanges += [[]] if name in ASKING and not uses_tools(line) else []
+        exchanges[-1].append(line)
+    return " ".join(
+        " ".join(" ".join(exchange).split())
+        for exchange in exchanges
+        if longest_turn(exchange) > POLICY.most_answer_words and not any(map(uses_tools, exchange))
+    )
+
+
+def longest_turn(exchange: Sequence[str]) -> int:
+    """Return the words of the longest turn that a role opens in an exchange, 0 where none does."""
+    words = [0]
+    for line in exchange:
+        words += [0] if role_of(line) in TALKING else []
+        words[-1] += word_count(line) if len(words) > 1 else 0
+    return max(words)
+
+
+def tells(point: Point) -> bool:
+    """Tell whether a point beside an agent's work says what was done, found, decided or always holds, or why.
+
+    The agent's advice, and what is only asked of it, passes with the work.
+    """
+    text = straight(point.text)
+    is_asking = (point.speaker or "").casefold() in ASKING
+    if is_own(point) or (is_asking and (point.question or RULE.search(text) or PREFERENCE.search(text))):
+        return True
+    is_told = point.label or DONE.search(text) or any(CUES[name].search(text) for name in FOUND)
+    return bool(is_told) and not (ADVISING.search(text) or HEDGE.search(text))
 
 
 def is_own(point: Point) -> bool:
@@ -193,6 +223,8 @@ def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | Non
     """Return the question a short answer answers: the last sentence of another speaker's turn before it."""
     answer, before = sentences[place], sentences[place - 1] if place else None
     if before is None or before.speaker == answer.speaker or not before.text.rstrip(CLOSING).endswith(("?", "？")):  # noqa: RUF001
+        return None
+    if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straight(answer.text)):
         return None
     is_short = word_count(answer.text) <= SHORT_ANSWER and word_count(before.text) <= LONGEST_QUESTION
     return before if is_short and not CORRECTING.match(straight(answer.text)) else None
@@ -273,6 +305,14 @@ def worths_of(
     ranks = lexrank(vectors).tolist()
     found = [features(each, rank, each.places[0] / count) for each, rank in zip(points, ranks, strict=True)]
     return np.array([sum(weights.get(name, 0.0) * value for name, value in each.items()) for each in found])
+
+
+def telling(points: Sequence[Point], vectors: Vectors, count: int) -> NDArray[np.float64]:
+    """Return how much the words of each of `count` sentences tell of what was decided, caused and mended."""
+    worths = np.zeros(count)
+    for point, worth in zip(points, worths_of(points, vectors, count, OUTCOME), strict=True):
+        worths[list(point.places)] = worth
+    return np.exp(POLICY.telling_pull * worths)
 
 
 def lasting(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
@@ -91,6 +92,7 @@ def _date_of(parts: dict[str, str | None], after: date | None) -> date | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def with_days(text: str, said_on: date | None) -> str:
     """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
 
@@ -388,10 +390,10 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def told(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as one text; who speaks is named before the first sentence of each turn."""
+    """Return sentences as one text, days told whole; who speaks is named before the first sentence of each turn."""
     turns = [None, *(sentence.turn for sentence in sentences)]
     return " ".join(
-        said(sentence) if sentence.turn != turn else sentence.text
+        with_days(said(sentence) if sentence.turn != turn else sentence.text, sentence.day)
         for sentence, turn in zip(sentences, turns, strict=False)
     )
 
@@ -457,6 +459,8 @@ _SCREEN = re.compile(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")
 """The screen of an agent's program, pasted; what is indented below goes on with it."""
 _LEFT_OUT = re.compile(r"\A\[(?:[\d,]{1,15} characters were|a line was) left out\b")
 """What an import puts where it leaves something out."""
+_NUMBER = re.compile(r"\A\d{1,5}\s+")
+"""The number of a line of code."""
 _TALLY = re.compile(r"\b\d+\s(?:passed|failed|failures?|warnings?|skipped)\b")
 _WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
 """A line of prose from its first word to its full stop."""
@@ -475,9 +479,15 @@ def said_in(detail: str) -> str:
     return "\n".join(said) if any(line.strip() and not _FENCE.match(line) for line in said) else detail
 
 
-def uses_tools(detail: str) -> bool:
-    """Tell whether a transcript shows the call of a tool, a command, or the screen of a program."""
-    return any(_TOOL.match(line) or _PROMPT.match(line) or _SCREEN.match(line) for line in detail.splitlines())
+def uses_tools(line: str) -> bool:
+    """Tell whether a line shows the call of a tool, a command, or the screen of a program."""
+    is_left_out = _LEFT_OUT.match(line[match.end() :] if (match := _SPEAKER.match(line)) else line)
+    return not is_left_out and bool(_TOOL.match(line) or _PROMPT.match(line) or _SCREEN.match(line))
+
+
+def role_of(line: str) -> str:
+    """Return who opens a line or is its heading, lower-case: "user: …", "## Assistant"; empty where nobody does."""
+    return (head_of(line) or unmarked(line).strip(":* ")).casefold()
 
 
 def of_terminal(lines: Sequence[str]) -> Iterator[str]:
@@ -538,7 +548,8 @@ def is_machine(line: str) -> bool:
     if not plain or plain.startswith(("#", "```", "~~~", "[")):
         return bool(_LEFT_OUT.match(plain))
     rest = plain[match.end() :] if (match := _SPEAKER.match(plain)) else plain
-    if _OUTPUT.match(plain) or _OUTPUT.match(rest) or (len(rest) <= LONGEST_SENTENCE and _STATEMENT.match(rest)):
+    code = _NUMBER.sub("", rest)
+    if _OUTPUT.match(plain) or _OUTPUT.match(rest) or (len(code) <= LONGEST_SENTENCE and _STATEMENT.match(code)):
         return True
     letters = sum(char.isalpha() or char in " ,.'’?!-" for char in rest)
     marks = len(_CODE.findall(rest))

@@ -29,7 +29,8 @@ from nous_online.language.writing.lexrank import (
     worth,
 )
 from nous_online.language.writing.points import (
-    OUTCOME,
+    ASKING,
+    ASSISTANTS,
     Point,
     bearing,
     category_of,
@@ -42,6 +43,8 @@ from nous_online.language.writing.points import (
     questions_of,
     stated,
     subject_of,
+    telling,
+    tells,
     worths_of,
 )
 from nous_online.language.writing.sentences import (
@@ -164,7 +167,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-2"
+    prompt_version = "extract-3"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = here) -> None:
         self._embedder = embedder
@@ -193,8 +196,9 @@ class Spoken:
     summary_words: int
     is_known: bool
     """Whether it is in a language whose words are known."""
-    explained: frozenset[int]
-    """The turns in which something is explained, drafted or pasted."""
+    uses_tools: bool
+    explained: str
+    """What is explained at length or pasted beside an assistant that uses no tool for it."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -225,7 +229,8 @@ def read_aloud(episode: EndedEpisode) -> Spoken:
         words=word_count(said_by_people),
         summary_words=budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
-        explained=frozenset() if uses_tools(episode.detail) else explained(spoken),
+        uses_tools=any(map(uses_tools, episode.detail.splitlines())),
+        explained=explained(episode.detail),
     )
 
 
@@ -250,10 +255,17 @@ def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
     """Return the points worth keeping, one for forty words and twelve at most."""
     points, rows = points_and_rows(spoken.sentences, vectors)
     worths = worths_of(points, rows, len(spoken.sentences))
-    worths[[each.sentences[0].turn in spoken.explained and not is_own(each) for each in points]] = -np.inf
+    worths[[not is_found(each, spoken) for each in points]] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in lasting(points, rows, worths, most=most)]
     return tuple(FactDraft(stated(each), subject_of(each), category_of(each), each.text) for each in kept)
+
+
+def is_found(point: Point, spoken: Spoken) -> bool:
+    """Tell whether a point was found out or is of those who speak, rather than explained or asked of somebody."""
+    if point.sentences[0].text in spoken.explained:
+        return is_own(point)
+    return tells(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
 
 
 def levels_of(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> DraftLevels:
@@ -281,13 +293,14 @@ def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[li
 
 def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
     """Return which sentences a summary of at most `words` words is made of, in order."""
-    points, rows = points_and_rows(sentences, vectors)
-    worths = worths_of(points, rows, len(sentences), OUTCOME)
-    is_short = words >= POLICY.outcome_from_share * words_of(sentences)
-    order: list[int] = np.argsort(-worths, kind="stable").tolist()
-    first = [points[i].places for i in order] if is_short else []
+    is_short = words >= POLICY.telling_from_share * words_of(sentences)
     return summarise(
-        sentences, vectors, words=words, bearing=bearing(sentences), asked=questions_of(sentences), first=first
+        sentences,
+        vectors,
+        words=words,
+        bearing=bearing(sentences),
+        asked=questions_of(sentences),
+        telling=telling(*points_and_rows(sentences, vectors), len(sentences)) if is_short else None,
     )
 
 

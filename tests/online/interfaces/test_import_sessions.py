@@ -216,6 +216,17 @@ def test_a_session_of_gemini_becomes_an_episode_from_either_kind_of_file(
     assert (again.episodes, again.already_known) == (0, 1)
 
 
+def test_what_older_versions_of_gemini_told_a_subagent_is_not_said_by_the_user(heart: Heart, tmp_path: Path):
+    path = tmp_path / "session.json"
+    brief = {**ASKED, "content": "Your task is to do a deep investigation of the codebase to find why payments fail."}
+    late = {**ASKED, "id": "m3", "content": "You have exceeded the maximum number of turns. You have one final chance."}
+    path.write_text(json.dumps({**GEMINI, "messages": [brief, ANSWERED, late]}), "utf-8")
+
+    report = import_history(heart, [path])
+
+    assert (report.episodes, dict(report.skipped)["messages of subagents"]) == (0, 3)
+
+
 def test_what_was_taken_back_in_gemini_and_what_is_a_command_is_not_told(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ):

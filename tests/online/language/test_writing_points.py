@@ -42,6 +42,7 @@ def facts(detail: str) -> list[str]:
         '} from "@/rig/masts";',
         "rope = load(path='ropes.csv', sheet=2)",
         "user: print(rope.head(3))",
+        "user: 12 const sail = rig.open({ deep: true });",
         "assistant: label: 'A knot is tied',",
         "user: File ~\\lib\\site-packages\\ropes\\knots.py:67, in tie(rope, hitch)",
         "--> 503 return tied(rope, hitch)",
@@ -305,13 +306,32 @@ def test_what_says_nothing_by_itself_is_in_no_summary() -> None:
     assert not {"Crikey", "Hm", "gotta"} & set(re.findall(r"\w+", levels_by_words(EndedEpisode(talk)).summary))
 
 
-def test_of_a_talk_that_fits_into_its_summary_the_end_counts_as_much_as_the_beginning() -> None:
+def test_of_a_talk_that_fits_into_its_summary_the_end_counts_no_less_than_the_beginning() -> None:
     said = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt and came back with {} planks of oak."
     talk = "\n".join(said.format(f"B{i}", 20 + i, 40 + i) for i in range(24))
 
     kept = [int(found) for found in re.findall(r"Barge B(\d+)", levels_by_words(EndedEpisode(talk)).summary)]
 
-    assert min(kept) < 12 <= max(kept)
+    assert max(kept) >= 12
+
+
+def test_a_decision_stands_in_the_summary_however_much_is_said_of_other_things() -> None:
+    said = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt and came back with {} planks of oak."
+    lines = [said.format(f"B{i}", 20 + i, 40 + i) for i in range(24)]
+    decided = "Ben: We decided to rebuild the wheel in elm instead."
+
+    for place in (0, 12, 24):
+        assert decided in levels_by_words(EndedEpisode("\n".join([*lines[:place], decided, *lines[place:]]))).summary
+
+
+def test_a_summary_tells_its_days_whole_within_its_words() -> None:
+    said = "Ana: Barge {} leaves Olm tomorrow at {} with rye for the mill at Veldt."
+    talk = "[02.03.26, 07:58] " + "\n[02.03.26, 07:59] ".join(said.format(f"B{i}", 5 + i) for i in range(24))
+
+    summary = levels_by_words(EndedEpisode(talk)).summary
+
+    assert "tomorrow (3 March 2026)" in summary
+    assert len(summary.split()) <= POLICY.summary_words
 
 
 ADVICE = (
@@ -332,9 +352,42 @@ def test_what_is_explained_or_pasted_at_length_beside_an_assistant_without_tools
     assert [fact[:40] for fact in drawn] == [f"user: {BRIEF}"[:40], "Piet cleans the north pump with vinegar "]
 
 
-@pytest.mark.parametrize("talk", [f"Ana: {ADVICE}\nBen: Fine.", f"user: Why?\n[Bash] pump --log\nassistant: {ADVICE}"])
+FOUND = (
+    "The pump of the north pier stopped on 4 May because lime had eaten its seal. I cleaned it with citric acid at 40 "
+    "degrees. **Seal**: Replaced it with one of nitrile, part 88-14."
+)
+
+
+@pytest.mark.parametrize(
+    "talk", [f"Ana: {ADVICE}\nBen: Fine.", f"user: Why?\n[Bash] pump --log\nassistant: {FOUND} {ADVICE}"]
+)
 def test_what_people_tell_each_other_or_was_found_with_tools_is_a_fact_however_long(talk: str) -> None:
     assert any("citric acid at 40 degrees" in fact for fact in facts(talk))
+
+
+def test_of_an_agent_with_tools_is_kept_what_it_found_and_did_but_no_advice() -> None:
+    drawn = facts(f"user: Why?\n[Bash] pump --log\nassistant: {FOUND}\n{ADVICE}")
+
+    assert [fact for fact in drawn if "88-14" in fact or "4 May" in fact]
+    assert not [fact for fact in drawn if "vinegar" in fact or "50 grams" in fact]
+
+
+def test_between_two_requests_without_a_tool_an_agent_explains_only() -> None:
+    talk = f"user: Why?\n[Bash] pump --log\nassistant: {FOUND}\nuser: Tell me of lime.\nassistant: {ADVICE} {ADVICE}"
+
+    assert {"vinegar", "grams"} & set(" ".join(facts(talk)).split()) == set()
+
+
+def test_a_line_that_an_import_left_out_is_no_call_of_a_tool() -> None:
+    talk = f"user: Help.\nassistant: {ADVICE}\nuser: [a line was left out: it looks as if it holds a credential]"
+
+    assert facts(talk) == []
+
+
+def test_a_request_answers_no_question() -> None:
+    talk = "assistant: Which pier do you prefer?\nuser: Open the valve of the north pier pump."
+
+    assert points(talk) == []
 
 
 def test_a_language_whose_words_are_not_known_keeps_more() -> None:
