@@ -42,7 +42,7 @@ from nous_online.language.claude.replies import (
 from nous_online.language.claude.spending import cost_of
 from nous_online.language.pairs.judging import Pair
 from nous_online.language.tokens import claude_tokens
-from nous_pipelines.phases.asking import TOLD_AS, told_pairs, with_hashes
+from nous_pipelines.phases.asking import STATEMENT_SCHEMA, judge_pairs, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
@@ -249,24 +249,23 @@ def questions_of(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[PairQuestion]
     rows = pairs.select(names).iter_rows()
     return [
         PairQuestion(pair_hash, left_id, right_id, is_ordered, pair)
-        for (pair_hash, left_id, right_id, is_ordered), pair in zip(rows, told_pairs(pairs, facts), strict=True)
+        for (pair_hash, left_id, right_id, is_ordered), pair in zip(rows, judge_pairs(pairs, facts), strict=True)
     ]
 
 
 def brought_home(agent_id: str, homes: Sequence[Home], facts: Iterable[Sequence[Any]]) -> dict[str, Pair]:
-    """Return the pairs of a batch as their facts read now, by hash.
+    """Return the pairs of a batch, by hash, with the current text of their facts (rows of `STATEMENT_SCHEMA`).
 
-    `facts` are rows of the columns `TOLD_AS`. A pair of which one is gone or reads otherwise than it was asked about is
-    left out: its answer is about something that nobody says any more.
+    A pair is left out if one of its facts is gone or its content changed since: the answer is about another text.
     """
-    table = pl.DataFrame(list(facts), schema=TOLD_AS, orient="row")
+    table = pl.DataFrame(list(facts), schema=STATEMENT_SCHEMA, orient="row")
     rows = [
         (agent_id, left, right, similarity, False, is_ordered, moment(left_at), moment(right_at), asked)
         for asked, left, right, left_at, right_at, similarity, is_ordered, *_ in homes
     ]
     pairs = with_hashes(pl.DataFrame(rows, schema={**FOUND, "asked": pl.String}, orient="row"), table)
     same = pairs.filter(pl.col("pair_hash") == pl.col("asked"))
-    return dict(zip(same["pair_hash"], told_pairs(same, table), strict=True))
+    return dict(zip(same["pair_hash"], judge_pairs(same, table), strict=True))
 
 
 def moment(text: str | None) -> datetime | None:

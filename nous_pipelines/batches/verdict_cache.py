@@ -18,7 +18,17 @@ from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judge, Judgement, Verdict
 from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
-from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, ask, to_ask, undecided, verdicts_of, with_hashes
+from nous_pipelines.phases.asking import (
+    KEY,
+    NOBODY,
+    SIDES,
+    VERDICTS,
+    ask,
+    pairs_to_judge,
+    unsure_verdicts,
+    verdicts_of,
+    with_hashes,
+)
 
 BLOCKS = statements("nous_pipelines.batches", "verdict_cache.sql")
 ASKED_AT_ONCE = 8192  # pairs judged and stored together: what a night that is killed has to judge again
@@ -46,7 +56,7 @@ def verdicts_on(
     earlier: pl.DataFrame | None,
     on_progress: Progress | None = None,
 ) -> tuple[pl.DataFrame, JudgementCounts]:
-    """Return a verdict with its `model` for each pair of `to_ask`, and where they came from.
+    """Return a verdict with its `model` for each pair of `pairs_to_judge`, and where they came from.
 
     `earlier` holds verdicts of this judge (`VERDICTS`), such as those of the night before; the database is asked for
     the rest, then the judge, whose verdicts are stored. None has the judge decide about all of them again. When it
@@ -76,7 +86,7 @@ def verdicts_on(
             on_progress(done, len(unknown))
     left = unknown.slice(done)
     verdicts = pl.concat([part.with_columns(model=pl.lit(judge.name)) for part in parts])
-    open_still = undecided(left, why).with_columns(model=pl.lit(NOBODY))
+    open_still = unsure_verdicts(left, why).with_columns(model=pl.lit(NOBODY))
     account = JudgementCounts(len(before) + len(stored), done, len(left), cost_usd)
     return pl.concat([verdicts, open_still]), account
 
@@ -189,7 +199,7 @@ def open_questions(
         (pl.col("model") == models.judge) & (pl.col("verdict") == Verdict.UNSURE.value)
     )
     left_open = pairs.join(judgements.filter(is_open), on=SIDES, how="semi", maintain_order="left")
-    asked = to_ask(with_hashes(left_open, facts), NO_RULES)
+    asked = pairs_to_judge(with_hashes(left_open, facts), NO_RULES)
     return {
         str(agent_id): questions_of(own, facts)
         for (agent_id,), own in asked.group_by(["agent_id"], maintain_order=True)

@@ -39,12 +39,12 @@ from nous_pipelines.orchestration.chunk_work import (
 )
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.resting import FRESH_FOR, Rested
-from nous_pipelines.phases.asking import TOLD
-from nous_pipelines.phases.compared import Compared
+from nous_pipelines.phases.asking import STATEMENT_COLUMNS
+from nous_pipelines.phases.incremental_join import Compared
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
-from nous_pipelines.phases.phase import Tables, united
+from nous_pipelines.phases.phase import Tables, combine_phases
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable, Reads
 from nous_pipelines.phases.rulings import FOLLOWED
 from nous_pipelines.phases.tiers import COLUMNS, KEY, LEVELS, SUMMARIES, due_episodes, lacking
@@ -255,7 +255,7 @@ COMPARED: Reads = {"facts": READ, "undone": None}
 ASKED: Reads = {
     "neighbours": None,
     "copies": None,
-    "facts": tuple(dict.fromkeys((*TOLD, *FOLLOWED))),
+    "facts": tuple(dict.fromkeys((*STATEMENT_COLUMNS, *FOLLOWED))),
     "undone": None,
     "contradictions": None,
 }
@@ -351,7 +351,7 @@ def progress(context: dg.AssetExecutionContext) -> Progress:
 # --- what Claude is asked ---
 
 CHECK = "judge_batches_sent"
-QUESTIONED: Reads = {"facts": TOLD, "neighbours": None, "judgements": None}
+QUESTIONED: Reads = {"facts": STATEMENT_COLUMNS, "neighbours": None, "judgements": None}
 
 
 @night_asset(
@@ -473,7 +473,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, phase.reads)
         parts = phase_parts(phase, inputs, night)
-        whole = united(phase.name, [inputs.rested.phase(phase.name), *(part.value for part in parts)])
+        whole = combine_phases(phase.name, [inputs.rested.phase(phase.name), *(part.value for part in parts)])
         night_run.files(night).write_phase(whole)
         return dg.MaterializeResult(metadata={**row_count(whole.proposals), **as_metadata(whole.metadata())})
 

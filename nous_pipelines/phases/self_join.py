@@ -96,6 +96,7 @@ def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[
     if min(len(left), len(right)) < NARROW_ROWS or left.shape[1] <= KEPT_DIMENSIONS[0]:
         return left, right
     sample = _sample(right).astype(np.float64)
+    # Fitted and tried on different rows: on the rows they were fitted to, directions look better than they are.
     directions = _leading_directions(sample[TRIED_ROWS:])
     kept = _cheapest_width(sample[:TRIED_ROWS], directions, threshold=threshold)
     if kept + 1 >= left.shape[1]:
@@ -138,7 +139,10 @@ def _cheapest_width(rows: Float64, directions: Float64, *, threshold: float) -> 
 
 
 def _narrowed(rows: Float32, directions: Float64) -> Float32:
-    """Rotate in double precision, so that the length of what is left out keeps its digits."""
+    """Return rows rotated to `directions`, with the length of the rest as last column.
+
+    In double precision: |x|² - |kept|² loses half of its digits in float32 when the rest is short.
+    """
     narrow = np.empty((len(rows), directions.shape[1] + 1), dtype=np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):
         block = rows[start : start + BLOCK_ROWS].astype(np.float64)
@@ -147,6 +151,7 @@ def _narrowed(rows: Float32, directions: Float64) -> Float32:
 
 
 def _with_rest(kept: Float64, squared_lengths: Float64) -> Float64:
+    # Rounding can make the difference negative; 1e-12 on top keeps the length an upper bound.
     rest = np.sqrt(np.maximum(squared_lengths - np.vecdot(kept, kept), 0) + 1e-12)
     return np.column_stack([kept, rest])
 
@@ -155,6 +160,7 @@ def _possible_pairs(
     left: Float32, right: Float32, *, threshold: float, block_rows: int, mirrored: bool
 ) -> Iterator[Hits]:
     """Yield, tile by tile, the pairs whose bound reaches the threshold; of a mirrored join the upper triangle."""
+    # Lowered by the largest possible rounding error: rounding lets more pairs survive, never fewer.
     cutoff = np.float32(threshold - rounding(left.shape[1]))
     products = np.empty(block_rows * block_rows, dtype=np.float32)
     reaches = np.empty(block_rows * block_rows, dtype=np.bool_)
@@ -184,7 +190,11 @@ def rounding(width: int) -> float:
 
 
 def _verified(hits: Iterator[Hits], left: Float32, right: Float32, *, threshold: float) -> Iterator[Pairs]:
-    """Compare possible pairs in full: a crowded tile as one product, the scattered ones in batches."""
+    """Yield the pairs that reach the threshold in double precision: a crowded tile is one product, the rest batches.
+
+    Thousands of equal texts make a tile in which nearly every pair survives; pair by pair that would copy its rows
+    again and again.
+    """
     waiting: list[Hits] = []
     for lefts, rights in hits:
         if len(lefts) > PAIRS_AT_ONCE:

@@ -13,7 +13,7 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change, Plan, Proposal
-from nous_pipelines.phases.rulings import moved, successors
+from nous_pipelines.phases.rulings import replace_moved, successors
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 
@@ -172,7 +172,7 @@ def statements_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl
     facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"], agent_ids=agent_ids)
     edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
     said = taken.table("statements", columns=["agent_id", "fact_id"], agent_ids=agent_ids).rename({"fact_id": "id"})
-    return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
+    return replace_moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 
 def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:

@@ -46,7 +46,14 @@ from nous_pipelines.orchestration.chunk_work import (
     write_compared,
     write_judged_by,
 )
-from nous_pipelines.phases.asking import TOLD, VERDICTS, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.asking import (
+    STATEMENT_COLUMNS,
+    VERDICTS,
+    judged,
+    pairs_to_judge,
+    person_rulings,
+    with_hashes,
+)
 from nous_pipelines.phases.neighbours import READ, neighbours_of
 from nous_pipelines.plan.night_files import NightFiles
 
@@ -89,14 +96,16 @@ def facts():
 
 
 def asked_of(table):
-    pairs = with_hashes(neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE).pairs, table.select(TOLD))
-    rules = ruled(pairs, undone=NONE_UNDONE, contradictions=NO_CONTRADICTIONS)
-    return pairs, rules, to_ask(pairs, rules)
+    pairs = with_hashes(
+        neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE).pairs, table.select(STATEMENT_COLUMNS)
+    )
+    rules = person_rulings(pairs, undone=NONE_UNDONE, contradictions=NO_CONTRADICTIONS)
+    return pairs, rules, pairs_to_judge(pairs, rules)
 
 
 def night(database, judge, table, *, earlier=NOTHING_EARLIER):
     pairs, rules, asked = asked_of(table)
-    verdicts, account = verdicts_on(database, judge, asked, table.select(TOLD), earlier=earlier)
+    verdicts, account = verdicts_on(database, judge, asked, table.select(STATEMENT_COLUMNS), earlier=earlier)
     return judged(pairs, rules, verdicts), account
 
 
@@ -183,7 +192,7 @@ def test_progress_is_told_batch_by_batch(database, monkeypatch):
         database,
         ScriptedJudge(),
         asked,
-        table.select(TOLD),
+        table.select(STATEMENT_COLUMNS),
         earlier=NOTHING_EARLIER,
         on_progress=lambda done, total: told.append((done, total)),
     )

@@ -240,7 +240,7 @@ def test_verdicts_that_cost_more_than_the_policy_allows_stop_the_night():
 def found(**left):
     """A phase that had three of aria's rows to decide about, proposed one, and left others for the reasons given."""
     phase = Phase("merge_proposals")
-    phase.look("aria", 3)
+    phase.add_eligible("aria", 3)
     phase.propose(merge("a", "b"))
     for reason, rows in left.items():
         phase.leave("aria", reason, rows)
@@ -265,7 +265,7 @@ def test_a_row_that_is_counted_twice_can_not_hide_another():
 
 def test_one_agent_does_not_excuse_another():
     phase = found(pinned=2)
-    phase.look("ben")
+    phase.add_eligible("ben")
 
     result = CHECKS["effect"](evidence(phases=[phase]))
 
