@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from nous_online.core.errors import InvalidInput
 
 FIRST_NIGHT = date(2020, 1, 1)
-"""The first one that can be run: before any history worth importing."""
+"""The first night that can be run; earlier histories are not expected to be imported."""
 
 
 def end_of(night: date) -> datetime:

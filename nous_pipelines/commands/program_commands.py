@@ -79,13 +79,14 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
                 show_json({"postgresql": told(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
+        # The console's address has its token, which must not stand in a log.
         with together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
             attend(running, stop=stop, on_answer=on_answer, ready_timeout_s=READY_TIMEOUT_S)
             show_note("ending …")
 
 
 def offers_api() -> bool:
-    """Tell whether the extra `api`, with the console, is installed, and what to do where it is not."""
+    """Return whether the extra `api`, with the console, is installed; print how to install it if not."""
     from nous_pipelines.orchestration.instance import has_api
 
     found = has_api()
@@ -97,7 +98,7 @@ def offers_api() -> bool:
 
 
 def log(name: str, line: str) -> None:
-    """Print a line that a program wrote, behind its name."""
+    """Print a line of a program's output after its name."""
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")
         sys.stderr.flush()
@@ -188,7 +189,7 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
 
     found = autostart.autostart_here(manager, (0, 0))
     is_there = found.is_installed
-    asked = {name: autostart.answered(command) for name, command in found.asks.items()} if is_there else {}
+    asked = {name: autostart.try_command(command) for name, command in found.asks.items()} if is_there else {}
     stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in asked.items()}
     if as_json:
         show_json({"manager": found.manager, "is_installed": is_there, "programs": stand})
@@ -199,7 +200,7 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
 
 
 def clock(text: str) -> tuple[int, int]:
-    """Return hour and minute; raise `InvalidInput` for anything but HH:MM."""
+    """Parse a time of day as hour and minute; raise `InvalidInput` for anything but HH:MM."""
     found = CLOCK.fullmatch(text)
     if found is None:
         raise InvalidInput(f"--at {text!r} is no time of day; write it as HH:MM, such as 03:00")
@@ -207,7 +208,7 @@ def clock(text: str) -> tuple[int, int]:
 
 
 def as_plain(planned: Autostart) -> dict[str, object]:
-    """Return what is written and run, without the values of settings."""
+    """Return files and commands of a service as plain values for JSON, without the values of settings."""
     return {
         "manager": planned.manager,
         "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
@@ -216,18 +217,18 @@ def as_plain(planned: Autostart) -> dict[str, object]:
 
 
 def show_plan(planned: Autostart) -> None:
-    """Print what would be written and run."""
+    """Print the files that would be written and the commands that would be run."""
     for path, text in planned.files.items():
         show(f"[bold]{escaped(str(path))}[/bold]")
         show(escaped(shown_text(path, text)))
     for command in planned.starts:
         show(f"[dim]$[/dim] {escaped(str(command))}")
-        if command.told:
-            show(escaped(command.told))
+        if command.stdin:
+            show(escaped(command.stdin))
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file as it may be shown: of settings their names alone, since some are keys."""
+    """Return a file's text, of the settings file only the names: some values are keys."""
     if path.suffix != ".env":
         return text
     return "".join(f"{line.partition('=')[0]}=…\n" for line in text.splitlines())

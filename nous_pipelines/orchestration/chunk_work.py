@@ -21,8 +21,14 @@ from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.verdict_cache import Progress, Seconded, second_opinions, too_long_among, verdicts_on
-from nous_pipelines.engines.engine import portable
+from nous_pipelines.batches.verdict_cache import (
+    Progress,
+    SecondOpinionCounts,
+    second_opinions,
+    too_long_among,
+    verdicts_for,
+)
+from nous_pipelines.engines.engine import picklable_error
 from nous_pipelines.phases.asking import (
     STATEMENT_COLUMNS,
     VERDICTS,
@@ -36,7 +42,7 @@ from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
 from nous_pipelines.phases.rulings import follow_successors
-from nous_pipelines.plan.left_out import each_apart
+from nous_pipelines.plan.left_out import isolate_failures
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.parts import checksum, checksum_at
@@ -238,9 +244,9 @@ def do_work(work: ChunkWork) -> ChunkResult:
         return made if work.scratch is None else made.write(work.scratch)
 
     with copying(open_url()) if work.is_elsewhere else nullcontext():
-        parts, faults = each_apart(work.chunk.agent_ids, made_of)
+        parts, faults = isolate_failures(work.chunk.agent_ids, made_of)
     if work.scratch is not None:
-        faults = {agent_id: portable(fault) for agent_id, fault in faults.items()}
+        faults = {agent_id: picklable_error(fault) for agent_id, fault in faults.items()}
     return ChunkResult(parts, faults)
 
 
@@ -316,10 +322,10 @@ def judge_pairs(tables: Tables, chunk: Chunk, *, judges: Judges) -> ChunkOutput:
     known = None if judges.earlier is None else earlier_verdicts(judges.earlier, judges.judge, chunk.agent_ids)
     asked = pairs_to_judge(found, rules)
     with worker_database(judges.database, chunk) as database:
-        verdicts, counts = verdicts_on(
+        verdicts, counts = verdicts_for(
             database, judges.judge, asked, facts, earlier=known, on_progress=judges.on_progress
         )
-        by_second = Seconded()
+        by_second = SecondOpinionCounts()
         if judges.second is not None:
             too_long = too_long_among(asked, facts)
             verdicts, by_second = second_opinions(database, verdicts, judges.second, too_long=too_long)

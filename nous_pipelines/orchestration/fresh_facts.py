@@ -38,7 +38,7 @@ from nous_online.queue.outbox import (
     next_events,
     read_horizon,
 )
-from nous_pipelines.batches.verdict_cache import verdicts_on
+from nous_pipelines.batches.verdict_cache import verdicts_for
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
@@ -257,7 +257,7 @@ def with_verdicts(database: Database, judge: Judge, look: FreshBatch) -> pl.Data
     facts = pl.DataFrame(told, schema=STATEMENT_SCHEMA, orient="row")
     pairs = with_hashes(look.pairs, facts)
     asked = pairs.unique(KEY, keep="first", maintain_order=True)
-    verdicts, account = verdicts_on(database, judge, asked, facts, earlier=pl.DataFrame(schema=VERDICTS))
+    verdicts, account = verdicts_for(database, judge, asked, facts, earlier=pl.DataFrame(schema=VERDICTS))
     if account.left_open:
         (why,) = verdicts.filter(pl.col("model") == NOBODY)["reason"].unique()
         raise Unavailable(why)

@@ -261,6 +261,7 @@ def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
     begins = pl.max_horizontal(learned + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS)))
     ends = pl.min_horizontal(learned + timedelta(days=age), came_back, pl.col("left_at").dt.date(), pl.lit(night))
     is_return = (came_back == ends).fill_null(NO)
+    # A memory whose first use lies before the window came to use at an unknown age: it is no evidence.
     return (
         lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null())
         .with_columns(idle=(ends - begins).dt.total_days(), is_return=is_return)

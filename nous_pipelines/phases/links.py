@@ -62,7 +62,9 @@ def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     chosen = _of_tonight(bounded.filter(pl.col("why").is_null()), memories)
     for part in (found, bounded, chosen):
         phase.leave_all(part)
-    for links in _by_source(chosen.filter(pl.col("why").is_null())):
+    rows = chosen.filter(pl.col("why").is_null()).sort("agent_id", "from_id", "to_id", "kind").to_dicts()
+    for _, group in groupby(rows, key=itemgetter("agent_id", "from_id")):
+        links = list(group)
         phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
 
@@ -252,11 +254,6 @@ def _of_tonight(pairs: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
         .join(sizes, on="agent_id", maintain_order="left")
         .with_columns(why=pl.when(place.over("agent_id") >= pl.col("most")).then(pl.lit("stronger links come first")))
     )  # fmt: skip
-
-
-def _by_source(chosen: pl.DataFrame) -> list[list[dict[str, Any]]]:
-    rows = chosen.sort("agent_id", "from_id", "to_id", "kind").to_dicts()
-    return [list(links) for _, links in groupby(rows, key=itemgetter("agent_id", "from_id"))]
 
 
 def _proposal(links: list[dict[str, Any]], *, night: date) -> Proposal:

@@ -277,7 +277,7 @@ def merged_values(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     A less trusted duplicate changes neither time nor confidence; otherwise an old value, repeated by an untrusted
     source, would become newer than the value that replaced it.
     """
-    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]
+    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]  # the canonical one comes first
     sources = {source for row in rows for source in [*row["sources"], *([row["source"]] if row["source"] else [])]}
     said_last = max(moment for row in weighty for moment in (row["learned_at"], row["last_confirmed_at"]) if moment)
     return {

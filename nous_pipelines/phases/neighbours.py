@@ -349,11 +349,6 @@ def _ranked_pairs(
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
-def rank_window(policy: NightPolicy) -> int:
-    """Return among how many nearest facts the likeliest of a new fact are chosen."""
-    return max(policy.neighbour_count, policy.ranked_count) if policy.ranked_count else 0
-
-
 def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
     """Return how many content words the two facts of each pair share; an equal subject counts as one word."""
     rows = pl.concat([met["one"], met["other"]]).unique()
@@ -367,7 +362,7 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
 
 def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
     """Return the nearest other rows of each row in `asked` (`RANKED_PAIR`), ties by smaller row."""
-    count = min(rank_window(policy), len(rows) - 1)
+    count = min(max(policy.neighbour_count, policy.ranked_count), len(rows) - 1)
     found = [pl.DataFrame(schema=RANKED_PAIR)]
     at_once = max(1, CELLS_AT_ONCE // len(rows))
     for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
@@ -389,21 +384,13 @@ def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: N
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
     """Return the cosine of each pair, computed in double precision as the joins do, so that thresholds agree."""
     width = vectors.list.len().gather(pairs["left"])
-    parts = [
-        _products(
-            *(
-                vectors.gather(pairs[side].slice(first, min(ROWS_AT_ONCE, start + size - first)))
-                for side in ("left", "right")
-            )
-        )
-        for start, size in _runs(width)
-        for first in range(start, start + size, ROWS_AT_ONCE)
-    ]
-    return pl.Series(np.concatenate([np.empty(0), *parts]).astype(np.float32))
-
-
-def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
-    return np.vecdot(vector_matrix(left).astype(np.float64), vector_matrix(right).astype(np.float64))
+    parts = [np.empty(0)]
+    for start, size in _runs(width):
+        for first in range(start, start + size, ROWS_AT_ONCE):
+            ends = pairs.slice(first, min(ROWS_AT_ONCE, start + size - first))
+            left, right = (vector_matrix(vectors.gather(ends[side])).astype(np.float64) for side in ("left", "right"))
+            parts.append(np.vecdot(left, right))
+    return pl.Series(np.concatenate(parts).astype(np.float32))
 
 
 def _shared_wordings(private: pl.DataFrame) -> pl.DataFrame:

@@ -54,8 +54,11 @@ def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     opposed = _touching(pairs.filter(pl.col("decision") == "contradict"), retired)
     phase.leave_all(pairs.filter(pl.col("decision") == "leave"))
     phase.leave_all(opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
-    marks = facts.select("agent_id", "id", "row_version", "contradiction_status")
-    versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in _of(pairs, marks)}
+    ends = pl.concat([pairs.select("agent_id", id=side) for side in OLD_AND_NEW])
+    named = facts.select("agent_id", "id", "row_version", "contradiction_status").join(
+        ends, on=["agent_id", "id"], how="semi"
+    )
+    versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in named.iter_rows()}
     for group in _groups(successions, by="root_id"):
         phase.propose(_supersession(group, versions, night=night), rows=len(group))
     for group in _groups(_with_components(opposed.filter(~pl.col("is_touched"))), by="component"):
@@ -135,12 +138,6 @@ def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
             np.minimum.at(label, ends, least)
         label = label[label]
     return opposed.with_columns(component=facts["id"].gather(label[left]))
-
-
-def _of(pairs: pl.DataFrame, marks: pl.DataFrame) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of the facts that occur in a pair."""
-    ends = pl.concat([pairs.select("agent_id", id="old_id"), pairs.select("agent_id", id="new_id")])
-    return marks.join(ends, on=["agent_id", "id"], how="semi").rows()
 
 
 def _groups(pairs: pl.DataFrame, *, by: str) -> list[list[dict[str, Any]]]:

@@ -102,6 +102,7 @@ def inherited_uses(uses: pl.DataFrame, facts: pl.DataFrame, *, night: date) -> p
     known = uses.lazy().filter(pl.col("day") <= night).rename({"memory_id": "id"}).select(*KEY, "day", *COUNTS)
     of = heirs(facts).lazy()
     passed_on = known.join(of, on=KEY).with_columns(id="heir_id").select(*KEY, "day", *COUNTS)
+    # Only an heir can have two rows for one day, its own and an inherited one: all other uses need no grouping.
     is_heir = passed_on.select(KEY).unique()
     own = known.join(of, on=KEY, how="anti")
     united = (

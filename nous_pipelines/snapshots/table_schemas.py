@@ -20,7 +20,7 @@ class TableSchema(dict[str, DataType | DataTypeClass]):
         super().__init__({column: dtype for column, (dtype, _) in columns.items()})
         self.name = name
         self.meaning = meaning
-        self.meanings = {column: told for column, (_, told) in columns.items()}
+        self.meanings = {column: meaning for column, (_, meaning) in columns.items()}
         """What each column holds, in a few words."""
 
     def column(self, name: str) -> tuple[DataType | DataTypeClass, str]:

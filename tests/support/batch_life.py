@@ -39,7 +39,7 @@ def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 
             )
         ]
         facts = pl.DataFrame(
-            connection.execute(SQL["facts_told"], {"agent_id": agent_id, "ids": ids}).fetchall(),
+            connection.execute(SQL["current_facts"], {"agent_id": agent_id, "ids": ids}).fetchall(),
             schema=STATEMENT_SCHEMA,
             orient="row",
         )

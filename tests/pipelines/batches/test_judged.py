@@ -37,7 +37,7 @@ from nous_online.language.pairs.judging import (
 from nous_online.language.pairs.pair_model import load_model
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import never_same, words_changed
-from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
+from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_for
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.chunk_work import (
     compared_in,
@@ -105,7 +105,7 @@ def asked_of(table):
 
 def night(database, judge, table, *, earlier=NOTHING_EARLIER):
     pairs, rules, asked = asked_of(table)
-    verdicts, account = verdicts_on(database, judge, asked, table.select(STATEMENT_COLUMNS), earlier=earlier)
+    verdicts, account = verdicts_for(database, judge, asked, table.select(STATEMENT_COLUMNS), earlier=earlier)
     return judged(pairs, rules, verdicts), account
 
 
@@ -188,7 +188,7 @@ def test_progress_is_told_batch_by_batch(database, monkeypatch):
     table, told = facts(), []
     _, _, asked = asked_of(table)
 
-    verdicts_on(
+    verdicts_for(
         database,
         ScriptedJudge(),
         asked,

@@ -182,9 +182,7 @@ def test_the_commands_show_no_key_and_refuse_what_is_no_time(home: Path) -> None
 
     assert ODD not in nous("install", "--dry-run")
     assert "NOUS_LLM_KEY=…" in json.loads(nous("install", "--dry-run", "--json"))["files"][str(home / "service.env")]
-    assert (
-        nous("install", "--at", "25:00") == "error: --at '25:00' is no time of day; write it as HH:MM, such as 03:00\n"
-    )
+    assert nous("install", "--at", "25:00") == "error: --at '25:00' is no time of day; write it as HH:MM, such as 03:00\n"
     assert json.loads(nous("status", "--json"))["is_installed"] is False
     assert nous("install").startswith("installed  with cron; the nights run at 03:00")
     assert set(json.loads(nous("status", "--json"))["programs"].values()) == {"runs or waits"}

@@ -151,7 +151,7 @@ def test_a_night_that_was_taken_back_says_so_and_names_nothing_to_undo(night):
     report = night.report()
 
     assert (report.undo, report.undo_kind("merge")) == ((), ())
-    assert report.undo_told == "Nothing that this night did stands, so there is nothing to take back."
+    assert report.undo_hint == "Nothing that this night did stands, so there is nothing to take back."
 
 
 def test_before_a_plan_is_applied_its_changes_are_proposed(night):
