@@ -126,7 +126,10 @@ def first_answers(asked: BatchContents, outcomes: BatchOutcomes) -> FirstAnswers
 
 
 def pairs_to_confirm(pairs: Mapping[str, Pair], answers: FirstAnswers) -> list[str]:
-    """Return the pairs whose answer would retire a memory; each is asked about once more, swapped and alone."""
+    """Return the pairs whose answer would retire a memory; each is asked about once more, swapped and alone.
+
+    Alone, since a text planted in one statement could influence the answers about its neighbours in the question.
+    """
     found = answers.by_hash.items()
     return [each for each, first in found if each in pairs and first.answer and needs_confirmation(first.answer)]
 
@@ -267,6 +270,7 @@ def collect(
         if collector.left_s() < LEAST_S:
             return done + Collected(troubles=(f"there was no time for more within {seconds:g} s",))
         try:
+            # With all of the time for each, a batch that is slow to answer left the others none, look after look.
             done += (collector if row is rows[-1] else collector.halved()).advance(row)
             failures = 0
         except Exception as error:  # one row must not keep the others from being collected

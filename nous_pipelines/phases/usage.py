@@ -23,6 +23,7 @@ from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableS
 
 HALF_LIVES_DAYS = (1, 14, 90)
 """Yesterday, this fortnight, this quarter: use at each of these scales counts equally."""
+# Nothing for being shown: recall chose that itself. Of 184 promotions of one night 133 were for memories merely shown.
 CITED, IGNORED = 1.0, 0.5
 """Weight of one use: a citation is a clear sign, being ignored may be chance."""
 WINDOW_DAYS = 365

@@ -116,6 +116,7 @@ def night_locks(database: Database, agent_ids: Sequence[str]) -> Iterator[None]:
     exclusive locks on their buckets, so that the lock table never overflows. Small nights of different agents thus
     never block each other; a night of more than 1,000 agents also blocks nights, and erasing, of others.
     """
+    # A lock for each of 20,000 agents exhausted the lock table of the server.
     statement = SQL["hold_agents" if len(agent_ids) <= MOST_HELD_APART else "hold_buckets"]
     with database.transaction(timeout_s=24 * 3600) as connection:  # open, and idle, until everything is applied
         held = connection.execute(statement, {"agent_ids": list(agent_ids)}).fetchone()

@@ -169,6 +169,8 @@ def run_query(query: NightQuery, nights: StoredNights, database: Database, scope
             for name in query.tables:
                 rows_of(engine, name, nights, folder).limit(0).create(name)
 
+        # A view that filters by agent is not enough: read_parquet() beside it, or an error about another agent's row,
+        # would show what it hides.
         def fill(engine: duckdb.DuckDBPyConnection) -> None:
             for name in query.tables:
                 rows = rows_of(engine, name, nights, folder)

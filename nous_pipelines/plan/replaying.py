@@ -68,7 +68,8 @@ class Replay:
     def _weights_after(self, evidence: Evidence) -> Floats:
         """Return the rank weight of each memory after the plan, minus infinity for those that leave."""
         after, weights, leaving = self._before.copy(), evidence.weights, evidence.leaving
-        for memory, place in self._place.items():  # the agent's own: the plan holds those of all agents
+        # The agent's own memories: going through all that the plan changes, for each agent, was quadratic in agents.
+        for memory, place in self._place.items():
             if memory in leaving:
                 after[place] = -np.inf
             elif memory in weights:

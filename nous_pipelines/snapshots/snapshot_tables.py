@@ -104,6 +104,7 @@ def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
         unchanged = (
             part.join(rewound, on=KEY, how="anti", maintain_order="left") if len(rewound) else part for part in present
         )
+        # Merged as they come: appended, they would have the whole file sorted again in memory.
         written = write_used(merged_in_order(unchanged, rewound), reading.usage, path)
     keys = pl.read_parquet(path, columns=list(KEY)).select(pl.struct(KEY)).to_series()
     if not keys.is_sorted():
