@@ -231,7 +231,7 @@ def settings_text() -> str:
         # A shell takes everything between single quotes literally, and so does systemd; a quote would end it.
         if "'" in value or not value.isprintable():
             raise InvalidInput(
-                f"{name} holds a quotation mark or a line's end, which no file of settings can; unset it"
+                f"{name} has a quotation mark or a line break, which the settings file can't hold; unset it"
             )
     return "".join(f"{name}='{value}'\n" for name, value in chosen.items())
 

@@ -86,7 +86,7 @@ def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool
 
     second = SecondJudge.collector(settings())
     if second is None:
-        raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY")
+        raise InvalidInput("batches can't be collected without a key: set ANTHROPIC_API_KEY")
     done = collect_once(second, database, agent_ids)
     with waiting("waiting for Claude …"):
         troubled = 0

@@ -172,7 +172,7 @@ def diff(
 
     if first or last:
         if night or not (first and last):
-            raise InvalidInput("say either --night, or both --from and --to")
+            raise InvalidInput("give either --night, or both --from and --to")
         show_difference(first, last, agent, as_json=as_json)
         return
     found = read_report(chosen_night(night), options_for(agent), shown=None)
@@ -273,7 +273,7 @@ def chosen_nights(night: str | None, first: str | None, last: str | None) -> lis
     if first is None and last is None:
         return [chosen_night(night)]
     if night is not None or first is None or last is None:
-        raise InvalidInput("say either --date, or both --from and --to")
+        raise InvalidInput("give either --date, or both --from and --to")
     return list(nights_between(parse_night(first), parse_night(last)))
 
 

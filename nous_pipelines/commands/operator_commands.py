@@ -86,7 +86,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
         undo_nights(range_of(first, last, night or proposal), agent, kind, reason=reason, as_json=as_json)
         return
     if not (night or proposal):
-        raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
+        raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
     chosen = (agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
     undo_proposals(chosen, reason=reason, as_json=as_json)
 
@@ -180,7 +180,7 @@ def parsed_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no proposal id; `nous report` names them") from error
+        raise InvalidInput(f"not a proposal id: {text!r} (`nous report` shows them)") from error
 
 
 WORDS = {

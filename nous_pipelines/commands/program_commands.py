@@ -203,7 +203,7 @@ def clock(text: str) -> tuple[int, int]:
     """Parse a time of day as hour and minute; raise `InvalidInput` for anything but HH:MM."""
     found = CLOCK.fullmatch(text)
     if found is None:
-        raise InvalidInput(f"--at {text!r} is no time of day; write it as HH:MM, such as 03:00")
+        raise InvalidInput(f"not a time of day: --at {text!r} (want HH:MM, such as 03:00)")
     return int(found[1]), int(found[2])
 
 

@@ -86,7 +86,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
     from nous_pipelines.plan.night_tables import QueryScope, run_query
 
     if (agent and all_agents) or (as_csv and as_json):
-        raise InvalidInput("say either --agent or --all-agents, and either --csv or --json")
+        raise InvalidInput("give either --agent or --all-agents, and either --csv or --json")
     asked = None if sql is None else parsed_query(sys.stdin.read() if sql == "-" else sql)
     with ended_by_signals(), opened(agent, is_for_all=all_agents) as (database, agent_id):
         nights = nights_of(database, TABLES if asked is None else asked.tables, (first, last))
