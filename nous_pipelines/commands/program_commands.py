@@ -62,7 +62,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
         place = place_of(url)
         if not as_json:
             show(f"[green]ready[/green]  PostgreSQL  {escaped(told(place))}")
-        token, own = door_token(), token_urlsafe(TOKEN_BYTES)
+        token, own = door_token(), token_urlsafe(TOKEN_BYTES)  # `own` is the console's, and kept out of what it logs
         programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
         if not no_api and offers_api():
             programs.append(api_program(api_port, token=token))
@@ -79,7 +79,6 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
                 show_json({"postgresql": told(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
-        # The console's address has its token, which must not stand in a log.
         with together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
             attend(running, stop=stop, on_answer=on_answer, ready_timeout_s=READY_TIMEOUT_S)
             show_note("ending …")

@@ -190,6 +190,9 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
     not overwritten, and replaced by the store as it was when the night ended. Agents that did not change since an
     earlier snapshot are not read, unless `is_whole`. Either all files appear under `folder`, or none. `late` goes into
     the description. Raises `Unavailable` when the files can't be written.
+
+    The oldest running transaction is read first: the next snapshot reads rows from it on, which this one may not have
+    seen. The mark is a row of a later transaction: whatever history has it has all that the snapshot saw.
     """
     existing = open_snapshot(folder)
     if existing is not None and existing.is_final:
@@ -205,10 +208,8 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
             bases = [] if is_whole else earlier_snapshots(folder.parent, night, probe_days)
             with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
                 reading = SnapshotTransaction(connection, night, probe_days)
-                # A commit that was under way now hides from this snapshot; the next one reads from its transaction on.
                 since = connection.execute(BLOCKS["since"]).fetchall()[0][0]
                 checksums = write_snapshot(reading, own, part, choose_base(reading, bases))
-            # A transaction of its own, after the read: whatever history has this row has all that the snapshot saw.
             with database.transaction() as connection:
                 marked = connection.execute(BLOCKS["mark"], {"night": night, "since": since}).fetchall()[0][0]
             made = Snapshot(own, night, taken_at, checksums, mark=marked, probe_days=probe_days, late=late)

@@ -59,7 +59,7 @@ def opinions(
     canaries: Sequence[str] = tuple(canary.name for canary in CANARIES),
 ) -> BatchJudgements:
     rows = [(MODEL, "hash", reason) for reason, count in (earlier or {}).items() for _ in range(count)]
-    asked, back = BatchContents("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.about(1)}
+    asked, back = BatchContents("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.for_pair(1)}
     return batch_judgements(
         asked,
         {"hash": PAIR} if pairs is None else pairs,
@@ -127,7 +127,9 @@ def test_of_a_question_about_several_pairs_those_that_would_retire_are_asked_abo
     verdicts = ("same", "compatible", "updates", "unsure")
     answers = {n: PairAnswer(Verdict(each), 0.9, None, "b", "why") for n, each in enumerate(verdicts, start=1)}
     question = Outcome(AnswerStatus.ANSWERED, answers=answers)
-    believed = FirstAnswers({each: question.about(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)})
+    believed = FirstAnswers(
+        {each: question.for_pair(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)}
+    )
 
     assert pairs_to_confirm(dict.fromkeys("bcd", PAIR), believed) == ["c"]
     assert share_of(Usage(1000, 100), 5) == Usage(200, 20)

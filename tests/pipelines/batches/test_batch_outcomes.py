@@ -48,7 +48,7 @@ def test_of_two_lines_about_one_request_the_first_counts_and_is_paid_once():
 
     found = outcomes_of(lines, ["x-0-s"])
 
-    assert found.by_id["x-0-s"].about(1).answer.verdict == "same"
+    assert found.by_id["x-0-s"].for_pair(1).answer.verdict == "same"
     assert found.duplicate_count == 1
     assert found.usage == Usage(10, 5, 3, 2)
 

@@ -160,7 +160,7 @@ def test_nothing_spent_says_so(nous):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--from", "yesterday"), "no night"),
+        (("--from", "yesterday"), "not a night"),
         (("--from", "2026-06-02", "--to", "2026-06-01"), "after"),
         (("--by", "weather"), "weather"),
     ],
