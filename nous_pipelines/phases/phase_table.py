@@ -196,7 +196,7 @@ PHASES: tuple[NightPhase, ...] = (
         ("review_below_success", "review_after_uses"),
     ),
 )
-"""In order of precedence: of two proposals about one memory, the one whose kind comes first here is planned.
+"""In the order of precedence: of two proposals about one memory, the one whose kind comes first here is planned.
 
 The other waits a night. Merges come first, since they decide which memory the others would be about. Condensing comes
 before weights: it happens three times in the life of an episode, while weights may move any night.
