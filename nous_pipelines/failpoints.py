@@ -1,4 +1,4 @@
-"""The numbered steps of a night at which a test may end it, to prove that the next run comes to the same end."""
+"""The steps of a night at which tests kill it, to prove that the next run comes to the same result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POINTS = (
     "plan closed",
     "outcome written",
 )
-"""In the order in which a night comes by; some come once for each table, or for each chunk of proposals."""
+"""In the order in which a night reaches them; some are reached for each table, or each chunk of proposals."""
 UNDO_POINTS = (
     "undo decided",
     "memories restored",
@@ -48,16 +48,16 @@ BATCH_POINTS = (
     "verdicts committed",
     "batch deleted",
 )
-"""The same for a batch of questions to Claude: the first three when it is sent, the others when it comes home."""
+"""The same for a batch of questions to Claude: the first three when it is sent, the others when it is collected."""
 
 
 def go_on(_name: str) -> None:
-    """Do nothing: what every point does, except in tests."""
+    """Do nothing; tests replace it."""
 
 
 on_reach: Callable[[str], None] = go_on
 
 
 def reach(name: str) -> None:
-    """Say that a night has come to the point of this name."""
+    """Announce that the point of this name has been reached."""
     on_reach(name)

@@ -1,4 +1,4 @@
-"""The opinions of the night: one frozen value, with unit and provenance, written into each night's metadata."""
+"""The policy of nights: thresholds and limits with unit and source, stored in the metadata of each night."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WEIGHTS = (0.25, 4.0)
 
 @dataclass(frozen=True)
 class NightPolicy:
-    """What a night does and how far it may go; every field can be overridden per agent and per run. Ages in days."""
+    """Thresholds and limits of a night; every field can be overridden for an agent and for a run. Ages are in days."""
 
     candidate_similarity: float = 0.92
     """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
@@ -128,12 +128,13 @@ class NightPolicy:
             )
 
     def overridden(self, values: Mapping[str, Any]) -> NightPolicy:
-        """Return this policy with fields replaced; raise `InvalidInput` for a name or value that makes no sense."""
+        """Return this policy with fields replaced; raise `InvalidInput` for an unknown name or an invalid value."""
         known = {field.name: field for field in fields(self)}
         given: dict[str, int | float] = {}
         for name, value in values.items():
             if name not in known:
                 raise InvalidInput(f"the policy has no field {name!r}; it has: {', '.join(known)}")
+            # A bool is an int in Python, and NaN passes every comparison with a range.
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 (NaN)
                 raise InvalidInput(f"policy field {name} must be a number, got {value!r}")
             given[name] = whole(name, value) if isinstance(known[name].default, int) else float(value)
@@ -145,7 +146,7 @@ class NightPolicy:
 
 
 def whole(name: str, value: float) -> int:
-    """Return a number of days or things as an integer; raise `InvalidInput` for a part of one."""
+    """Return a count as an integer; raise `InvalidInput` for a fraction."""
     if value in (inf, -inf) or value != int(value):
         raise InvalidInput(f"policy field {name} must be a whole number, got {value!r}")
     return int(value)
@@ -196,25 +197,28 @@ LIMITS: Mapping[str, int] = {
     "max_cost_usd": 1,
     "probe_days": -1,
 }
-"""What checks hold a night to, 1 where more is laxer: who launches one in the interface may only tighten these."""
+"""The fields that checks enforce; 1 where a larger value is laxer, -1 where a smaller one is.
+
+A run launched in Dagster's interface may only tighten them.
+"""
 
 
 @dataclass(frozen=True)
 class Policies:
-    """The policy of each agent: the default, changed by what the agent's table says, changed by what the run says."""
+    """The policy of each agent: the default, overridden by the agent's stored fields, then by those of the run."""
 
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     may_loosen: bool = True
-    """Whether the run may lift limits: those of the agent, or of the default for one without a policy."""
+    """Whether the run may loosen `LIMITS` of an agent, or of the default for agents without a policy."""
 
     @cached_property
     def default(self) -> NightPolicy:
-        """The policy of an agent that has none of its own."""
+        """The policy of agents without stored fields."""
         return self._of_run(NightPolicy())
 
     def of(self, agent_id: str) -> NightPolicy:
-        """Return the policy of one agent; raise `InvalidInput`, naming it, when its table makes no sense."""
+        """Return the policy of one agent; raise `InvalidInput`, naming it, if its stored fields are invalid."""
         own = self.agents.get(agent_id)
         if not own:
             return self.default
@@ -235,7 +239,7 @@ class Policies:
         return found
 
     def faults(self, agent_ids: Iterable[str]) -> dict[str, InvalidInput]:
-        """Return for each agent whose policy makes no sense why."""
+        """Return the error of each agent whose policy is invalid."""
         found: dict[str, InvalidInput] = {}
         for agent_id in agent_ids:
             try:
@@ -245,13 +249,13 @@ class Policies:
         return found
 
     def groups(self, agent_ids: Sequence[str]) -> list[tuple[NightPolicy, list[str]]]:
-        """Return the agents by policy, so that those of one policy are worked on together; in order of name."""
+        """Return the agents grouped by equal policy, sorted by name; those of a group are processed together."""
         groups: defaultdict[NightPolicy, list[str]] = defaultdict(list)
         for agent_id in sorted(agent_ids):
             groups[self.of(agent_id)].append(agent_id)
         return list(groups.items())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the default and what agents have otherwise, as it goes into metadata and the plan's hash."""
+        """Return the default policy and the fields stored for agents, for the metadata and the plan's hash."""
         own = {agent_id: dict(values) for agent_id, values in sorted(self.agents.items()) if values}
         return {**self.default.as_dict(), **({"agents": own} if own else {})}

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from nous_online.core.errors import InvalidInput
 
 FIRST_NIGHT = date(2020, 1, 1)
-"""The first one that can be run: before any history worth importing."""
+"""The first night that can be run; earlier histories are not expected to be imported."""
 
 
 def end_of(night: date) -> datetime:
@@ -21,9 +21,9 @@ def parse_night(text: str) -> date:
     try:
         night = date.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no night; write it as a date, such as 2026-11-20") from error
+        raise InvalidInput(f"not a night: {text!r} (want a date such as 2026-11-20)") from error
     if night < FIRST_NIGHT:
-        raise InvalidInput(f"night {night} lies before the first one, {FIRST_NIGHT}")
+        raise InvalidInput(f"night {night} is before the first one, {FIRST_NIGHT}")
     return night
 
 

@@ -1,4 +1,4 @@
-"""The batches as the database knows them: one row for each, from the wish to ask until what was answered is at home."""
+"""The rows of batches in the database, from the intent to send until the results are imported and deleted remotely."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from nous_online.language.claude.replies import LLMError
 from nous_online.language.pairs.judging import Judgement
 from nous_online.memories.erasure import Erasure
 from nous_online.memories.verdicts import store_verdicts
-from nous_pipelines.batches.batch_requests import Home, Sheet, Tried, prefix
+from nous_pipelines.batches.batch_requests import BatchDraft, PairReference, PriorAttempts, prefix
 
 SQL = statements("nous_pipelines.batches", "batches.sql")
 CANARY_NAMES = [canary.name for canary in CANARIES]
 OPEN = ("intent", "submitted", "ended")
 FOLDER = "batches"
-"""Under the home of Nous."""
+"""The folder of results, under the home of Nous."""
 ENDING = ".jsonl"
 KEPT_FOR = timedelta(days=29)
-"""How long the API keeps results."""
+"""How long the Anthropic API keeps the results of a batch."""
 
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One batch of pairs; `request` brings its answers home and holds no word of a memory."""
+    """One batch of pairs; `request` has what is needed to import its answers, and no word of a memory."""
 
     id: UUID
     agent_id: str
@@ -64,53 +64,53 @@ class BatchRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether its pairs are on their way."""
+        """Whether its results have not been imported yet."""
         return self.state in OPEN
 
     @property
-    def homes(self) -> Sequence[Home]:
-        """What brings its answers home."""
+    def references(self) -> Sequence[PairReference]:
+        """Its pairs, as ids and hashes."""
         return self.request.get("pairs", ())
 
     @property
     def questions(self) -> list[list[str]]:
-        """The hashes of the pairs of each question, in their order."""
+        """The pair hashes of each question, in order."""
         found: dict[int, list[str]] = {}
-        for home in self.homes:
-            found.setdefault(home[-1], []).append(home[0])
+        for reference in self.references:
+            found.setdefault(reference[-1], []).append(reference[0])
         return list(found.values())
 
     @property
     def pair_count(self) -> int:
-        """How many pairs it asked about."""
+        """The number of pairs it asks about."""
         return self.request.get("pair_count", 0)
 
     @property
     def account(self) -> str | None:
-        """From which account it was sent; None in a row of a version that did not write it down."""
+        """The account it was sent from; None in rows of versions that did not store it."""
         return self.request.get("account")
 
     @property
     def canaries(self) -> Sequence[str]:
-        """The names of the canaries that were sent with it, in their order, which another version may not know."""
+        """The names of the canaries sent with it, in order; another version may have sent others."""
         return self.request.get("canaries", CANARY_NAMES)
 
     @property
     def prefix(self) -> str:
-        """What its custom ids begin with."""
+        """The prefix of its custom ids."""
         return prefix(self.id)
 
 
-# --- what is known before anything is sent ---
+# --- before sending ---
 
 
 def hold_batches(connection: Connection, agent_id: str) -> None:
-    """Wait until nobody else sends for an agent, and let nobody until the transaction ends."""
+    """Take the lock for sending batches of an agent until the transaction ends, waiting for another sender."""
     connection.execute(SQL["hold_batches"], {"agent_id": agent_id})
 
 
 def open_pairs(connection: Connection, agent_id: str) -> set[str]:
-    """Return the hashes of an agent's pairs that are on their way."""
+    """Return the hashes of an agent's pairs in open batches."""
     return {row[0] for row in connection.execute(SQL["open_pairs"], {"agent_id": agent_id})}
 
 
@@ -124,47 +124,49 @@ def answered_pairs(
 
 
 def spent(connection: Connection, agent_id: str, night: date) -> float:
-    """Return what a night cost an agent so far, and its open batches may yet, in US dollars."""
+    """Return the cost of a night for an agent so far plus the estimate of its open batches, in US dollars."""
     row = connection.execute(SQL["spent"], {"agent_id": agent_id, "night": night}).fetchone()
     return row[0] if row else 0.0
 
 
-def tried(connection: Connection, agent_id: str) -> Tried:
-    """Return what earlier batches of an agent left unsettled, and why."""
+def prior_attempts(connection: Connection, agent_id: str) -> PriorAttempts:
+    """Return the pairs that earlier batches of an agent left undecided, with the reasons."""
     rows = connection.execute(SQL["tried"], {"agent_id": agent_id, "prompt_version": PROMPT_VERSION}).fetchall()
-    return Tried.of(rows)
+    return PriorAttempts.of(rows)
 
 
-# --- from the wish to ask until everything is at home ---
+# --- from intent to import ---
 
 
-def store_intent(connection: Connection, row_id: UUID, night: date, sheet: Sheet, *, account: str) -> None:
-    """Write down what is about to be sent, and from which account (see `Claude.account`)."""
-    homes = [[*pair.home, number] for number, question in enumerate(sheet.questions) for pair in question]
+def store_intent(connection: Connection, row_id: UUID, night: date, draft: BatchDraft, *, account: str) -> None:
+    """Store the batch that is about to be sent, and the account it is sent from (see `Claude.account`)."""
+    references = [[*pair.reference, number] for number, question in enumerate(draft.questions) for pair in question]
     connection.execute(
         SQL["store_intent"],
         {
             "id": row_id,
-            "agent_id": sheet.agent_id,
+            "agent_id": draft.agent_id,
             "night": night,
-            "model": sheet.model,
+            "model": draft.model,
             "prompt_version": PROMPT_VERSION,
-            "custom_ids": [custom_id for custom_id, _ in sheet.named(row_id)],
-            "request": Jsonb({"pairs": homes, "pair_count": len(homes), "account": account, "canaries": CANARY_NAMES}),
-            "request_count": len(sheet.requests),
-            "estimated_usd": sheet.estimated_usd,
+            "custom_ids": [custom_id for custom_id, _ in draft.named(row_id)],
+            "request": Jsonb(
+                {"pairs": references, "pair_count": len(references), "account": account, "canaries": CANARY_NAMES}
+            ),
+            "request_count": len(draft.requests),
+            "estimated_usd": draft.estimated_usd,
         },
     )
 
 
 def set_state(database: Database, block: str, row: UUID, **values: Any) -> bool:
-    """Take a batch one step further; false, and nothing is changed, if somebody else did already."""
+    """Move a batch to its next state; return False, having changed nothing, if another process did before."""
     with database.transaction() as connection:
         return connection.execute(SQL[block], {"id": row, **values}).rowcount == 1
 
 
 def is_open(database: Database, row: UUID) -> bool:
-    """Tell whether a batch is still on its way, as the database knows it now."""
+    """Return whether a batch is still open, as the database has it now."""
     with database.transaction() as connection:
         return connection.execute(SQL["is_open"], {"id": row}).fetchone() is not None
 
@@ -172,7 +174,7 @@ def is_open(database: Database, row: UUID) -> bool:
 def import_verdicts(
     connection: Connection, row: BatchRow, judgements: Mapping[str, Judgement], values: Mapping[str, Any]
 ) -> bool:
-    """Store the verdicts of a batch and `values` of its row, at once; false, and nothing is, if somebody else has."""
+    """Store the verdicts of a batch and `values` in its row; return False, storing nothing, if that was done before."""
     if connection.execute(SQL["set_imported"], {"id": row.id, **values}).fetchone() is None:
         return False
     keys = [(row.agent_id, pair_hash) for pair_hash in judgements]
@@ -181,21 +183,21 @@ def import_verdicts(
     return True
 
 
-# --- looking back ---
+# --- queries ---
 
 
 def unfinished(database: Database, agent_ids: Sequence[str] = ()) -> list[BatchRow]:
-    """Return the batches something is still to be done about, of some agents or all, the oldest first."""
+    """Return the batches that still need a step, of some agents or all, oldest first."""
     return database.rows(BatchRow, SQL["unfinished"], {"agent_ids": list(agent_ids)})
 
 
 def given_up(database: Database, agent_id: str, *, since: datetime) -> list[BatchRow]:
-    """Return the batches of an agent that failed and that the API may keep still, the oldest first."""
+    """Return the failed batches of an agent that the API may still keep, oldest first."""
     return database.rows(BatchRow, SQL["given_up"], {"agent_id": agent_id, "since": since})
 
 
 def about(database: Database, agent_id: str, ids: Sequence[str]) -> list[BatchRow]:
-    """Return the batches of an agent that ask about one of some memories, the oldest first."""
+    """Return the batches of an agent that ask about any of these memories, oldest first."""
     return database.rows(BatchRow, SQL["about"], {"agent_id": agent_id, "ids": list(ids)})
 
 
@@ -205,38 +207,38 @@ def recent(database: Database, agent_ids: Sequence[str] = (), *, limit: int) -> 
 
 
 def last_imported(connection: Connection, model: str) -> list[tuple[list[str], list[str]]]:
-    """Return of the latest two batches of a model which canaries were wrong, and which types of result unknown."""
+    """Return wrong canaries and unknown result types of the latest two batches of a model, latest first."""
     parameters = {"model": model, "prompt_version": PROMPT_VERSION}
     return [(wrong or [], types or []) for wrong, types in connection.execute(SQL["last_imported"], parameters)]
 
 
 def known_batches(connection: Connection, batch_ids: Iterable[str]) -> set[str]:
-    """Return which batches a row already names."""
+    """Return which of these batch ids already belong to a row."""
     return {row[0] for row in connection.execute(SQL["known_batches"], {"batch_ids": list(batch_ids)})}
 
 
-def facts_told(connection: Connection, agent_id: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
-    """Return facts as they read now, in the columns a judge is told of."""
-    return connection.execute(SQL["facts_told"], {"agent_id": agent_id, "ids": sorted(set(ids))}).fetchall()
+def current_facts(connection: Connection, agent_id: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+    """Return the present rows of facts in the columns that a judge reads."""
+    return connection.execute(SQL["current_facts"], {"agent_id": agent_id, "ids": sorted(set(ids))}).fetchall()
 
 
-# --- where the results lie as they came: apart for each database and agent, thrown away after a month ---
+# --- files of raw results: a folder for each database and agent, deleted after a month ---
 
 
 def results_root(home: Path, database: Database) -> Path:
-    """Return where the results of a database's batches lie."""
+    """Return the folder of the results of a database's batches."""
     with database.transaction() as connection:
         row = connection.execute(SQL["identity"]).fetchone()
     return home / FOLDER / str(row[0] if row else "unknown")
 
 
 def agent_folder(root: Path, agent_id: str) -> Path:
-    """Return where those of one agent lie: by a hash, since a name may hold what no file system takes."""
+    """Return the folder of one agent, named by a hash, since a name may have characters that file systems forbid."""
     return root / hashlib.sha256(agent_id.encode()).hexdigest()[:32]
 
 
 def results_path(root: Path, row: BatchRow) -> Path:
-    """Return the file of one batch, in a folder that is there; raise `Unavailable` when it can't be made."""
+    """Return the file of one batch and make its folder; raise `Unavailable` when that is not possible."""
     folder = agent_folder(root, row.agent_id)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -246,7 +248,7 @@ def results_path(root: Path, row: BatchRow) -> Path:
 
 
 def is_whole(path: Path, sha256: str | None) -> bool:
-    """Tell whether a file is there as it was saved."""
+    """Return whether a file exists with this checksum."""
     if sha256 is None or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -254,7 +256,7 @@ def is_whole(path: Path, sha256: str | None) -> bool:
 
 
 def old_results(home: Path, *, kept_days: int, now: datetime) -> Sequence[Path]:
-    """Return the files of results, and what was begun of one, that were written more than so many days ago."""
+    """Return the complete and partial files of results that were written more than `kept_days` ago."""
     until = (now - timedelta(days=kept_days)).timestamp()
     return [path for path in sorted((home / FOLDER).glob(f"*/*/*{ENDING}*")) if path.stat().st_mtime < until]
 
@@ -266,9 +268,9 @@ PAUSE_S = 0.5
 
 
 def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
-    """Remove an agent's saved results, and cancel and delete its batches remotely; return how many of which.
+    """Remove an agent's saved results, and cancel and delete its batches at the API; return counts by outcome.
 
-    A batch that can't be reached is named with what is left of it; raises `Unavailable` when a file can't be removed.
+    A batch that can't be reached has an outcome of its own; raises `Unavailable` when a file can't be removed.
     """
     with closing(Database(erasure.url, role="nous_night", max_connections=1)) as database:
         root, since = results_root(home, database), datetime.now(UTC) - KEPT_FOR
@@ -285,7 +287,7 @@ def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
 
 
 def remove_results(folder: Path, erasure: Erasure) -> Counter[str]:
-    """Remove the folder with an agent's results and return how many there were."""
+    """Remove the folder with an agent's results and return their number."""
     saved = [path for path in folder.glob("*") if path.is_file()]
     if saved and not erasure.is_dry_run:
         try:
@@ -296,7 +298,7 @@ def remove_results(folder: Path, erasure: Erasure) -> Counter[str]:
 
 
 def remove_files(paths: Sequence[Path], erasure: Erasure) -> Counter[str]:
-    """Remove the results of some batches and return how many there were."""
+    """Remove the results of some batches and return their number."""
     saved = [path for path in paths if path.is_file()]
     for path in saved if not erasure.is_dry_run else ():
         try:
@@ -307,7 +309,7 @@ def remove_files(paths: Sequence[Path], erasure: Erasure) -> Counter[str]:
 
 
 def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> str:
-    """Cancel and delete one batch where the API keeps it, and return what became of it in words."""
+    """Cancel and delete one batch at the API, and return the outcome in words."""
     if row.batch_id is None:
         return "batches that may have been sent and whose id is unknown"
     if is_dry_run:
@@ -315,7 +317,7 @@ def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> s
     try:
         claude = claude_of(settings())
         claude.open()
-        is_deleted = let_go(claude, row.batch_id)
+        is_deleted = delete_remotely(claude, row.batch_id)
     except (LLMError, InvalidInput, Unsupported):
         return f"batch {row.batch_id} could not be reached: the API keeps it for 29 days"
     if not is_deleted:
@@ -326,8 +328,11 @@ def erased_remotely(database: Database, row: BatchRow, *, is_dry_run: bool) -> s
     return "batches deleted from the API"
 
 
-def let_go(claude: Claude, batch_id: str) -> bool:
-    """Delete a batch, cancelling it before if need be; false when that does not end it within seconds."""
+def delete_remotely(claude: Claude, batch_id: str) -> bool:
+    """Delete a batch, cancelling it before if it runs; return False if it has not ended within `DEADLINE_S`.
+
+    The API refuses to delete a batch that is still in progress.
+    """
     if not get_batch(claude, batch_id, deadline_s=DEADLINE_S).is_ended:
         cancel_batch(claude, batch_id, deadline_s=DEADLINE_S)
         ends_at = time.monotonic() + DEADLINE_S

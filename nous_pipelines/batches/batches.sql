@@ -128,7 +128,7 @@ limit 2
 -- Batches that a row of ours already names.
 select batch_id from heart.llm_requests where batch_id = any(%(batch_ids)s)
 
--- name: facts_told
+-- name: current_facts
 -- Facts as they read now, in the space they live in.
 select agent_id, id::text, content, subject, trust, embedding_space_id
 from heart.facts

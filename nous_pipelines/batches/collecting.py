@@ -1,4 +1,4 @@
-"""Bringing batches home: one step after the other, each of which can be repeated, so that any crash is healed here."""
+"""Collects batches: step by step, each of which can be repeated, so that the next look recovers from any crash."""
 
 from __future__ import annotations
 
@@ -40,46 +40,46 @@ from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.batches.batch_requests import (
     CANARY,
     QUESTION,
+    AnswerStatus,
     BatchOutcomes,
-    Fate,
-    OfPair,
-    Tried,
-    brought_home,
-    of_pair,
+    PairOutcome,
+    PriorAttempts,
     outcomes_of,
+    pair_outcome,
+    pairs_of_batch,
 )
 from nous_pipelines.batches.batch_rows import (
     KEPT_FOR,
     BatchRow,
-    facts_told,
+    current_facts,
     import_verdicts,
     is_open,
     is_whole,
     known_batches,
+    prior_attempts,
     results_path,
     set_state,
-    tried,
     unfinished,
 )
 from nous_pipelines.failpoints import reach
 
-MOST_AGAIN = {Fate.TRUNCATED: 1, Fate.MALFORMED: 3, Fate.REFUSED: 0, Fate.INVALID: 0}
-"""How often a pair is asked about again for a reason; for any other as often as it takes."""
+MOST_AGAIN = {AnswerStatus.TRUNCATED: 1, AnswerStatus.MALFORMED: 3, AnswerStatus.REFUSED: 0, AnswerStatus.INVALID: 0}
+"""How often a pair is asked about again after a status; without limit after any other."""
 ANY_NUMBER = 1_000_000
 NOT_BELIEVED = "canary"
 GONE = "changed"
-"""Why pairs are asked about again besides the fate of their requests: the batch, or the pair, is not what it was."""
+"""Further reasons to ask again: the batch failed a canary, or the content of the pair has changed."""
 WORDS = {
-    Fate.TRUNCATED: "its answer was cut short twice",
-    Fate.MALFORMED: f"its answer could not be read {MOST_AGAIN[Fate.MALFORMED] + 1} times",
-    Fate.REFUSED: "it declined to answer",
-    Fate.INVALID: "the request was refused as invalid",
+    AnswerStatus.TRUNCATED: "its answer was cut short twice",
+    AnswerStatus.MALFORMED: f"its answer could not be read {MOST_AGAIN[AnswerStatus.MALFORMED] + 1} times",
+    AnswerStatus.REFUSED: "it declined to answer",
+    AnswerStatus.INVALID: "the request was refused as invalid",
 }
 
 
 @dataclass(frozen=True)
-class Opinions:
-    """Judgements by the hash of their pair; `again` says of the others why, and of a refusal that it was one."""
+class BatchJudgements:
+    """Judgements by pair hash; `again` has the reason for each pair to ask again, and for each refusal."""
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict[str, Judgement])
     again: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -88,7 +88,7 @@ class Opinions:
 
 @dataclass(frozen=True)
 class BatchContents:
-    """What a batch asked, in its order: the hashes of the pairs of each question, and its canaries, after a prefix."""
+    """The content of a batch in order: prefix of its custom ids, pair hashes of each question, names of canaries."""
 
     prefix: str
     questions: Sequence[Sequence[str]]
@@ -96,79 +96,85 @@ class BatchContents:
 
     @property
     def hashes(self) -> list[str]:
-        """All pairs that were asked about."""
+        """The hashes of all pairs asked about."""
         return [pair_hash for question in self.questions for pair_hash in question]
 
 
 @dataclass(frozen=True)
-class Straight:
-    """What a batch said of its pairs in the order they were asked about in, by hash; nothing where it lied."""
+class FirstAnswers:
+    """The answers about the pairs in the order they were asked in, by hash; none if a canary was answered wrongly."""
 
-    by_hash: Mapping[str, OfPair] = field(default_factory=dict[str, OfPair])
+    by_hash: Mapping[str, PairOutcome] = field(default_factory=dict[str, PairOutcome])
     shares: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
-    """The tokens of a question, shared among its pairs."""
+    """The tokens of a question, divided among its pairs."""
     canaries_wrong: tuple[str, ...] = ()
 
 
-def straight_of(asked: BatchContents, outcomes: BatchOutcomes) -> Straight:
-    """Return what a batch says of the pairs it asked about; one canary answered wrongly, and none of it is believed."""
+def first_answers(asked: BatchContents, outcomes: BatchOutcomes) -> FirstAnswers:
+    """Return the answers of a batch by pair; none if it answered a canary wrongly."""
     wrong = tuple(canaries_failed(canary_answers(asked, outcomes)))
     if wrong:
-        return Straight(canaries_wrong=wrong)
-    found: dict[str, OfPair] = {}
+        return FirstAnswers(canaries_wrong=wrong)
+    found: dict[str, PairOutcome] = {}
     shares: dict[str, Usage] = {}
     for number, question in enumerate(asked.questions):
         outcome = outcomes.by_id[f"{asked.prefix}-{number}-{QUESTION}"]
         for place, pair_hash in enumerate(question, start=1):
-            found[pair_hash] = outcome.about(place)
+            found[pair_hash] = outcome.for_pair(place)
             shares[pair_hash] = share_of(outcome.usage, len(question))
-    return Straight(found, shares)
+    return FirstAnswers(found, shares)
 
 
-def to_confirm(pairs: Mapping[str, Pair], straight: Straight) -> list[str]:
-    """Return the pairs whose answer would retire a memory: each is asked about once more, swapped and alone."""
-    found = straight.by_hash.items()
-    return [each for each, said in found if each in pairs and said.answer and needs_confirmation(said.answer)]
+def pairs_to_confirm(pairs: Mapping[str, Pair], answers: FirstAnswers) -> list[str]:
+    """Return the pairs whose answer would retire a memory; each is asked about once more, swapped and alone.
+
+    Alone, since a text planted in one statement could influence the answers about its neighbours in the question.
+    """
+    found = answers.by_hash.items()
+    return [each for each, first in found if each in pairs and first.answer and needs_confirmation(first.answer)]
 
 
-def opinions_of(
+def batch_judgements(
     asked: BatchContents,
     pairs: Mapping[str, Pair],
-    straight: Straight,
-    back: Mapping[str, OfPair],
+    answers: FirstAnswers,
+    confirmations: Mapping[str, PairOutcome],
     *,
     model: str,
-    tried: Tried,
-) -> Opinions:
-    """Return what the answers in both orders, `back` those about the swapped pairs, come to.
+    tried: PriorAttempts,
+) -> BatchJudgements:
+    """Return the judgements from the answers in both orders; `confirmations` are those about the swapped pairs.
 
-    A pair that is not among `pairs` says something else by now, and its answer counts for nothing.
+    Answers about pairs that are not in `pairs` are dropped: their content has changed since.
     """
-    if straight.canaries_wrong:
+    if answers.canaries_wrong:
         again = dict.fromkeys(asked.hashes, NOT_BELIEVED)
-        return Opinions(again=again, canaries_wrong=straight.canaries_wrong)
+        return BatchJudgements(again=again, canaries_wrong=answers.canaries_wrong)
     judgements: dict[str, Judgement] = {}
     again: dict[str, str] = {}
     for pair_hash in asked.hashes:
-        first, other = straight.by_hash[pair_hash], back.get(pair_hash)
+        first, other = answers.by_hash[pair_hash], confirmations.get(pair_hash)
         obstacle = first if first.answer is None else other if other is not None and other.answer is None else None
         if pair_hash not in pairs:
             again[pair_hash] = GONE
         elif obstacle is None and first.answer is not None:
             judgement = confirmed(pairs[pair_hash], first.answer, other and other.answer, model=model)
-            judgements[pair_hash] = metered(judgement, straight.shares[pair_hash], model)
+            judgements[pair_hash] = with_usage(judgement, answers.shares[pair_hash], model)
         elif obstacle is not None:
-            is_last = tried.count(model, pair_hash, obstacle.fate) >= MOST_AGAIN.get(obstacle.fate, ANY_NUMBER)
+            is_last = tried.count(model, pair_hash, obstacle.status) >= MOST_AGAIN.get(obstacle.status, ANY_NUMBER)
             if is_last:
-                judgements[pair_hash] = metered(undecidable(obstacle.fate, model), straight.shares[pair_hash], model)
-            if not is_last or obstacle.fate is Fate.REFUSED:
-                again[pair_hash] = obstacle.fate.value
-    return Opinions(judgements, again)
+                judgements[pair_hash] = with_usage(
+                    unsure_judgement(obstacle.status, model), answers.shares[pair_hash], model
+                )
+            # A refusal is final for this model, but recorded all the same: from it the fallback is asked.
+            if not is_last or obstacle.status is AnswerStatus.REFUSED:
+                again[pair_hash] = obstacle.status.value
+    return BatchJudgements(judgements, again)
 
 
-def undecidable(fate: Fate, model: str) -> Judgement:
-    """Return the `unsure` that is kept of a pair which is not asked about again with this model and prompt."""
-    reason = f"no answer of {model} is to be had: {WORDS[fate]}"
+def unsure_judgement(status: AnswerStatus, model: str) -> Judgement:
+    """Return the judgement `unsure` to store for a pair that this model and prompt version is not asked about again."""
+    reason = f"no answer of {model} is to be had: {WORDS[status]}"
     return Judgement(Verdict.UNSURE, 0.0, reason, None, None, model, PROMPT_VERSION)
 
 
@@ -177,7 +183,7 @@ def share_of(usage: Usage, count: int) -> Usage:
     return Usage(*(tokens // count for tokens in astuple(usage)))
 
 
-def metered(judgement: Judgement, usage: Usage, model: str) -> Judgement:
+def with_usage(judgement: Judgement, usage: Usage, model: str) -> Judgement:
     """Return a judgement with its tokens and what they cost in a batch, in US dollars."""
     return replace(
         judgement,
@@ -188,46 +194,46 @@ def metered(judgement: Judgement, usage: Usage, model: str) -> Judgement:
 
 
 def canary_answers(asked: BatchContents, outcomes: BatchOutcomes) -> dict[str, PairAnswer | None]:
-    """Return what was said of each canary that was sent, by its name."""
+    """Return the answers about the canaries that were sent, by name."""
     sent = ((name, outcomes.by_id.get(f"{asked.prefix}-{n}-{CANARY}")) for n, name in enumerate(asked.canaries))
-    return {name: outcome.about(1).answer for name, outcome in sent if outcome is not None}
+    return {name: outcome.for_pair(1).answer for name, outcome in sent if outcome is not None}
 
 
-# --- bringing answers home ---
+# --- collecting ---
 
 logger = logging.getLogger(__name__)
 LOST_AFTER = timedelta(hours=20)
-"""How long a batch whose creation was not answered is looked for: less than a day, so that the next night asks anew.
+"""Age at which a batch whose creation was not confirmed is given up: under a day, so that the next night asks again.
 
-One of its size that is still under way is waited for in any case.
+While a batch of the same size is still in progress it is not given up: that may be the one.
 """
 SKEW = timedelta(hours=1)  # between our clock and the API's, by which batches are listed
 MOST_FAILURES = 2
-"""Failures in a row of what all batches need, after which the others wait for the next look."""
+"""Consecutive failures of API, account or database after which the other batches wait for the next look."""
 TIMEOUT_S = 600.0
 LEAST_S = 1.0
 AT_ONCE = 8
-"""Questions under way at one time when answers of a batch are confirmed."""
+"""Concurrent questions when answers of a batch are confirmed."""
 
 
 @dataclass(frozen=True)
 class Collected(Addable):
-    """What a look at open batches came to."""
+    """The result of one look at the open batches."""
 
     imported: int = 0
     verdicts: int = 0
     waiting: int = 0
-    """Batches still on their way."""
+    """Batches still in progress."""
     failed: int = 0
     """Batches given up: their pairs are asked about again."""
     told: tuple[str, ...] = ()
-    """What a person may want to know: what was given up or not believed, and is asked about again."""
+    """Notices for the operator: what was given up or not believed, and is asked about again."""
     troubles: tuple[str, ...] = ()
-    """What is in the way now."""
+    """Problems that keep batches from being collected now."""
 
     @property
     def words(self) -> str:
-        """This in a sentence."""
+        """The result in a sentence."""
         parts = [
             f"{self.imported} batches came home with {self.verdicts} verdicts" if self.imported else "",
             f"{self.waiting} batches are on their way" if self.waiting else "",
@@ -250,11 +256,11 @@ def collect(
     agent_ids: Sequence[str] = (),
     seconds: float = 120.0,
 ) -> Collected:
-    """Take every open batch as far as it goes now, within `seconds`; nothing is waited for.
+    """Advance every open batch as far as possible within `seconds`, without waiting for any.
 
-    Results are kept under `root`. What is in the way of one batch, whatever it is, is told, and the next one is taken;
-    when the same may be in the way of all, as often as that happens twice in a row, the look is over. Raises what the
-    database raises when it is asked which batches are open.
+    Results are saved under `root`. A failure with one batch is reported, and the next one is tried; after
+    `MOST_FAILURES` in a row that concern all batches, the look ends. Raises what the database raises when it lists the
+    open batches.
     """
     collector = Collector(database, claude, root, now, time.monotonic() + seconds)
     done = Collected()
@@ -264,9 +270,10 @@ def collect(
         if collector.left_s() < LEAST_S:
             return done + Collected(troubles=(f"there was no time for more within {seconds:g} s",))
         try:
+            # With all of the time for each, a batch that is slow to answer left the others none, look after look.
             done += (collector if row is rows[-1] else collector.halved()).advance(row)
             failures = 0
-        except Exception as error:  # no row may keep the others from coming home
+        except Exception as error:  # one row must not keep the others from being collected
             done += Collected(waiting=int(row.is_open), troubles=(trouble_of(row, error),))
             failures = failures + 1 if concerns_all(error) else 0
         if failures == MOST_FAILURES:
@@ -275,14 +282,14 @@ def collect(
 
 
 def concerns_all(error: Exception) -> bool:
-    """Tell whether what failed for one batch may fail for every other: the API, the account or the database."""
+    """Return whether an error comes from the API, the account or the database, and so concerns every batch."""
     if isinstance(error, LLMError):
         return error.kind in {Failure.TRANSIENT, Failure.QUOTA}
     return isinstance(error, Unavailable)
 
 
 def trouble_of(row: BatchRow, error: Exception) -> str:
-    """Return what is in the way of a batch in words; what nobody foresaw is named with the batch and logged whole."""
+    """Return the message of an error with a batch; an unexpected one is also logged with its traceback."""
     if isinstance(error, LLMError | NousError):
         return str(error)
     logger.error("batch %s could not be collected", row.id, exc_info=error)
@@ -291,7 +298,7 @@ def trouble_of(row: BatchRow, error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Collector:
-    """One look: with whom it speaks, where it keeps results, and until when."""
+    """One look at the open batches: its clients, the folder of results, and its deadline (monotonic)."""
 
     database: Database
     claude: Claude
@@ -304,11 +311,11 @@ class Collector:
         return self.ends_at - time.monotonic()
 
     def halved(self) -> Collector:
-        """Return this look with half the time that is left, so that a slow batch leaves the others some."""
+        """Return this look with half the remaining time, so that a slow batch leaves some to the others."""
         return replace(self, ends_at=self.ends_at - self.left_s() / 2)
 
     def advance(self, row: BatchRow) -> Collected:
-        """Take one batch as far as it goes now."""
+        """Advance one batch as far as possible."""
         if row.state == "imported":
             self.delete(row)
             return Collected()
@@ -316,39 +323,40 @@ class Collector:
             return self.adopt(row)
         path = results_path(self.root, row)
         if row.state == "ended" and is_whole(path, row.raw_sha256):
-            return self.bring_home(row, path)
-        batch = self.looked_up(row)
+            return self.import_results(row, path)
+        batch = self.look_up(row)
         if batch is None:
-            return self.unknown(row)
+            return self.wait_or_give_up(row)
         if not batch.is_ended:
             return WAITING
         set_state(self.database, "set_ended", row.id)
         reach("batch ended")
         return self.download(row, batch, path)
 
-    def looked_up(self, row: BatchRow) -> Batch | None:
-        """Return a batch as it is now; None when a list that comes without complaint does not have it."""
+    def look_up(self, row: BatchRow) -> Batch | None:
+        """Return the current state of a batch, None if the API does not have it."""
         batch_id = row.batch_id or ""
         try:
             return get_batch(self.claude, batch_id, deadline_s=self.left_s())
         except LLMError as error:
             if error.kind is not Failure.PERMANENT:
                 raise
+            # An error alone is no proof that the batch is gone: a list that comes without one decides.
             listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
             return next((batch for batch in listed if batch.id == batch_id), None)
 
-    def unknown(self, row: BatchRow) -> Collected:
-        """Wait for a batch the API does not know, since it may be another account's; give it up when it is old."""
+    def wait_or_give_up(self, row: BatchRow) -> Collected:
+        """Wait for a batch the API does not know, since it may be in another account; give it up when it is old."""
         if not is_open(self.database, row.id):
-            return Collected()  # another look brought it home and deleted it
-        elsewhere = self.elsewhere(row)
+            return Collected()  # another look has just imported and deleted it
+        elsewhere = self.account_mismatch(row)
         if self.now - row.created_at >= (KEPT_FOR if elsewhere else LOST_AFTER):
             return self.give_up(row, "the API knows nothing of it any more")
-        told = f"the API knows nothing of batch {row.batch_id}; are ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY right?"
-        return WAITING + Collected(troubles=(elsewhere or told,))
+        question = f"the API knows nothing of batch {row.batch_id}; are ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY right?"
+        return WAITING + Collected(troubles=(elsewhere or question,))
 
-    def elsewhere(self, row: BatchRow) -> str | None:
-        """Say so when a batch was sent from another account than this look sees: what is missing here may be there."""
+    def account_mismatch(self, row: BatchRow) -> str | None:
+        """Return a message if a batch was sent from another account than the present one, None if not."""
         if row.account in {None, self.claude.account}:
             return None
         return (
@@ -370,58 +378,60 @@ class Collector:
         reach("results saved")
         set_state(self.database, "set_saved", row.id, raw_sha256=sha256)
         reach("results known")
-        return self.bring_home(row, path)
+        return self.import_results(row, path)
 
-    def bring_home(self, row: BatchRow, path: Path) -> Collected:
-        """Store the verdicts of saved results with what they cost, then delete what the API keeps of the batch.
+    def import_results(self, row: BatchRow, path: Path) -> Collected:
+        """Store verdicts and costs from saved results, then delete the batch at the API.
 
-        What would retire a memory is asked about again first, swapped and without a batch, as far as there is time.
+        Answers that would retire a memory are confirmed first, swapped and outside of a batch, as far as time permits.
         """
         if row.prompt_version != PROMPT_VERSION:
             return self.give_up(row, f"it was asked by another version of Nous ({row.prompt_version})")
         with path.open("rb") as lines:
             outcomes = outcomes_of(lines, row.custom_ids)
         with self.database.transaction(row.agent_id, timeout_s=TIMEOUT_S) as connection:
-            ids = [fact_id for home in row.homes for fact_id in home[1:3]]
-            pairs = brought_home(row.agent_id, row.homes, facts_told(connection, row.agent_id, ids))
-            before = tried(connection, row.agent_id)
+            ids = [fact_id for reference in row.references for fact_id in reference[1:3]]
+            pairs = pairs_of_batch(row.agent_id, row.references, current_facts(connection, row.agent_id, ids))
+            before = prior_attempts(connection, row.agent_id)
         asked = BatchContents(row.prefix, row.questions, row.canaries)
-        straight = straight_of(asked, outcomes)
-        back = self.confirmed(row, pairs, straight)
-        opinions = opinions_of(asked, pairs, straight, back, model=row.model, tried=before)
+        answers = first_answers(asked, outcomes)
+        confirmations = self.confirm(row, pairs, answers)  # asks the API, so no transaction is open here
+        opinions = batch_judgements(asked, pairs, answers, confirmations, model=row.model, tried=before)
         with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
-            is_first = import_verdicts(connection, row, opinions.judgements, imported(row, outcomes, opinions))
+            is_first = import_verdicts(connection, row, opinions.judgements, import_values(row, outcomes, opinions))
             reach("verdicts stored")
         reach("verdicts committed")
         if not is_first:
             return Collected()
-        done = Collected(imported=1, verdicts=len(opinions.judgements), told=alarms(opinions, outcomes))
+        done = Collected(imported=1, verdicts=len(opinions.judgements), told=warnings_about(opinions, outcomes))
         try:
             self.delete(row)
         except LLMError as error:
             return done + Collected(troubles=(str(error),))
         return done
 
-    def confirmed(self, row: BatchRow, pairs: Mapping[str, Pair], straight: Straight) -> dict[str, OfPair]:
-        """Return what was answered about the swapped pairs that would retire a memory, by hash."""
-        hashes = to_confirm(pairs, straight)
+    def confirm(self, row: BatchRow, pairs: Mapping[str, Pair], answers: FirstAnswers) -> dict[str, PairOutcome]:
+        """Return the answers about the swapped pairs that would retire a memory, by hash."""
+        hashes = pairs_to_confirm(pairs, answers)
         meter = meter_of(self.database, row.agent_id, row.night)
         judge = ModelJudge(self.claude, meter, row.model, row.model, self.left_s(), at_once=AT_ONCE)
         found = judge.outcomes([[swapped(pairs[each])] for each in hashes], Sitting(self.ends_at - LEAST_S))
-        return {pair_hash: of_pair(outcome) for pair_hash, (outcome,) in zip(hashes, found, strict=True)}
+        return {pair_hash: pair_outcome(outcome) for pair_hash, (outcome,) in zip(hashes, found, strict=True)}
 
     def delete(self, row: BatchRow) -> None:
-        """Delete what the API keeps of a batch whose verdicts are at home."""
-        if row.batch_id is not None and self.now - row.created_at < KEPT_FOR:
-            elsewhere = self.elsewhere(row)
-            if elsewhere is not None and self.looked_up(row) is None:
+        """Delete an imported batch at the API."""
+        if (
+            row.batch_id is not None and self.now - row.created_at < KEPT_FOR
+        ):  # an older one is deleted by the API itself
+            elsewhere = self.account_mismatch(row)
+            if elsewhere is not None and self.look_up(row) is None:
                 raise LLMError(elsewhere, Failure.PERMANENT)
             delete_batch(self.claude, row.batch_id, deadline_s=max(self.left_s(), LEAST_S))
         set_state(self.database, "set_deleted", row.id)
         reach("batch deleted")
 
     def give_up(self, row: BatchRow, why: str) -> Collected:
-        """Let go of a batch, here and at the API if it can be; its pairs are asked about again."""
+        """Mark a batch as failed and try to delete it at the API; its pairs are asked about again."""
         if not set_state(self.database, "set_failed", row.id, error=why):
             return Collected()  # another look was quicker
         if row.batch_id is not None:
@@ -430,10 +440,10 @@ class Collector:
                 set_state(self.database, "set_deleted", row.id)
         return FAILED + Collected(told=(f"batch {row.batch_id or row.id} was given up: {why}",))
 
-    # --- a batch whose creation was not answered ---
+    # --- a batch whose creation was not confirmed: the API has no idempotency key, so it may exist or not ---
 
     def adopt(self, row: BatchRow) -> Collected:
-        """Look for a batch that may have been made: among those of its size that nobody knows, by its custom ids."""
+        """Look for the batch of a row without an id, by its custom ids, among batches of its size that no row names."""
         candidates = self.candidates(row)
         foreign = list[str]()
         for batch in candidates:
@@ -442,17 +452,17 @@ class Collector:
                     set_state(self.database, "set_submitted", row.id, batch_id=batch.id)
                     return self.advance(replace(row, state="submitted", batch_id=batch.id))
                 foreign.append(batch.id)
-        if foreign:
+        if foreign:  # remembered, so that their results are not downloaded at every look
             known = [*row.request.get("foreign", ()), *foreign]
             set_state(self.database, "set_foreign", row.id, foreign=known)
         is_any_under_way = any(not batch.is_ended for batch in candidates)
-        elsewhere = self.elsewhere(row)
+        elsewhere = self.account_mismatch(row)
         if is_any_under_way or self.now - row.created_at < (KEPT_FOR if elsewhere else LOST_AFTER):
             return WAITING + Collected(troubles=(elsewhere,) if elsewhere else ())
         return self.give_up(row, "it never arrived: no batch of the API has its custom ids")
 
     def candidates(self, row: BatchRow) -> list[Batch]:
-        """Return the batches that may be the one of a row, the oldest first."""
+        """Return the batches that may belong to a row, oldest first: by number of requests and time of creation."""
         listed = batches_since(self.claude, row.created_at - SKEW, deadline_s=self.left_s())
         until = row.created_at + timedelta(seconds=UPLOAD_DEADLINE_S) + SKEW
         fitting = [each for each in listed if each.request_count == row.request_count and each.created_at <= until]
@@ -462,7 +472,7 @@ class Collector:
         return sorted((batch for batch in fitting if batch.id not in known), key=lambda batch: batch.created_at)
 
     def is_ours(self, row: BatchRow, batch: Batch) -> bool:
-        """Tell whether the results of a batch carry custom ids of a row."""
+        """Return whether the results of a batch have custom ids of a row."""
         path = results_path(self.root, row)
         looked_into = path.with_name(f"{path.name}.{batch.id}")
         try:
@@ -473,8 +483,8 @@ class Collector:
             looked_into.unlink(missing_ok=True)
 
 
-def imported(row: BatchRow, outcomes: BatchOutcomes, opinions: Opinions) -> dict[str, Any]:
-    """Return what the row of a batch keeps of its results; raise `InvalidInput` for a model without a price."""
+def import_values(row: BatchRow, outcomes: BatchOutcomes, opinions: BatchJudgements) -> dict[str, Any]:
+    """Return the values of a row after import; raise `InvalidInput` for a model without a price."""
     request = {
         "pair_count": row.pair_count,
         "account": row.account,
@@ -489,13 +499,13 @@ def imported(row: BatchRow, outcomes: BatchOutcomes, opinions: Opinions) -> dict
         "request": Jsonb(request),
         "failed_count": outcomes.failed_count,
         "cost_usd": cost_of(row.model, outcomes.usage, is_batch=True),
-        "error": "; ".join(alarms(opinions, outcomes)) or None,
+        "error": "; ".join(warnings_about(opinions, outcomes)) or None,
         **vars(outcomes.usage),
     }
 
 
-def alarms(opinions: Opinions, outcomes: BatchOutcomes) -> tuple[str, ...]:
-    """Return what a person should know of the results of a batch."""
+def warnings_about(opinions: BatchJudgements, outcomes: BatchOutcomes) -> tuple[str, ...]:
+    """Return warnings about the results of a batch, for the operator."""
     wrong, types, unpaid = opinions.canaries_wrong, outcomes.unknown_types, outcomes.unpaid
     return (
         *([f"nothing of the batch is believed, {'; '.join(wrong)}"] if wrong else []),

@@ -1,6 +1,7 @@
-"""The verdicts of nights and of learning: what a judge said of a pair is looked up, and only the rest is asked.
+"""The cache of verdicts, shared by nights and `learn`: stored verdicts are looked up, and only new pairs are judged.
 
-Where the offline judge may be wrong, Claude's verdict counts; until it is there, the pair waits."""
+Where the offline judge may be wrong, Claude's verdict replaces its own; until there is one, the pair waits.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,20 @@ from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judge, Judgement, Verdict
 from nous_online.memories.verdicts import store_verdicts
 from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
-from nous_pipelines.phases.asking import KEY, NOBODY, SIDES, VERDICTS, ask, to_ask, undecided, verdicts_of, with_hashes
+from nous_pipelines.phases.asking import (
+    KEY,
+    NOBODY,
+    SIDES,
+    VERDICTS,
+    ask,
+    pairs_to_judge,
+    unsure_verdicts,
+    verdicts_of,
+    with_hashes,
+)
 
 BLOCKS = statements("nous_pipelines.batches", "verdict_cache.sql")
-ASKED_AT_ONCE = 8192  # pairs judged and stored together: what a night that is killed has to judge again
+ASKED_AT_ONCE = 8192  # pairs judged and stored together: at most so many are judged again after a crash
 LOOKED_UP_AT_ONCE = 20_000
 TIMEOUT_S = 600.0
 Progress = Callable[[int, int], None]
@@ -29,7 +40,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class JudgementCounts(Addable):
-    """Where a night's verdicts came from: how many contents of pairs were known, judged now, and left open."""
+    """The number of distinct pairs whose verdicts were known, judged now, and left open, and the cost in US dollars."""
 
     known: int = 0
     judged: int = 0
@@ -37,7 +48,7 @@ class JudgementCounts(Addable):
     cost_usd: float = 0.0
 
 
-def verdicts_on(
+def verdicts_for(
     database: Database,
     judge: Judge,
     asked: pl.DataFrame,
@@ -46,11 +57,11 @@ def verdicts_on(
     earlier: pl.DataFrame | None,
     on_progress: Progress | None = None,
 ) -> tuple[pl.DataFrame, JudgementCounts]:
-    """Return a verdict with its `model` for each pair of `to_ask`, and where they came from.
+    """Return a verdict with its `model` for each pair of `pairs_to_judge`, and the counts by origin.
 
-    `earlier` holds verdicts of this judge (`VERDICTS`), such as those of the night before; the database is asked for
-    the rest, then the judge, whose verdicts are stored. None has the judge decide about all of them again. When it
-    gives no verdict now, its pairs stay open: nothing is stored of them. Raises what the database raises.
+    Verdicts come from `earlier` (`VERDICTS` of this judge, such as the night before's), then from the database, then
+    from the judge, whose verdicts are stored. If `earlier` is None all pairs are judged again. If the judge is
+    unavailable the remaining pairs stay open and nothing is stored of them. Raises what the database raises.
     """
     before = stored = pl.DataFrame(schema=VERDICTS)
     unknown = asked
@@ -68,7 +79,7 @@ def verdicts_on(
         except Unavailable as error:
             why = str(error)
             continue
-        keep_verdicts(database, judge, batch, judgements)
+        store_judgements(database, judge, batch, judgements)
         parts.append(verdicts_of(batch, judgements))
         cost_usd += sum(judgement.cost_usd for judgement in judgements)
         done += len(batch)
@@ -76,18 +87,18 @@ def verdicts_on(
             on_progress(done, len(unknown))
     left = unknown.slice(done)
     verdicts = pl.concat([part.with_columns(model=pl.lit(judge.name)) for part in parts])
-    open_still = undecided(left, why).with_columns(model=pl.lit(NOBODY))
+    open_still = unsure_verdicts(left, why).with_columns(model=pl.lit(NOBODY))
     account = JudgementCounts(len(before) + len(stored), done, len(left), cost_usd)
     return pl.concat([verdicts, open_still]), account
 
 
 def known_verdicts(database: Database, judge: Judge, asked: pl.DataFrame) -> pl.DataFrame:
-    """Return what the judge said before about pairs of these contents (`VERDICTS`)."""
+    """Return the stored verdicts of the judge about these pairs (`VERDICTS`)."""
     return verdicts_by(database, asked, model=judge.name, prompt_version=judge.prompt_version)
 
 
 def verdicts_by(database: Database, asked: pl.DataFrame, *, model: str, prompt_version: str) -> pl.DataFrame:
-    """Return what a model said to one version of its prompt about pairs of these contents (`VERDICTS`)."""
+    """Return the stored verdicts of a model and prompt version about these pairs (`VERDICTS`)."""
     parts = [pl.DataFrame(schema=VERDICTS)]
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         for (agent_id,), own in asked.group_by(["agent_id"], maintain_order=True):
@@ -99,8 +110,8 @@ def verdicts_by(database: Database, asked: pl.DataFrame, *, model: str, prompt_v
     return pl.concat(parts)
 
 
-def keep_verdicts(database: Database, judge: Judge, asked: pl.DataFrame, judgements: Sequence[Judgement]) -> None:
-    """Store what a judge said, each content once; what another run stored meanwhile stays."""
+def store_judgements(database: Database, judge: Judge, asked: pl.DataFrame, judgements: Sequence[Judgement]) -> None:
+    """Store the judgements about pairs; a verdict that another run stored meanwhile stays."""
     keys = asked.select(KEY).rows()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         store_verdicts(connection, keys, judgements, model=judge.name, prompt_version=judge.prompt_version)
@@ -113,8 +124,8 @@ NO_RULES = pl.DataFrame(schema=dict.fromkeys(SIDES, pl.String))
 
 
 @dataclass(frozen=True)
-class Seconded(Addable):
-    """How many verdicts of the offline judge stand, are Claude's instead, or wait for it."""
+class SecondOpinionCounts(Addable):
+    """The number of verdicts of the offline judge that stand, are replaced by Claude's, or wait for one."""
 
     standing: int = 0
     claudes: int = 0
@@ -123,25 +134,28 @@ class Seconded(Addable):
 
 def second_opinions(
     database: Database, verdicts: pl.DataFrame, models: Models, *, too_long: pl.DataFrame
-) -> tuple[pl.DataFrame, Seconded]:
-    """Return verdicts (`VERDICTS` and `model`) with Claude's in place of those it is to look at, and their number.
+) -> tuple[pl.DataFrame, SecondOpinionCounts]:
+    """Return verdicts (`VERDICTS` and `model`) with Claude's where it gives a second opinion, and the counts.
 
-    A pair Claude has not decided about is `unsure` by nobody; `too_long` holds those (`KEY`) it is not asked about.
+    A pair without Claude's verdict yet becomes `unsure` with model `NOBODY`; `too_long` has the pairs (`KEY`) that it
+    is not asked about.
     """
-    wanted = verdicts.filter(wanting(verdicts))
+    wanted = verdicts.filter(needs_second_opinion(verdicts))
     by_judge, by_fallback = (
         verdicts_by(database, wanted, model=model, prompt_version=PROMPT_VERSION).with_columns(model=pl.lit(model))
         for model in (models.judge, models.fallback)
     )
-    found = united(by_judge, by_fallback)
+    found = judge_or_fallback(by_judge, by_fallback)
     left = wanted.join(found, on=KEY, how="anti", maintain_order="left")
     standing = verdicts.join(wanted, on=KEY, how="anti", maintain_order="left")
-    parts = [standing, found, waiting_for(left, models.judge, too_long=too_long)]
-    return pl.concat([part.select(COLUMNS) for part in parts]), Seconded(len(standing), len(found), len(left))
+    parts = [standing, found, waiting_verdicts(left, models.judge, too_long=too_long)]
+    return pl.concat([part.select(COLUMNS) for part in parts]), SecondOpinionCounts(
+        len(standing), len(found), len(left)
+    )
 
 
-def wanting(verdicts: pl.DataFrame) -> pl.Series:
-    """Return which verdicts Claude is to look at."""
+def needs_second_opinion(verdicts: pl.DataFrame) -> pl.Series:
+    """Return a mask of the verdicts that need a second opinion."""
     rows = verdicts.select("verdict", "confidence", "reason", "slot", "model").iter_rows()
     wants = [
         second_opinion_wanted(Judgement(Verdict(verdict), confidence, reason, slot, None, model, ""))
@@ -150,18 +164,21 @@ def wanting(verdicts: pl.DataFrame) -> pl.Series:
     return pl.Series(wants, dtype=pl.Boolean)
 
 
-def united(by_judge: pl.DataFrame, by_fallback: pl.DataFrame) -> pl.DataFrame:
-    """Return the judge's verdicts, the fallback's where it is unsure: that is asked only what the judge refused."""
+def judge_or_fallback(by_judge: pl.DataFrame, by_fallback: pl.DataFrame) -> pl.DataFrame:
+    """Return the judge's verdicts, or the fallback's where the judge is unsure and the fallback has one.
+
+    The fallback is asked only about pairs that the judge refused, which count as unsure.
+    """
     is_unsure = pl.col("verdict") == Verdict.UNSURE.value
     second = by_fallback.join(by_judge.filter(is_unsure), on=KEY, how="semi")
     return pl.concat([by_judge.join(second, on=KEY, how="anti"), second])
 
 
-def waiting_for(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) -> pl.DataFrame:
-    """Return `unsure` by nobody for pairs without a verdict, with what they wait for."""
-    told = too_long.select(*KEY, long=pl.lit(value=True))
+def waiting_verdicts(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) -> pl.DataFrame:
+    """Return `unsure` with model `NOBODY` for pairs without a verdict, with the reason."""
+    marked = too_long.select(*KEY, long=pl.lit(value=True))
     reason = f"too long to ask {model} about: more than {LONGEST_PAIR:,} bytes"
-    return left.join(told, on=KEY, how="left", maintain_order="left").select(
+    return left.join(marked, on=KEY, how="left", maintain_order="left").select(
         *KEY,
         verdict=pl.lit(Verdict.UNSURE.value),
         confidence=pl.lit(0.0, pl.Float32),
@@ -172,7 +189,7 @@ def waiting_for(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) -> pl
 
 
 def too_long_among(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Return those (`KEY`) of pairs to ask about whose statements together are too long."""
+    """Return the pairs (`KEY`) whose two statements together are too long to ask about."""
     lengths = facts["content"].str.len_bytes()
     both = lengths.gather(asked["left"]) + lengths.gather(asked["right"])
     return asked.filter(both > LONGEST_PAIR).select(KEY)
@@ -181,7 +198,7 @@ def too_long_among(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
 def open_questions(
     pairs: pl.DataFrame, judgements: pl.DataFrame, facts: pl.DataFrame, models: Models
 ) -> dict[str, list[PairQuestion]]:
-    """Return what Claude may be asked, nearest first: what nobody decided about, and what it was unsure of; by agent.
+    """Return by agent the questions for Claude, nearest pair first: undecided pairs, and those it was unsure about.
 
     `pairs` are the night's neighbours, `judgements` their verdicts, `facts` those of the agents to ask for.
     """
@@ -189,7 +206,7 @@ def open_questions(
         (pl.col("model") == models.judge) & (pl.col("verdict") == Verdict.UNSURE.value)
     )
     left_open = pairs.join(judgements.filter(is_open), on=SIDES, how="semi", maintain_order="left")
-    asked = to_ask(with_hashes(left_open, facts), NO_RULES)
+    asked = pairs_to_judge(with_hashes(left_open, facts), NO_RULES)
     return {
         str(agent_id): questions_of(own, facts)
         for (agent_id,), own in asked.group_by(["agent_id"], maintain_order=True)

@@ -1,7 +1,7 @@
-"""What the system runs for Nous by itself: a worker all the time, and once a day the nights that are over.
+"""Installs Nous as a service of systemd, launchd or cron: a worker that always runs, and nights once a day.
 
-A service is the files it stands in, and the commands that start, end and ask about it. One file beside the memories
-holds the settings of the shell that installed it, keys included, readable by its owner alone.
+A service is a set of files and the commands that start, stop and query it. One more file, beside the memories, has the
+settings of the shell that installed it, including keys; only its owner can read it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ from nous_online.processes import child_environment, child_folder
 Manager: TypeAlias = Literal["systemd", "launchd", "cron"]
 WORKER, NIGHT = "nous-worker", "nous-night"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {WORKER: ("worker",), NIGHT: ("night", "--backfill")}
-"""What each runs. Nights that were missed are made up for: a machine may be off when one is due."""
+"""The command of each program. Missed nights are caught up on, since a machine may be off when one is due."""
 SETTINGS = re.compile(r"NOUS_\w+|ANTHROPIC_API_KEY|ANTHROPIC_BASE_URL")
 CRON_BEGINS, CRON_ENDS = "# nous service: begin", "# nous service: end"
 CRON_BLOCK = re.compile(rf"^{CRON_BEGINS}$.*?^{CRON_ENDS}$\n?", re.MULTILINE | re.DOTALL)
-PATIENCE_S = 30.0
-"""How long a command of the system may take."""
+COMMAND_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
 class SystemCommand:
-    """A command of the system, and what it is told on standard input."""
+    """A command of the service manager, and its standard input."""
 
     words: Sequence[str]
-    told: str | None = None
+    stdin: str | None = None
 
     def __str__(self) -> str:
         return shlex.join(self.words)
@@ -47,33 +46,33 @@ class SystemCommand:
 
 @dataclass(frozen=True)
 class Autostart:
-    """The files a service stands in, and how it is started, ended and asked about."""
+    """The files of a service, and the commands that start, stop and query it."""
 
     manager: Manager
     files: Mapping[Path, str]
     starts: Sequence[SystemCommand]
     ends: Sequence[SystemCommand]
     asks: Mapping[str, SystemCommand] = field(default_factory=dict[str, SystemCommand])
-    """For each program the command that says how it stands."""
+    """For each program the command that queries its state."""
     restarts: Sequence[SystemCommand] = ()
-    """What brings an earlier service back when a new one is refused; unless told, what starts it."""
+    """The commands that restore the earlier service if a new one fails to start; by default `starts`."""
     is_installed: bool = False
-    """Whether it was there when this was asked."""
+    """Whether it was installed when this value was made."""
 
 
 def autostart_here(manager: Manager | None, at: tuple[int, int]) -> Autostart:
-    """Return the service as this system would run it, its nights at an hour and minute of the local clock.
+    """Return the service for this system, with nights at an hour and minute of the local clock.
 
-    Raises `Unavailable` where no manager of services answers, `InvalidInput` for a setting no file can hold.
+    Raises `Unavailable` if no service manager answers, `InvalidInput` for a setting that can't be written to a file.
     """
     return MANAGERS[manager or manager_here()](at)
 
 
 def manager_here() -> Manager:
-    """Return who runs services here; raise `Unavailable` where nobody answers."""
+    """Return the service manager of this system; raise `Unavailable` if there is none."""
     if sys.platform == "darwin":
         return "launchd"
-    if shutil.which("systemctl") and answered(SystemCommand([*systemctl(), "show-environment"])) is not None:
+    if shutil.which("systemctl") and try_command(SystemCommand([*systemctl(), "show-environment"])) is not None:
         return "systemd"
     if shutil.which("crontab"):
         return "cron"
@@ -87,7 +86,7 @@ def manager_here() -> Manager:
 
 
 def systemd(at: tuple[int, int]) -> Autostart:
-    """Return the service as units of the user, or of the system for root."""
+    """Return the service as systemd units of the user, or of the system for root."""
     folder = Path("/etc/systemd/system") if is_root() else config_folder() / "systemd" / "user"
     target = "multi-user.target" if is_root() else "default.target"
     described = {WORKER: "Nous: completes episodes, delivers events", NIGHT: "Nous: the nights that are over"}
@@ -105,6 +104,7 @@ def systemd(at: tuple[int, int]) -> Autostart:
     files[folder / f"{NIGHT}.timer"] = unit(
         {
             "Unit": "Description=Nous: every day",
+            # Persistent: a time that passed while the machine was off is caught up on at the next boot.
             "Timer": f"OnCalendar=*-*-* {at[0]:02}:{at[1]:02}:00\nPersistent=true",
             "Install": "WantedBy=timers.target",
         }
@@ -124,29 +124,29 @@ def systemd(at: tuple[int, int]) -> Autostart:
 
 
 def systemctl() -> list[str]:
-    """Return how to speak to the manager of this user, or of the system for root."""
+    """Return the command for the manager of this user, or of the system for root."""
     return ["systemctl"] if is_root() else ["systemctl", "--user"]
 
 
 def config_folder() -> Path:
-    """Return where programs of this user keep their settings."""
+    """Return the configuration folder of this user (XDG)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 def unit(sections: Mapping[str, str]) -> str:
-    """Return a unit of systemd from its sections."""
+    """Return the text of a systemd unit."""
     return "\n\n".join(f"[{name}]\n{lines}" for name, lines in sections.items()) + "\n"
 
 
 def execution(name: str) -> str:
-    """Return what a unit runs, with which settings, and that nobody else may read what it writes."""
+    """Return the lines of a unit for its command, its settings, and a umask that keeps its files private."""
     words = " ".join(unit_word(word) for word in (*launcher(), *PROGRAMS[name]))
     place = str(settings_file()).replace("%", "%%")
     return f"ExecStart={words}\nEnvironmentFile={place}\nUMask=0077\nNoNewPrivileges=yes"
 
 
 def unit_word(word: str) -> str:
-    """Return a word as a unit writes it: quoted, and with nothing in it that stands for something else."""
+    """Return a word quoted for a unit file, where %, $ and backslash have a meaning of their own."""
     plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{plain}"'
 
@@ -155,10 +155,10 @@ def unit_word(word: str) -> str:
 
 
 def launchd(at: tuple[int, int]) -> Autostart:
-    """Return the service as agents of the user on macOS."""
+    """Return the service as launch agents of the user on macOS."""
     folder = Path.home() / "Library" / "LaunchAgents"
     when: dict[str, dict[str, object]] = {
-        WORKER: {"RunAtLoad": True, "KeepAlive": {"SuccessfulExit": False}},
+        WORKER: {"RunAtLoad": True, "KeepAlive": {"SuccessfulExit": False}},  # restarted after a failure alone
         NIGHT: {"StartCalendarInterval": {"Hour": at[0], "Minute": at[1]}},
     }
     log = str(child_folder() / "service.log")
@@ -184,33 +184,33 @@ def launchd(at: tuple[int, int]) -> Autostart:
 
 
 def cron(at: tuple[int, int]) -> Autostart:
-    """Return the service as lines of the user's crontab; the others in it stay as they are.
+    """Return the service as lines of the user's crontab, without changing its other lines.
 
-    The worker looks every five minutes: cron starts nothing anew that ended.
+    The worker runs once every five minutes, since cron does not restart a program that has ended.
     """
     lines = {
         WORKER: f"*/5 * * * * umask 077; {shell_line(WORKER)} --once",
         NIGHT: f"{at[1]} {at[0]} * * * umask 077; {shell_line(NIGHT)}",
     }
     log = shlex.quote(str(child_folder() / "service.log"))
-    logged = [f"{line} >>{log} 2>&1".replace("%", r"\%") for line in lines.values()]
-    before = answered(SystemCommand(["crontab", "-l"])) or ""
+    logged = [f"{line} >>{log} 2>&1".replace("%", r"\%") for line in lines.values()]  # a bare % ends a line of cron
+    before = try_command(SystemCommand(["crontab", "-l"])) or ""
     others = CRON_BLOCK.sub("", before)
     apart = "" if not others or others.endswith("\n") else "\n"
     ours = "\n".join([CRON_BEGINS, *logged, CRON_ENDS, ""])
     return Autostart(
         "cron",
         {settings_file(): settings_text()},
-        starts=[SystemCommand(["crontab", "-"], told=f"{others}{apart}{ours}")],
-        ends=[SystemCommand(["crontab", "-"], told=others)],
+        starts=[SystemCommand(["crontab", "-"], stdin=f"{others}{apart}{ours}")],
+        ends=[SystemCommand(["crontab", "-"], stdin=others)],
         asks=dict.fromkeys(PROGRAMS, SystemCommand(["crontab", "-l"])),
-        restarts=[SystemCommand(["crontab", "-"], told=before)],
+        restarts=[SystemCommand(["crontab", "-"], stdin=before)],
         is_installed=others != before,
     )
 
 
 def shell_line(name: str) -> str:
-    """Return what a shell is told to run a program with its settings."""
+    """Return the shell command that runs a program with its settings."""
     place = shlex.quote(str(settings_file()))
     return f"set -a; . {place}; set +a; exec {shlex.join([*launcher(), *PROGRAMS[name]])}"
 
@@ -219,87 +219,88 @@ def shell_line(name: str) -> str:
 
 
 def settings_file() -> Path:
-    """Return where the settings of the service lie: beside the memories."""
+    """Return the file of the service's settings, beside the memories."""
     return child_folder() / "service.env"
 
 
 def settings_text() -> str:
-    """Return the settings of this shell that Nous goes by, as both a shell and systemd read them."""
+    """Return the settings of this shell that Nous reads, in a format that shells and systemd both parse."""
     given = {**child_environment(), "NOUS_HOME": str(child_folder())}
     chosen = {name: value for name, value in sorted(given.items()) if SETTINGS.fullmatch(name) and value}
     for name, value in chosen.items():
+        # A shell takes everything between single quotes literally, and so does systemd; a quote would end it.
         if "'" in value or not value.isprintable():
             raise InvalidInput(
-                f"{name} holds a quotation mark or a line's end, which no file of settings can; unset it"
+                f"{name} has a quotation mark or a line break, which the settings file can't hold; unset it"
             )
     return "".join(f"{name}='{value}'\n" for name, value in chosen.items())
 
 
-# --- carrying out ---
+# --- install and uninstall ---
 
 
 def install(service: Autostart) -> None:
-    """Write the files of a service and start it, ending an earlier one first; where that fails the earlier one runs.
+    """Write the files of a service and start it, stopping an earlier one first, which is restored on failure.
 
-    Raises `Unavailable` with what the system said.
+    Raises `Unavailable` with the message of the service manager.
     """
     before = {path: text_of_file(path) for path in service.files}
     if service.is_installed:
         for command in service.ends:
-            answered(command)
+            try_command(command)
     try:
         for path, text in service.files.items():
             put(path, text, like=path)
         for command in service.starts:
-            told(command)
+            run_command(command)
     except (OSError, Unavailable) as error:
         for path, text in before.items():
             restore(path, text)
         for command in (service.restarts or service.starts) if service.is_installed else ():
-            answered(command)
+            try_command(command)
         raise error if isinstance(error, Unavailable) else Unavailable(f"{error}; nothing was installed") from error
 
 
 def uninstall(service: Autostart) -> None:
-    """End a service and delete its files; raise `Unavailable` with what the system said, and keep them then."""
+    """Stop a service and delete its files; raise `Unavailable`, keeping them, if it can't be stopped."""
     for command in service.ends:
-        told(command)
+        run_command(command)
     for path in service.files:
         path.unlink(missing_ok=True)
 
 
 def restore(path: Path, text: str | None) -> None:
-    """Give a file the text it had, or take it away where there was none."""
+    """Write the earlier text of a file, or delete it if there was none."""
     if text is None:
         path.unlink(missing_ok=True)
     else:
         put(path, text, like=path)
 
 
-def told(command: SystemCommand) -> str:
-    """Return what a command of the system answers; raise `Unavailable` with its complaint when it fails."""
+def run_command(command: SystemCommand) -> str:
+    """Return the output of a command; raise `Unavailable` with its error output if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 (words of our own, and no shell)
             command.words,
             cwd=child_folder(),
-            input=command.told or "",
+            input=command.stdin or "",
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=COMMAND_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"`{command}` failed: {error}; nothing was changed") from error
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise Unavailable(f"`{command}` failed: {said or f'exit code {done.returncode}'}; nothing was changed")
+        message = " ".join((done.stderr or done.stdout).split())
+        raise Unavailable(f"`{command}` failed: {message or f'exit code {done.returncode}'}; nothing was changed")
     return done.stdout
 
 
-def answered(command: SystemCommand) -> str | None:
-    """Return what a command of the system answers, None when it fails."""
+def try_command(command: SystemCommand) -> str | None:
+    """Return the output of a command, None if it fails."""
     try:
-        return told(command)
+        return run_command(command)
     except Unavailable:
         return None
 

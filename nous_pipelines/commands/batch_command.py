@@ -1,4 +1,4 @@
-"""The commands about a model that is paid: batches and cost."""
+"""The commands about paid models: batches and cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
 from nous_pipelines.nights import parse_night
-from nous_pipelines.reports.costs import Cost, Dimension, costs_of, short, told_cost
+from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_of, short
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,7 @@ SHOWN = 20
 LOOK_S = 600.0
 LOOK_EVERY_S = 30.0
 MOST_TROUBLED = 10
-"""Looks in a row that met a trouble, which may pass, after which waiting is over."""
+"""Consecutive looks with a problem, which may be temporary, after which waiting ends."""
 SHOWN_ERROR = 60  # characters
 
 
@@ -56,8 +56,8 @@ def batches(
     if wait and not collect:
         raise InvalidInput("--wait says how long to collect: write --collect --wait")
     agent_ids = [agent] if agent else []
-    with opened() as database:
-        collected = collected_now(database, agent_ids, waits=wait) if collect else None
+    with night_database() as database:
+        collected = collect_batches(database, agent_ids, waits=wait) if collect else None
         rows = recent(database, agent_ids, limit=SHOWN)
     if as_json:
         show_json({"batches": [as_plain(row) for row in rows], "collected": collected})
@@ -70,7 +70,7 @@ def batches(
 
 
 @contextmanager
-def opened() -> Generator[Database]:
+def night_database() -> Generator[Database]:
     """Open the database as the night."""
     from nous_online.database.connection import Database, open_url
 
@@ -78,16 +78,16 @@ def opened() -> Generator[Database]:
         yield database
 
 
-def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
-    """Bring home what has ended; with `waits` look again until nothing is open or something stays in the way."""
+def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
+    """Collect ended batches; with `waits` look again until none is open or a problem persists."""
     from nous_online.core.errors import InvalidInput
     from nous_online.core.settings import settings
     from nous_pipelines.batches.second_judge import SecondJudge
 
     second = SecondJudge.collector(settings())
     if second is None:
-        raise InvalidInput("there is nobody to collect from: set ANTHROPIC_API_KEY")
-    done = looked(second, database, agent_ids)
+        raise InvalidInput("batches can't be collected without a key: set ANTHROPIC_API_KEY")
+    done = collect_once(second, database, agent_ids)
     with waiting("waiting for Claude …"):
         troubled = 0
         while waits and done.waiting:
@@ -97,12 +97,12 @@ def collected_now(database: Database, agent_ids: Sequence[str], *, waits: bool) 
             if troubled == 1:
                 show_note("; ".join(done.troubles))
             time.sleep(LOOK_EVERY_S)
-            done = replace(done, waiting=0, troubles=()) + looked(second, database, agent_ids)
+            done = replace(done, waiting=0, troubles=()) + collect_once(second, database, agent_ids)
     return done
 
 
-def looked(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
-    """Look once, keeping erasing away as long as that takes."""
+def collect_once(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
+    """Collect once, blocking erasure meanwhile: results that are being saved must not escape it."""
     from nous_online.memories.erasure import copying
     from nous_pipelines.orchestration.instance import home_folder
 
@@ -111,14 +111,14 @@ def looked(second: SecondJudge, database: Database, agent_ids: Sequence[str]) ->
 
 
 def as_plain(row: BatchRow) -> dict[str, Any]:
-    """Return a batch for machines."""
+    """Return a batch as plain values for JSON."""
     names = ("id", "agent_id", "night", "model", "state", "batch_id", "pair_count", "request_count", "failed_count")
-    told = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
-    return {**told, "is_open": row.is_open}
+    values = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
+    return {**values, "is_open": row.is_open}
 
 
 def show_rows(rows: Sequence[BatchRow]) -> None:
-    """Print batches as a table, the open ones first."""
+    """Print batches as a table, open ones first."""
     from rich.table import Table
     from rich.text import Text
 
@@ -131,11 +131,11 @@ def show_rows(rows: Sequence[BatchRow]) -> None:
     for row in rows:
         cost = f"≤ {row.estimated_usd:.4f}" if row.is_open else f"{row.cost_usd:.4f}"
         counts = (f"{row.pair_count:,}", f"{row.request_count:,}", cost)
-        told = Text(row.batch_id or "not answered")
+        name = Text(row.batch_id or "not answered")
         if row.error:
-            told.append(f"  {row.error[:SHOWN_ERROR]}", style="yellow")
+            name.append(f"  {row.error[:SHOWN_ERROR]}", style="yellow")
         style = "bold" if row.is_open else "red" if row.state == "failed" else ""
-        table.add_row(Text(row.state, style=style), row.agent_id, str(row.night), row.model, *counts, told)
+        table.add_row(Text(row.state, style=style), row.agent_id, str(row.night), row.model, *counts, name)
     show(table)
 
 
@@ -187,16 +187,16 @@ def cost(
 
 
 def show_costs(costs: Sequence[Cost], total: Sequence[Cost], by: Sequence[Dimension]) -> None:
-    """Print what was spent as a table with a sum, or that nothing was."""
+    """Print the costs as a table with a sum, or that nothing was spent."""
     if not total:
         show("no language model was asked; nothing was spent")
         return
     show(table_of(costs, by))
-    show(f"\n[bold]{told_cost(total[0])}[/bold]")
+    show(f"\n[bold]{cost_in_words(total[0])}[/bold]")
 
 
 def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
-    """Return the table: a column for each dimension, and for each figure that is not nothing in every row."""
+    """Return the table: a column for each dimension, and for each figure that is not empty in every row."""
     from rich.table import Table
 
     shown = [each for each in Dimension if each in by]
@@ -208,18 +208,18 @@ def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
         "USD": [f"{cost.usd:,.4f}" for cost in costs],
         "to come": [f"≤ {cost.expected_usd:,.4f}" if cost.under_way else "" for cost in costs],
     }
-    told = {heading: column for heading, column in figures.items() if any(column)}
+    filled = {heading: column for heading, column in figures.items() if any(column)}
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for each in shown:
         table.add_column(each, overflow="fold", no_wrap=each not in LONG)
-    for heading in told:
+    for heading in filled:
         table.add_column(heading, justify="right", no_wrap=True)
-    for cost, row in zip(costs, zip(*told.values(), strict=True), strict=True):
+    for cost, row in zip(costs, zip(*filled.values(), strict=True), strict=True):
         table.add_row(*(escaped(named(cost, each)) for each in shown), *row)
     return table
 
 
 def named(cost: Cost, dimension: Dimension) -> str:
-    """Return what a row is about, in one dimension."""
+    """Return the value of a row in one dimension, `-` for none."""
     value = cost.agent_id if dimension is Dimension.AGENT else getattr(cost, dimension)
     return "-" if value is None else str(value)

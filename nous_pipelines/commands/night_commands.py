@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from nous_pipelines.reports.report import NightReport
 
 SIGNALLED = 128
-"""The exit code of a command that a signal ended, without the number of the signal."""
+"""Added to the number of the signal that ended a command, this is its exit code, as in a shell."""
 LEFT_OUT = 3
-"""The exit code of nights that were applied, but not for every agent."""
+"""The exit code if nights were applied, but not for every agent."""
 
 
 def register(app: typer.Typer) -> None:
@@ -118,7 +118,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 def run_in_order(
     wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool
 ) -> tuple[list[NightOutcome], CommandStop]:
-    """Run nights one after the other, tell of each as it ends, and return how they ended and what stopped them."""
+    """Run nights one after the other, print each outcome, and return all outcomes and what stopped the run."""
     from nous_pipelines.orchestration.night_ranges import WAITS_S, run_nights, time_left
     from nous_pipelines.orchestration.running import run_night
 
@@ -172,7 +172,7 @@ def diff(
 
     if first or last:
         if night or not (first and last):
-            raise InvalidInput("say either --night, or both --from and --to")
+            raise InvalidInput("give either --night, or both --from and --to")
         show_difference(first, last, agent, as_json=as_json)
         return
     found = read_report(chosen_night(night), options_for(agent), shown=None)
@@ -214,13 +214,13 @@ def report(
         show_json({**plain(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd})
     elif html is None:
         show_report(found)
-        told = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
-        for line in told or [found.undo_told]:
+        hints = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
+        for line in hints or [found.undo_hint]:
             show_note(f"\n{line}")
 
 
 def write_report(path: Path, report: NightReport, *, is_opened: bool) -> None:
-    """Write a report as a page, say where, and open it if wanted."""
+    """Write a report as a page, print its path, and open it if wanted."""
     from nous_pipelines.reports.html_report import write_page
 
     page = write_page(path, report).resolve()
@@ -253,7 +253,7 @@ def demo(
 
 
 def missing_nights(options: NightOptions, named: str | None) -> list[date]:
-    """Complete what is due and return the nights to make up for; raise `InvalidInput` where one is named."""
+    """Complete due episodes and return the nights to catch up on; raise `InvalidInput` if a night is named, too."""
     from nous_pipelines.orchestration.night_ranges import complete_episodes, nights_to_run
 
     if named:
@@ -269,23 +269,23 @@ def missing_nights(options: NightOptions, named: str | None) -> list[date]:
 
 
 def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:
-    """Return the nights the options ask for."""
+    """Return the nights that the options select."""
     if first is None and last is None:
         return [chosen_night(night)]
     if night is not None or first is None or last is None:
-        raise InvalidInput("say either --date, or both --from and --to")
+        raise InvalidInput("give either --date, or both --from and --to")
     return list(nights_between(parse_night(first), parse_night(last)))
 
 
 def chosen_night(night: str | None) -> date:
-    """Return the night named, or the last one that is over."""
+    """Return the given night, or the last one that is over."""
     from nous_pipelines.nights import last_night
 
     return parse_night(night) if night else last_night(datetime.now(UTC))
 
 
 def parsed_policy(assignments: list[str]) -> dict[str, float]:
-    """Read overrides such as candidate_similarity=0.95; raise `InvalidInput` for anything else."""
+    """Parse overrides such as candidate_similarity=0.95; raise `InvalidInput` for an invalid field or value."""
     from nous_pipelines.night_policy import NightPolicy
 
     values = numbers(assignments)
@@ -294,7 +294,7 @@ def parsed_policy(assignments: list[str]) -> dict[str, float]:
 
 
 def numbers(assignments: list[str]) -> dict[str, float]:
-    """Read assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
+    """Parse assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
     values: dict[str, float] = {}
     for assignment in assignments:
         name, _, number = assignment.partition("=")
@@ -318,7 +318,7 @@ def options_for(
 
 @contextmanager
 def recorded_runs() -> Generator[DagsterInstance]:
-    """Yield the Dagster instance, with its log kept to what went wrong."""
+    """Yield the Dagster instance, with its log limited to critical messages."""
     import logging
 
     from nous_pipelines.orchestration.instance import dagster_instance
@@ -330,7 +330,7 @@ def recorded_runs() -> Generator[DagsterInstance]:
 
 @contextmanager
 def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]]:
-    """Show on a terminal which step of a night has just ended, a line for each when it is the only night."""
+    """Show on a terminal the last step of a night that ended; if it is the only night, a line for each step."""
     from nous_online.interfaces.cli.output import stderr
 
     console = stderr()
@@ -349,7 +349,7 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
-    """Print what a run came to, in a few lines."""
+    """Print the outcome of a run in a few lines."""
     for failure in outcome.failures:
         show_error(failure)
     if outcome.report is None:
@@ -373,7 +373,7 @@ def show_outcome(outcome: NightOutcome) -> None:
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
-    """Yield what the next night does that this one did not."""
+    """Yield notes on what is left for the next night."""
     if outcome.asking:
         yield outcome.asking
     if not report.counts["active_before"] and not report.kinds:
@@ -384,7 +384,7 @@ def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
 
 
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:
-    """Return an outcome for machines."""
+    """Return an outcome as plain values for JSON."""
     report: NightReport | None = outcome.report
     return {
         "night": outcome.night,

@@ -27,7 +27,7 @@ NightOption = Annotated[
 
 
 def known_kinds(incomplete: str) -> list[str]:
-    """Return the kinds of proposals that a shell may offer."""
+    """Return the kinds of proposals for shell completion."""
     from nous_pipelines.phases.phase_table import PRECEDENCE
 
     return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
@@ -86,7 +86,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
         undo_nights(range_of(first, last, night or proposal), agent, kind, reason=reason, as_json=as_json)
         return
     if not (night or proposal):
-        raise InvalidInput("say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
+        raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
     chosen = (agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
     undo_proposals(chosen, reason=reason, as_json=as_json)
 
@@ -94,7 +94,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 def undo_proposals(
     chosen: tuple[str | None, date | None, str | None, UUID | None], *, reason: str, as_json: bool
 ) -> None:
-    """Take back proposals of nights, those of an agent, a night, a kind or an id, and say what could not be."""
+    """Undo proposals selected by agent, night, kind and id, and print those refused."""
     from nous_online.database.connection import Database, open_url
     from nous_pipelines.plan.undo import Selection, undo
 
@@ -104,18 +104,18 @@ def undo_proposals(
     finally:
         database.close()
     count = len(result.undone)
-    tell(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
+    show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
 
 
 def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
-    """Return the nights of a range, newest first; raise `InvalidInput` for half of one, or beside something else."""
+    """Return the nights of a range, newest first; raise `InvalidInput` without both ends, or with another selection."""
     if first is None or last is None or other:
         raise InvalidInput("a range needs both --from and --to, and neither --night nor --proposal")
     return list(nights_between(parse_night(first), parse_night(last)))[::-1]
 
 
 def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, reason: str, as_json: bool) -> None:
-    """Take back night after night as far as that goes, and say which; the command fails where one is not whole."""
+    """Undo nights as far as possible and print the result of each; the command fails if a proposal was refused."""
     from nous_online.database.connection import Database, open_url
     from nous_pipelines.plan.undo import Selection, undo_range
 
@@ -140,8 +140,8 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, 
         raise typer.Exit(1)
 
 
-def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
-    """Say what was taken back and what was not, with which the command fails."""
+def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
+    """Print what was undone and what was refused; the command fails if anything was."""
     if as_json:
         show_json({"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
     else:
@@ -153,7 +153,7 @@ def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_j
 
 
 def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
-    """Take back the latest change of one memory, and say what it was."""
+    """Undo the latest change of one memory and print it."""
     from nous_online.interfaces.cli.output import opened
 
     with opened(agent) as heart:
@@ -165,22 +165,22 @@ def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: boo
 
 
 def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
-    """Take back all that one source said, and say what could not be taken back."""
+    """Undo everything from one source and print what was refused."""
     from nous_online.interfaces.cli.output import opened
 
     with opened(agent) as heart:
         result = heart.undo_source(source, reason=reason)
     count = len(result.undone)
     what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
-    tell(what, result.undone, result.refused, as_json=as_json)
+    show_undone(what, result.undone, result.refused, as_json=as_json)
 
 
 def parsed_id(text: str) -> UUID:
-    """Read the id of a proposal."""
+    """Parse the id of a proposal; raise `InvalidInput` for anything else."""
     try:
         return UUID(text)
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no proposal id; `nous report` names them") from error
+        raise InvalidInput(f"not a proposal id: {text!r} (`nous report` shows them)") from error
 
 
 WORDS = {
@@ -228,7 +228,7 @@ def purge(
 
 
 def show_purged(purged: Purged) -> None:
-    """Print what was deleted, or would be."""
+    """Print the counts of what was deleted, or would be."""
     for name, words in WORDS.items():
         show(f"{getattr(purged, name):>8,}  {words}")
     show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
@@ -273,30 +273,30 @@ def reembed(
             show_due(left, space.id, as_json=as_json)
             return
         register_space(database, space, is_indexed=False)
-        told = Counted(sum(each.missing for each in left.values()))
-        with waiting(f"embedding {told.total:,} memories for {space.id} …"):
-            moves = move(database, embedder, agents, on_progress=told)
+        progress = EmbeddingProgress(sum(each.missing for each in left.values()))
+        with waiting(f"embedding {progress.total:,} memories for {space.id} …"):
+            moves = move(database, embedder, agents, on_progress=progress)
     finally:
         database.close()
-    show_moves(moves, told, space.id, as_json=as_json)
+    show_moves(moves, progress, space.id, as_json=as_json)
 
 
-class Counted:
-    """Counts what was embedded, and says so now and then."""
+class EmbeddingProgress:
+    """Counts embedded memories and prints the progress."""
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.done = 0
 
     def __call__(self, count: int) -> None:
-        """Count some more; every few thousand are told of."""
+        """Add to the count; print it every 2,000 memories."""
         before, self.done = self.done, self.done + count
         if self.done // 2000 > before // 2000:
             show_note(f"  {self.done:,} of {self.total:,} embedded")
 
 
 def show_due(left: dict[str, Due], space_id: str, *, as_json: bool) -> None:
-    """Print how much there is to move."""
+    """Print how many memories have to move and to be embedded."""
     if as_json:
         show_json({"space": space_id, "due": {agent_id: asdict(each) for agent_id, each in left.items()}})
         return
@@ -306,10 +306,10 @@ def show_due(left: dict[str, Due], space_id: str, *, as_json: bool) -> None:
         show(f"everything is in {space_id} already")
 
 
-def show_moves(moves: list[Move], told: Counted, space_id: str, *, as_json: bool) -> None:
+def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str, *, as_json: bool) -> None:
     """Print what was moved."""
     if as_json:
-        show_json({"space": space_id, "embedded": told.done, "moves": [asdict(each) for each in moves]})
+        show_json({"space": space_id, "embedded": progress.done, "moves": [asdict(each) for each in moves]})
         return
     for each in moves:
         count = sum(each.moved.values())
@@ -377,7 +377,7 @@ def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
 
 
 def show_policy(agent_id: str, fields: dict[str, dict[str, Any]], own: dict[str, Any]) -> None:
-    """Print the fields as a table; those the agent has otherwise stand out."""
+    """Print the fields as a table, the agent's own in bold."""
     from rich.table import Table
 
     table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(agent_id)}", box=None)

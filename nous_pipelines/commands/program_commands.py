@@ -62,7 +62,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
         place = place_of(url)
         if not as_json:
             show(f"[green]ready[/green]  PostgreSQL  {escaped(told(place))}")
-        token, own = door_token(), token_urlsafe(TOKEN_BYTES)
+        token, own = door_token(), token_urlsafe(TOKEN_BYTES)  # `own` is the console's, and kept out of what it logs
         programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
         if not no_api and offers_api():
             programs.append(api_program(api_port, token=token))
@@ -85,7 +85,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
 
 
 def offers_api() -> bool:
-    """Tell whether the extra `api`, with the console, is installed, and what to do where it is not."""
+    """Return whether the extra `api`, with the console, is installed; print how to install it if not."""
     from nous_pipelines.orchestration.instance import has_api
 
     found = has_api()
@@ -97,7 +97,7 @@ def offers_api() -> bool:
 
 
 def log(name: str, line: str) -> None:
-    """Print a line that a program wrote, behind its name."""
+    """Print a line of a program's output after its name."""
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")
         sys.stderr.flush()
@@ -188,7 +188,7 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
 
     found = autostart.autostart_here(manager, (0, 0))
     is_there = found.is_installed
-    asked = {name: autostart.answered(command) for name, command in found.asks.items()} if is_there else {}
+    asked = {name: autostart.try_command(command) for name, command in found.asks.items()} if is_there else {}
     stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in asked.items()}
     if as_json:
         show_json({"manager": found.manager, "is_installed": is_there, "programs": stand})
@@ -199,15 +199,15 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
 
 
 def clock(text: str) -> tuple[int, int]:
-    """Return hour and minute; raise `InvalidInput` for anything but HH:MM."""
+    """Parse a time of day as hour and minute; raise `InvalidInput` for anything but HH:MM."""
     found = CLOCK.fullmatch(text)
     if found is None:
-        raise InvalidInput(f"--at {text!r} is no time of day; write it as HH:MM, such as 03:00")
+        raise InvalidInput(f"not a time of day: --at {text!r} (want HH:MM, such as 03:00)")
     return int(found[1]), int(found[2])
 
 
 def as_plain(planned: Autostart) -> dict[str, object]:
-    """Return what is written and run, without the values of settings."""
+    """Return files and commands of a service as plain values for JSON, without the values of settings."""
     return {
         "manager": planned.manager,
         "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
@@ -216,18 +216,18 @@ def as_plain(planned: Autostart) -> dict[str, object]:
 
 
 def show_plan(planned: Autostart) -> None:
-    """Print what would be written and run."""
+    """Print the files that would be written and the commands that would be run."""
     for path, text in planned.files.items():
         show(f"[bold]{escaped(str(path))}[/bold]")
         show(escaped(shown_text(path, text)))
     for command in planned.starts:
         show(f"[dim]$[/dim] {escaped(str(command))}")
-        if command.told:
-            show(escaped(command.told))
+        if command.stdin:
+            show(escaped(command.stdin))
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file as it may be shown: of settings their names alone, since some are keys."""
+    """Return a file's text, of the settings file only the names: some values are keys."""
     if path.suffix != ".env":
         return text
     return "".join(f"{line.partition('=')[0]}=…\n" for line in text.splitlines())

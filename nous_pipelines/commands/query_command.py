@@ -1,4 +1,4 @@
-"""The commands that ask the snapshots of all nights: query, and diff between two of them."""
+"""The commands that query the snapshots of all nights: query, and diff between two nights."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def query(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
     """  # noqa: E501 (an example is one line, to be copied)
     from nous_pipelines.plan.night_query import TABLES, parsed_query
-    from nous_pipelines.plan.night_tables import QueryScope, answered
+    from nous_pipelines.plan.night_tables import QueryScope, run_query
 
     if (agent and all_agents) or (as_csv and as_json):
-        raise InvalidInput("say either --agent or --all-agents, and either --csv or --json")
+        raise InvalidInput("give either --agent or --all-agents, and either --csv or --json")
     asked = None if sql is None else parsed_query(sys.stdin.read() if sql == "-" else sql)
     with ended_by_signals(), opened(agent, is_for_all=all_agents) as (database, agent_id):
         nights = nights_of(database, TABLES if asked is None else asked.tables, (first, last))
@@ -94,7 +94,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
         if asked is None:
             show_tables(nights, database, as_json=as_json)
             return
-        with waiting("asking …"), answered(asked, nights, database, QueryScope(agent_id, memory)) as answer:
+        with waiting("asking …"), run_query(asked, nights, database, QueryScope(agent_id, memory)) as answer:
             if as_csv:
                 show_csv(answer, limit)
             elif as_json:
@@ -104,9 +104,9 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
 
 def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) -> None:
-    """Print what differs between the snapshots of two nights, of one agent or of all: a line for each memory."""
+    """Print the differences between the snapshots of two nights, of one agent or all, a line for each memory."""
     from nous_pipelines.plan.night_query import BLOCKS, parsed_query
-    from nous_pipelines.plan.night_tables import QueryScope, answered
+    from nous_pipelines.plan.night_tables import QueryScope, run_query
 
     earlier, later = parse_night(first), parse_night(last)
     if earlier >= later:
@@ -115,7 +115,7 @@ def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) 
     with ended_by_signals(), opened(agent, is_for_all=agent is None) as (database, agent_id):
         nights = two_nights(nights_of(database, asked.tables, (first, last)), earlier, later)
         scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
-        with answered(asked, nights, database, scope) as answer:
+        with run_query(asked, nights, database, scope) as answer:
             counts: Counter[str] = Counter()
             entries = counted(rows_by_name(answer), counts)
             if as_json:
@@ -123,8 +123,10 @@ def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) 
             else:
                 for entry in entries:
                     show_change(entry)
-                told = ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
-                show(f"[dim]{earlier} → {later}:[/dim] {told}")
+                summary = (
+                    ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
+                )
+                show(f"[dim]{earlier} → {later}:[/dim] {summary}")
 
 
 # --- the nights and the agent ---
@@ -132,7 +134,7 @@ def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) 
 
 @contextmanager
 def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, str | None]]:
-    """Open the database as the night, keeping erasing away, with the agent to ask for; None for all of them."""
+    """Open the database as the night, blocking erasure, and yield it with the agent to query, None for all."""
     from nous_online.core.settings import settings
     from nous_online.database.connection import Database, open_url
     from nous_online.memories.erasure import copying
@@ -146,7 +148,7 @@ def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, 
 
 @contextmanager
 def ended_by_signals() -> Generator[None]:
-    """End the block as Ctrl-C does when the process is told to end, so that it clears up behind itself."""
+    """Treat SIGTERM and SIGHUP in the block like Ctrl-C, so that it removes its temporary files."""
     heard = [number for number in (signal.SIGTERM, HANGUP) if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, signal.default_int_handler) for number in heard}
     try:
@@ -157,7 +159,7 @@ def ended_by_signals() -> Generator[None]:
 
 
 def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | None, str | None]) -> StoredNights:
-    """Return the nights of a database that lie here; raise `NotFound` when there is none."""
+    """Return the nights of a database that are stored on this machine; raise `NotFound` if there is none."""
     from nous_pipelines.orchestration.instance import home_folder
     from nous_pipelines.plan.night_tables import stored_nights
     from nous_pipelines.snapshots.snapshot import night_folder
@@ -174,7 +176,7 @@ def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | N
 
 
 def two_nights(nights: StoredNights, earlier: date, later: date) -> StoredNights:
-    """Return only these two nights; raise `NotFound` for one that is not there."""
+    """Return only these two nights; raise `NotFound` if one is missing."""
     from dataclasses import replace
 
     for night in (earlier, later):
@@ -185,7 +187,7 @@ def two_nights(nights: StoredNights, earlier: date, later: date) -> StoredNights
 
 
 def show_left_out(nights: StoredNights) -> None:
-    """Name the nights that can't be read, and why."""
+    """Print the nights that can't be read, with the reasons."""
     for night, why in nights.left_out.items():
         show_note(f"night {night} is left out: {why}")
 
@@ -194,7 +196,7 @@ def show_left_out(nights: StoredNights) -> None:
 
 
 def show_answer(answer: Answer, limit: int) -> None:
-    """Print the first rows as a table, or one column a line where there are too many, and how many more there are."""
+    """Print the first rows as a table, or a line for each value if that is too wide, and the number of the others."""
     from rich.table import Table
 
     rows = list(islice(answer.rows, limit + 1))
@@ -220,7 +222,7 @@ def show_answer(answer: Answer, limit: int) -> None:
 
 
 def cell(value: object) -> str:
-    """Return a value as a table shows it: a vector by its first numbers, a moment without fractions of a second."""
+    """Return a value as text for a table; of a vector only the first numbers."""
     if isinstance(value, list):
         items: list[object] = value
         if len(items) > SHOWN_NUMBERS and all(isinstance(each, float) for each in items):
@@ -231,7 +233,7 @@ def cell(value: object) -> str:
 
 
 def show_csv(answer: Answer, limit: int | None) -> None:
-    """Print all rows as CSV, as they come; lists and structures as JSON, what is missing as nothing."""
+    """Print all rows as CSV as they are read, lists and structures as JSON, null as empty."""
     clean = inert if sys.stdout.isatty() else str
     with written():
         lines = csv.writer(sys.stdout, lineterminator="\n")
@@ -244,7 +246,7 @@ def show_csv(answer: Answer, limit: int | None) -> None:
 
 
 def show_rows_as_json(answer: Answer, limit: int | None, nights: StoredNights) -> None:
-    """Print all rows as one JSON object, as they come."""
+    """Print all rows as one JSON object as they are read."""
     head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
     stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
 
@@ -252,7 +254,7 @@ def show_rows_as_json(answer: Answer, limit: int | None, nights: StoredNights) -
 def stream_json(
     head: Mapping[str, Any], name: str, entries: Iterable[Mapping[str, Any]], tail: Callable[[], Mapping[str, Any]]
 ) -> None:
-    """Print one JSON object with a list of entries that is never held, and with what is known when it has ended."""
+    """Print one JSON object with a list of entries that is streamed, and at its end the values of `tail`."""
     with written():
         sys.stdout.write(f"{json_text(head)[:-1]}, {json.dumps(name)}: [")
         for place, entry in enumerate(entries):
@@ -262,7 +264,7 @@ def stream_json(
 
 
 def rows_by_name(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yield rows with the names of their columns; a second column of a name has its place after it."""
+    """Yield rows as dicts; the second column of a name gets its position as a suffix."""
     names: list[str] = []
     for place, name in enumerate(answer.columns):
         names.append(f"{name}_{place}" if name in names else name)
@@ -271,7 +273,7 @@ def rows_by_name(answer: Answer) -> Iterator[dict[str, Any]]:
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON: moments as ISO 8601, decimals as numbers, what JSON has no number for as text."""
+    """Return a value as JSON: times as ISO 8601, decimals as numbers, NaN and infinity as text."""
     try:
         return json.dumps(value, default=as_number, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -279,12 +281,12 @@ def json_text(value: object) -> str:
 
 
 def as_number(value: object) -> Any:
-    """Return a decimal as a number, and all else in JSON's terms."""
+    """Return a decimal as a number, and other values as plain JSON."""
     return float(value) if isinstance(value, Decimal) else plain(value)
 
 
 def finite(value: Any) -> Any:
-    """Return a value in which numbers that are none (nan, inf) are texts."""
+    """Return a value with NaN and infinity as text."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list | tuple):
@@ -295,15 +297,15 @@ def finite(value: Any) -> Any:
 
 
 def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
-    """Return reasons by the text of their night."""
+    """Return reasons by night in ISO format."""
     return {night.isoformat(): why for night, why in reasons.items()}
 
 
-# --- what there is to ask ---
+# --- the tables ---
 
 
 def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> None:
-    """Print which nights there are, which tables, and the type and meaning of their columns."""
+    """Print the nights, the tables, and type and meaning of their columns."""
     from rich.table import Table
 
     from nous_pipelines.plan.night_query import TABLES
@@ -340,14 +342,14 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
 
 
 def counted(entries: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Pass entries on, counting what changed."""
+    """Yield the entries, counting them by kind of change."""
     for entry in entries:
         counts[entry["change"]] += 1
         yield entry
 
 
 def show_change(entry: Mapping[str, Any]) -> None:
-    """Print one memory that differs: how it reads, and from what to what it went."""
+    """Print one memory that differs: its text, kind and states."""
     from rich.text import Text
 
     sign, style = SIGNS.get(entry["change"], CHANGED)

@@ -1,4 +1,4 @@
-"""`nous demo`: a history is learned, a night runs over it, and a person sees what it did and why."""
+"""`nous demo`: learns a sample history, runs a night over it, and shows what the night did and why."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FRAMES = {
 
 @dataclass(frozen=True)
 class LookAlike:
-    """Two facts that read almost the same and must stay apart, and the one thing in which they differ."""
+    """Two facts that read almost the same but must not be merged, and the one thing in which they differ."""
 
     a: str
     b: str
@@ -79,7 +79,7 @@ class LookAlike:
 
 @dataclass(frozen=True)
 class Planted:
-    """Which ids were written as what; updates are (old, new), every other pair is (earlier, later)."""
+    """The correct results for the sample history, by id; updates are (old, new), other pairs (earlier, later)."""
 
     repeats: tuple[tuple[str, str], ...]
     rewordings: tuple[tuple[str, str], ...]
@@ -127,7 +127,7 @@ class WrittenEpisode:
 
 @dataclass(frozen=True)
 class WrittenRecall:
-    """One question the agent asked, with the keys of what it then used and of what it left aside."""
+    """One question of the agent, with the keys of the memories it then used and of those it ignored."""
 
     when: Moment
     frame: str
@@ -147,7 +147,7 @@ def history(*, until: date) -> Iterator[dict[str, Any]]:
 
 
 def planted(*, until: date) -> Planted:
-    """Return the right answers for the history that ends on `until`; ids do not depend on the date."""
+    """Return the correct results for the history that ends on `until`; ids do not depend on the date."""
     return Planted(
         repeats=related("="),
         rewordings=related("~"),
@@ -395,7 +395,7 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
             learned = learn_history(stage, source)
         with step(progress, f"night {night} in Dagster") as part, dagster_instance() as instance:
             outcome = run_night(night, NightOptions(stage.url, stage.home), instance=instance, tell=part)
-    tell(stage, learned, outcome)
+    show_results(stage, learned, outcome)
     if with_interface:  # only now: its daemon works on the same memories
         with steps() as progress, step(progress, "Dagster's interface"):
             shown = start_interface(stage.home)
@@ -406,7 +406,7 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
 
 
 def set_stage(night: date) -> Stage:
-    """Start the demo's server and give it an empty database; the user's own memories live elsewhere."""
+    """Start the demo's own server with an empty database; the user's memories are not touched."""
     home = (settings().home or postgres.default_home()) / "demo"
     server = postgres.ensure(home)
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
@@ -420,7 +420,7 @@ def set_stage(night: date) -> Stage:
 
 
 def learn_history(stage: Stage, source: Path | None) -> ImportReport:
-    """Learn the sample history, or the user's own, and complete its episodes, so that no worker adds to the night."""
+    """Learn the sample history, or the user's own, and complete its episodes: no worker runs during the night."""
     path = source
     if path is None:
         path = stage.home / "history.jsonl"
@@ -432,8 +432,8 @@ def learn_history(stage: Stage, source: Path | None) -> ImportReport:
     return learned
 
 
-def tell(stage: Stage, learned: ImportReport, outcome: NightOutcome) -> None:
-    """Print what happened, as a person would like to read it."""
+def show_results(stage: Stage, learned: ImportReport, outcome: NightOutcome) -> None:
+    """Print what was learned, the report, and the next commands to try."""
     nous = f"NOUS_HOME={shlex.quote(str(stage.home))} {shlex.quote(sys.argv[0])}"
     show(
         f"\n[bold]Learned[/bold]  {learned.stored} facts and {learned.episodes} episodes, "

@@ -1,4 +1,4 @@
-"""Workers of Dask distributed, on as many machines as there are: each has the files of nights under the same path."""
+"""Runs chunks on the workers of a Dask scheduler; every worker needs the files of nights under the same path."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from nous_online.core.errors import DeadlineExceeded, Unavailable, Unsupported
-from nous_pipelines.engines.engine import MOST_LATE, OnDone, portable, too_late, too_many_lost
+from nous_pipelines.engines.engine import MOST_LATE, OnDone, picklable_error, too_late, too_many_lost
 
 C = TypeVar("C")
 R = TypeVar("R")
 CONNECT_S = 15.0
 WORKERS_S = 60.0
-"""How long the first worker is waited for: those of a scheduler that was started again are started again too."""
+"""How long to wait for the first worker: after the scheduler was restarted its workers have to restart, too."""
 LOOK_S = 1.0
-"""How often it is looked whether the scheduler still answers."""
+"""How often to check that the scheduler still answers."""
 LAST_WORDS_S = 5.0
-"""How long a worker that hangs lives on: as long as it takes to say so."""
+"""How long a worker past its deadline lives on, so that its answer gets out; 2 s were too few on a busy machine."""
 PACKAGES = ("numpy", "polars")
-"""Whose other version might decide otherwise."""
+"""Packages whose version may change results."""
 ROOTS = ("nous_online", "nous_pipelines", "nous_sql")
 
 
 @dataclass(frozen=True)
 class Build:
-    """Which code runs in a process; two that differ in it might not come to the same plan."""
+    """The code that runs in a process; processes with different code may make different plans."""
 
     nous: str
     code: str
-    """SHA-256 of our own sources, the first digits."""
+    """The first digits of the SHA-256 of our sources."""
     python: str
     packages: tuple[str, ...]
 
@@ -50,13 +50,13 @@ class Build:
 
 @cache
 def build() -> Build:
-    """Return which code runs in this process."""
+    """Return the code that runs in this process."""
     packages = tuple(f"{name} {version(name)}" for name in PACKAGES)
     return Build(version("nous-pipelines"), code_digest(), platform.python_version(), packages)
 
 
 def code_digest() -> str:
-    """Return the first digits of the SHA-256 of all of our modules and statements."""
+    """Return the first digits of the SHA-256 of all our modules, SQL files and tables."""
     digest = hashlib.sha256()
     root = Path(__file__).parents[2]
     paths = (path for name in ROOTS for path in (root / name).rglob("*") if path.suffix in {".py", ".sql", ".toml"})
@@ -67,7 +67,7 @@ def code_digest() -> str:
 
 @dataclass(frozen=True)
 class ChunkOutcome:
-    """What became of a chunk on a worker: a result, or what was raised."""
+    """The result of a chunk on a worker, or the error raised for it."""
 
     result: Any = None
     error: Exception | None = None
@@ -75,7 +75,7 @@ class ChunkOutcome:
 
 
 class DaskEngine:
-    """Works on as many chunks at once as the workers of a scheduler have threads."""
+    """Runs as many chunks at once as the workers of a scheduler have threads."""
 
     shares_memory = False
     shares_settings = False
@@ -104,7 +104,7 @@ class DaskEngine:
 
     @property
     def width(self) -> int:
-        """How many threads the workers have together."""
+        """The total number of threads of the workers."""
         self.require_scheduler()
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -121,12 +121,13 @@ class DaskEngine:
             work.give_up()
 
     def submit(self, function: Callable[[C], R], chunk: C) -> Any:
-        """Have a worker work on a chunk and return its future."""
-        guarded = partial(in_time, function, deadline_s=self._deadline_s, wanted=build())
+        """Submit a chunk and return its future."""
+        guarded = partial(run_with_deadline, function, deadline_s=self._deadline_s, wanted=build())
+        # Not pure: Dask takes equal calls of a pure function for one task, whose result it may still hold.
         return self._client.submit(guarded, chunk, pure=False, retries=0)
 
     def first_of(self, futures: Sequence[Any]) -> Collection[Any]:
-        """Return the futures that have ended, once there is one; raise `TimeoutError` when there is none soon."""
+        """Wait for the first of some futures and return those done; raise `TimeoutError` after `LOOK_S`."""
         from distributed import wait
         from distributed.client import FuturesCancelledError
 
@@ -138,12 +139,12 @@ class DaskEngine:
         return ended.done
 
     def require_scheduler(self) -> None:
-        """Raise `Unavailable` once the scheduler is gone: what it had to do is gone with it."""
+        """Raise `Unavailable` if the scheduler is gone, and with it the chunks it had."""
         if self._client.status != "running" or self._client.scheduler is None or self._client.scheduler.comm is None:
             raise self.lost_scheduler()
 
     def lost_scheduler(self) -> Unavailable:
-        """Return what is raised when the scheduler is gone."""
+        """Return the error for a lost scheduler."""
         return Unavailable(
             f"the Dask scheduler at {self._address} was lost in the midst of a night, and nothing was changed by this "
             "step; start it again, then run the night again"
@@ -156,15 +157,15 @@ class DaskEngine:
 
     @property
     def address(self) -> str:
-        """Where the scheduler is."""
+        """The address of the scheduler."""
         return self._address
 
     def close(self) -> None:
-        """Leave the scheduler; what it still works on for us is dropped."""
+        """Disconnect from the scheduler, which drops our unfinished chunks."""
         self._client.close(timeout=CONNECT_S)
 
     def _refuse_others(self) -> None:
-        """Raise `Unsupported` that names a worker with other code, and `Unavailable` when there is none at all."""
+        """Raise `Unsupported` for a worker with other code, and `Unavailable` if there is no worker."""
         try:
             self._client.wait_for_workers(1, timeout=WORKERS_S)
         except TimeoutError as error:
@@ -176,9 +177,9 @@ class DaskEngine:
 
 
 class DaskRound:
-    """The chunks of one `map`, and the futures of those that workers have.
+    """The chunks of one `map`, and the futures of those submitted.
 
-    No more are handed over than there are threads: where a worker ends, Dask blames all that it was to do.
+    No more are submitted than there are threads: when a worker dies, Dask counts a failure for every task queued on it.
     """
 
     def __init__(self, engine: DaskEngine, function: Callable[[Any], Any], chunks: Sequence[Any]) -> None:
@@ -192,6 +193,7 @@ class DaskRound:
 
     def results(self, on_done: OnDone | None) -> list[Any]:
         """Return the results in the order of the chunks."""
+        # Workers enforce the deadline themselves; this one is for a cluster that answers nothing any more.
         patience_s = MOST_LATE * self._engine.deadline_s + CONNECT_S
         looked_at = time.monotonic()
         while self._waiting or self._places:
@@ -211,7 +213,7 @@ class DaskRound:
         return [self._found[place] for place in range(len(self._chunks))]
 
     def _hand_out(self) -> None:
-        """Hand over as many chunks as there are threads by now; raise `Unavailable` once the scheduler is gone."""
+        """Submit chunks until each thread has one; raise `Unavailable` if the scheduler is gone."""
         self._engine.require_scheduler()
         most = self._engine.width if self._waiting else 0
         while self._waiting and len(self._places) < most:
@@ -219,17 +221,17 @@ class DaskRound:
             self._places[self._engine.submit(self._function, self._chunks[place])] = place
 
     def give_up(self) -> None:
-        """Let go of what is still worked on."""
+        """Release the futures of unfinished chunks."""
         for future in self._places:
             future.release()
 
     def _take(self, future: Any) -> bool:
-        """Take what became of a chunk, if it is still known; raise what its function raised, or befell its workers."""
+        """Store the result of a chunk and return True, or False if it has to be waited for again; raise its error."""
         outcome = self._outcome(future, self._places[future])
         if outcome is None:
             return False
         place = self._places.pop(future)
-        future.release()  # else Dask has it done once more when the worker that has the result ends, and files stay
+        future.release()  # or Dask repeats the chunk if the worker that holds the result dies, and leaves its files
         if outcome.is_late and self._late[place] + 1 < MOST_LATE:
             self._late[place] += 1
             self._waiting.appendleft(place)
@@ -240,7 +242,7 @@ class DaskRound:
         return True
 
     def _outcome(self, future: Any, place: int) -> ChunkOutcome | None:
-        """Return what became of a chunk; None where the worker that knew has ended, and another one works on it."""
+        """Return the outcome of a chunk; None if the worker that held it died and another repeats the chunk."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
         from distributed.comm.core import CommClosedError
@@ -261,16 +263,16 @@ class DaskRound:
 
 
 def require_same(worker: str, found: Any) -> None:
-    """Raise `Unsupported` for a worker whose code is not ours, which might come to another plan."""
+    """Raise `Unsupported` for a worker that runs other code than this process."""
     if found != build():
         other = found if isinstance(found, Build) else f"something else ({found!r})"
         raise Unsupported(f"the Dask worker {worker} runs {other}, this night {build()}; give all of them one image")
 
 
-def in_time(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: Build) -> ChunkOutcome:
-    """Return what becomes of a chunk on this worker, which ends itself if that takes too long.
+def run_with_deadline(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: Build) -> ChunkOutcome:
+    """Return the outcome of a chunk on this worker, which ends its process if the deadline is exceeded.
 
-    A thread can't be stopped, so the process goes; its nanny starts another one.
+    A thread can't be stopped, so the process has to end; its nanny starts another one.
     """
     from distributed import get_worker
 
@@ -289,8 +291,8 @@ def in_time(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: 
 
 
 def outcome_of(function: Callable[[Any], Any], chunk: object) -> ChunkOutcome:
-    """Return what a function makes of a chunk, or raises."""
+    """Return the result of a function for a chunk, or its error, as an outcome."""
     try:
         return ChunkOutcome(function(chunk))
     except Exception as error:
-        return ChunkOutcome(error=portable(error))
+        return ChunkOutcome(error=picklable_error(error))

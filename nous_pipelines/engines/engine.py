@@ -1,4 +1,4 @@
-"""What works on chunks of agents, wherever that is: results come back in the order of the chunks."""
+"""Engines run a function over chunks of agents, in this process or elsewhere, and return results in order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from nous_online.core.settings import Settings
 C = TypeVar("C")
 R = TypeVar("R")
 OnDone = Callable[[int, int], None]
-"""Is told how many chunks of how many are done."""
+"""Called with the number of chunks done and of all chunks."""
 MOST_LOST = 3
-"""Workers that may end over one chunk before the chunk is held to be the cause."""
+"""Workers that may die while working on one chunk before the night fails: the chunk is the likely cause then."""
 MOST_LATE = 2
-"""Times a chunk may pass its deadline: the first time the machine may have been busy."""
+"""Times a chunk may exceed its deadline: the first time the machine may have been busy."""
 
 
 class Engine(Protocol):
@@ -41,29 +41,29 @@ class Engine(Protocol):
 
     @property
     def shares_memory(self) -> bool:
-        """Whether functions run in this process; otherwise function, chunks and results have to be picklable."""
+        """Whether functions run in this process; otherwise function, chunks and results must be picklable."""
         ...
 
     @property
     def shares_settings(self) -> bool:
-        """Whether workers know what this process was told; otherwise they go by their own environment."""
+        """Whether workers have the settings of this process; otherwise they read their own environment."""
         ...
 
     def map(self, function: Callable[[C], R], chunks: Sequence[C], *, on_done: OnDone | None = None) -> list[R]:
         """Return the results of a function in the order of the chunks.
 
-        What the function raises for a chunk is raised here, and no other chunk is begun. Raises `DeadlineExceeded`
-        for a chunk that does not end in its time, and `Unavailable` when workers are lost again and again.
+        An exception of the function is raised here, and no further chunk is started. Raises `DeadlineExceeded` for a
+        chunk that exceeds its deadline `MOST_LATE` times, and `Unavailable` for one over which `MOST_LOST` workers die.
         """
         ...
 
     def close(self) -> None:
-        """End what it started."""
+        """End the workers and connections it started."""
         ...
 
 
 class InProcess:
-    """Works on one chunk after the other, in this process."""
+    """Runs one chunk after the other in this process."""
 
     width = 1
     shares_memory = True
@@ -79,13 +79,13 @@ class InProcess:
         return found
 
     def close(self) -> None:
-        """Do nothing: nothing was started."""
+        """Do nothing: it started nothing."""
 
 
 def engine_of(settings: Settings) -> Engine:
-    """Return the engine that NOUS_ENGINE names.
+    """Return the engine named by NOUS_ENGINE.
 
-    Raises `Unavailable` when it can't be reached, and `Unsupported` when its extra is missing or a worker differs.
+    Raises `Unavailable` if it can't be reached, and `Unsupported` if its extra is missing or a worker runs other code.
     """
     kind, _, place = settings.engine.partition(":")
     if kind == "in-process":
@@ -98,19 +98,19 @@ def engine_of(settings: Settings) -> Engine:
 
 
 def too_late(chunk: object, deadline_s: float, where: str) -> DeadlineExceeded:
-    """Return what is raised for a chunk that passed its deadline."""
+    """Return the error for a chunk that exceeded its deadline."""
     return DeadlineExceeded(
         f"{chunk} took longer than {deadline_s:g} s on {where}; raise NOUS_ENGINE_DEADLINE_S, or look at its agents"
     )
 
 
 def too_many_lost(chunk: object, count: int, how: str) -> Unavailable:
-    """Return what is raised for a chunk over which workers end again and again."""
+    """Return the error for a chunk over which workers died again and again."""
     return Unavailable(f"{count} workers ended over {chunk} ({how}); look for too little memory, then run it again")
 
 
-def portable(error: Exception) -> Exception:
-    """Return an error that comes through to another process: as it is where it can be pickled, with its traceback."""
+def picklable_error(error: Exception) -> Exception:
+    """Return an error that can be pickled, the same if possible, with its traceback as a note unless it is our own."""
     where = "".join(traceback.format_exception(error))
     try:
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
@@ -125,19 +125,18 @@ def portable(error: Exception) -> Exception:
 
 # --- processes ---
 
-SPAWN = multiprocessing.get_context("spawn")
-"""A fork would copy locks that threads of Polars hold."""
+SPAWN = multiprocessing.get_context("spawn")  # a fork would copy locks held by threads of Polars, and deadlock
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 JOIN_S = 5.0
 
 
 @dataclass
 class PoolWorker:
-    """A process, how to talk to it, and since when it works on which chunk."""
+    """A worker process, the pipe to it, and the chunk it works on since when (monotonic)."""
 
     process: SpawnProcess
     connection: Any
-    """An end of a pipe, which Python calls otherwise on every platform."""
+    """The end of a pipe; its type differs between platforms."""
     is_ready: bool = False
     chunk: int | None = None
     since: float = 0.0
@@ -148,13 +147,14 @@ class PoolWorker:
         return self.is_ready and self.chunk is None
 
     def give(self, function: Callable[[Any], Any], place: int, chunk: object) -> None:
-        """Hand over a chunk; a worker that has ended is noticed when it is waited for."""
+        """Send a chunk to the worker."""
         self.chunk, self.since = place, time.monotonic()
+        # A worker that has died is noticed, and its chunk given to another, when its pipe is read.
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send_bytes(pickle.dumps((function, chunk)))
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self.process.kill()
         self.process.join(JOIN_S)
         self.connection.close()
@@ -162,7 +162,7 @@ class PoolWorker:
 
 @dataclass
 class PoolRound:
-    """The chunks of one `map`: which wait, which are done, and how often each was begun in vain."""
+    """The chunks of one `map`: waiting, done, and how often a worker died or was late over each."""
 
     function: Callable[[Any], Any]
     chunks: Sequence[Any]
@@ -173,9 +173,9 @@ class PoolRound:
     late: Counter[int] = field(default_factory=Counter[int])
 
     def take(self, worker: PoolWorker) -> bool:
-        """Take the answer of a worker that has one, or has ended; return whether it lives.
+        """Receive from a worker whose pipe is ready, and return whether it is alive; its result is stored.
 
-        Raises what the function raised, and `Unavailable` for a chunk over which workers end again and again.
+        Raises what the function raised, and `Unavailable` for a chunk over which workers died `MOST_LOST` times.
         """
         place = worker.chunk
         try:
@@ -192,7 +192,7 @@ class PoolRound:
         return True
 
     def _lose(self, place: int | None, how: str, *, is_ready: bool) -> None:
-        """Let a chunk wait for another worker; raise `Unavailable` where one more would not help."""
+        """Queue the chunk of a dead worker again; raise `Unavailable` if another worker would not help."""
         if not is_ready:
             raise Unavailable(f"a process for chunks of agents ended as it began ({how}); it says why on stderr")
         if place is None:
@@ -203,9 +203,9 @@ class PoolRound:
         self.waiting.appendleft(place)
 
     def is_late(self, worker: PoolWorker) -> bool:
-        """Tell whether a worker has passed the deadline of its chunk, which then waits for another one.
+        """Return whether a worker has exceeded the deadline of its chunk, which is then queued again.
 
-        Raises `DeadlineExceeded` when that happened before.
+        Raises `DeadlineExceeded` if that happened to the chunk before.
         """
         place = worker.chunk
         if place is None or time.monotonic() - worker.since < self.deadline_s:
@@ -218,7 +218,7 @@ class PoolRound:
 
 
 class ProcessPool:
-    """Works on as many chunks at once as it has processes; they start with the first `map` and serve all of a night."""
+    """Runs chunks in a pool of processes, which start with the first `map` and are kept for the whole night."""
 
     shares_memory = False
     shares_settings = True
@@ -244,20 +244,20 @@ class ProcessPool:
                 if on_done is not None and len(work.results) > before:
                     on_done(len(work.results), len(chunks))
         except BaseException:
-            self.close()  # what is still worked on nobody waits for
+            self.close()  # nobody waits for the chunks still in progress
             raise
         return [work.results[place] for place in range(len(chunks))]
 
     def close(self) -> None:
-        """End all processes."""
+        """Kill all processes."""
         for worker in self._workers:
             worker.end()
         self._workers = []
 
     def _hand_out(self, work: PoolRound) -> None:
-        """Give each idle worker a chunk, starting processes as far as there are chunks for them."""
+        """Give each idle worker a chunk, starting processes as long as there are chunks for them."""
         while len(self._workers) < min(self.width, len(work.waiting) + self._busy):
-            self._workers.append(start_worker(threads_each(self.width)))
+            self._workers.append(start_worker(threads_per_process(self.width)))
         for worker in self._workers:
             if worker.is_idle and work.waiting:
                 place = work.waiting.popleft()
@@ -268,7 +268,7 @@ class ProcessPool:
         return sum(worker.chunk is not None for worker in self._workers)
 
     def _look(self, work: PoolRound) -> None:
-        """Wait until a worker answers, ends or passes its deadline, and see to those that did."""
+        """Wait until a worker answers, dies or exceeds its deadline, and handle it."""
         begun = [worker.since for worker in self._workers if worker.chunk is not None]
         left_s = max(0.0, min(begun) + self._deadline_s - time.monotonic()) if begun else None
         ready = wait([worker.connection for worker in self._workers], timeout=left_s)
@@ -280,7 +280,7 @@ class ProcessPool:
 
 
 def how_it_ended(process: SpawnProcess) -> str:
-    """Say how a process ended."""
+    """Return how a process ended: the name of the signal, or its exit code."""
     code = process.exitcode
     if code is not None and code < 0:
         with suppress(ValueError):
@@ -288,13 +288,13 @@ def how_it_ended(process: SpawnProcess) -> str:
     return f"exit code {code}"
 
 
-def threads_each(width: int) -> int:
-    """Return how many threads each of so many processes may compute with."""
+def threads_per_process(width: int) -> int:
+    """Return the number of threads for each of `width` processes."""
     return max(1, (os.cpu_count() or 1) // width)
 
 
 def start_worker(threads: int) -> PoolWorker:
-    """Start a worker."""
+    """Start a worker process that computes with so many threads."""
     ours, its = SPAWN.Pipe()
     process = SPAWN.Process(target=serve, args=(its,), name="nous-chunks", daemon=True)
     with environment_of_workers(threads):
@@ -305,12 +305,12 @@ def start_worker(threads: int) -> PoolWorker:
 
 @contextmanager
 def environment_of_workers(threads: int) -> Iterator[None]:
-    """Have a process that is started meanwhile compute with so many threads, unless the environment says how many.
+    """Set the environment of processes started in the block: the number of threads, unless it is set already.
 
-    Nor does it look for modules in the current folder: `multiprocessing` starts Python with `-c`, which would.
+    Also PYTHONSAFEPATH: `multiprocessing` starts Python with `-c`, which would import modules from the current folder.
     """
-    told = {"PYTHONSAFEPATH": "1", **{name: str(threads) for name in THREADS}}
-    added = {name: value for name, value in told.items() if name not in os.environ}
+    wanted = {"PYTHONSAFEPATH": "1", **{name: str(threads) for name in THREADS}}
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield
@@ -320,9 +320,9 @@ def environment_of_workers(threads: int) -> Iterator[None]:
 
 
 def serve(connection: Any) -> None:
-    """Work on chunks until nobody hands over another one: the main function of a worker."""
+    """Run chunks until the pipe is closed: the main function of a worker."""
     keep_private()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; who started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent ends us
     threading.Thread(target=end_with_parent, daemon=True).start()
     connection.send_bytes(pickle.dumps((True, None)))
     while True:
@@ -335,15 +335,15 @@ def serve(connection: Any) -> None:
 
 
 def answer_of(function: Callable[[Any], Any], chunk: object) -> bytes:
-    """Return what a function makes of a chunk, or raises, as bytes."""
+    """Return a pickled (is_done, result or exception) of a function for a chunk."""
     try:
         return pickle.dumps((True, function(chunk)))
     except Exception as error:
-        return pickle.dumps((False, portable(error)))
+        return pickle.dumps((False, picklable_error(error)))
 
 
 def end_with_parent() -> None:
-    """End this process as soon as the one that started it has ended, in the midst of a chunk too."""
+    """End this process as soon as its parent has ended, even in the middle of a chunk."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

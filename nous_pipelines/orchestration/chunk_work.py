@@ -21,15 +21,28 @@ from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories.erasure import copying
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.verdict_cache import Progress, Seconded, second_opinions, too_long_among, verdicts_on
-from nous_pipelines.engines.engine import portable
-from nous_pipelines.phases.asking import TOLD, VERDICTS, judged, ruled, to_ask, with_hashes
-from nous_pipelines.phases.compared import NOTHING, PAIRS, ROWS, Compared
+from nous_pipelines.batches.verdict_cache import (
+    Progress,
+    SecondOpinionCounts,
+    second_opinions,
+    too_long_among,
+    verdicts_for,
+)
+from nous_pipelines.engines.engine import picklable_error
+from nous_pipelines.phases.asking import (
+    STATEMENT_COLUMNS,
+    VERDICTS,
+    judged,
+    pairs_to_judge,
+    person_rulings,
+    with_hashes,
+)
+from nous_pipelines.phases.incremental_join import NOTHING, PAIRS, ROWS, Compared
 from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
-from nous_pipelines.phases.rulings import carried
-from nous_pipelines.plan.left_out import each_apart
+from nous_pipelines.phases.rulings import follow_successors
+from nous_pipelines.plan.left_out import isolate_failures
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.parts import checksum, checksum_at
@@ -231,9 +244,9 @@ def do_work(work: ChunkWork) -> ChunkResult:
         return made if work.scratch is None else made.write(work.scratch)
 
     with copying(open_url()) if work.is_elsewhere else nullcontext():
-        parts, faults = each_apart(work.chunk.agent_ids, made_of)
+        parts, faults = isolate_failures(work.chunk.agent_ids, made_of)
     if work.scratch is not None:
-        faults = {agent_id: portable(fault) for agent_id, fault in faults.items()}
+        faults = {agent_id: picklable_error(fault) for agent_id, fault in faults.items()}
     return ChunkResult(parts, faults)
 
 
@@ -300,19 +313,19 @@ class Judges:
 
 def judge_pairs(tables: Tables, chunk: Chunk, *, judges: Judges) -> ChunkOutput:
     """Return the pairs with a verdict each, and where the verdicts came from."""
-    facts = tables["facts"].select(TOLD)
+    facts = tables["facts"].select(STATEMENT_COLUMNS)
     found = with_hashes(tables["neighbours"], facts)
-    undone, contradictions = carried(
+    undone, contradictions = follow_successors(
         tables["undone"], tables["contradictions"], facts=tables["facts"], copies=tables["copies"]
     )
-    rules = ruled(found, undone=undone, contradictions=contradictions)
+    rules = person_rulings(found, undone=undone, contradictions=contradictions)
     known = None if judges.earlier is None else earlier_verdicts(judges.earlier, judges.judge, chunk.agent_ids)
-    asked = to_ask(found, rules)
+    asked = pairs_to_judge(found, rules)
     with worker_database(judges.database, chunk) as database:
-        verdicts, counts = verdicts_on(
+        verdicts, counts = verdicts_for(
             database, judges.judge, asked, facts, earlier=known, on_progress=judges.on_progress
         )
-        by_second = Seconded()
+        by_second = SecondOpinionCounts()
         if judges.second is not None:
             too_long = too_long_among(asked, facts)
             verdicts, by_second = second_opinions(database, verdicts, judges.second, too_long=too_long)

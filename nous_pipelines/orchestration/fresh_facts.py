@@ -38,9 +38,9 @@ from nous_online.queue.outbox import (
     next_events,
     read_horizon,
 )
-from nous_pipelines.batches.verdict_cache import verdicts_on
+from nous_pipelines.batches.verdict_cache import verdicts_for
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.asking import KEY, NOBODY, TOLD_AS, VERDICTS, with_hashes
+from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.rulings import PAIRING
 
@@ -254,10 +254,10 @@ def with_verdicts(database: Database, judge: Judge, look: FreshBatch) -> pl.Data
         (look.pairs["agent_id"][0], key, fact.content, fact.subject, fact.trust, look.spaces[key])
         for key, fact in look.facts.items()
     ]
-    facts = pl.DataFrame(told, schema=TOLD_AS, orient="row")
+    facts = pl.DataFrame(told, schema=STATEMENT_SCHEMA, orient="row")
     pairs = with_hashes(look.pairs, facts)
     asked = pairs.unique(KEY, keep="first", maintain_order=True)
-    verdicts, account = verdicts_on(database, judge, asked, facts, earlier=pl.DataFrame(schema=VERDICTS))
+    verdicts, account = verdicts_for(database, judge, asked, facts, earlier=pl.DataFrame(schema=VERDICTS))
     if account.left_open:
         (why,) = verdicts.filter(pl.col("model") == NOBODY)["reason"].unique()
         raise Unavailable(why)

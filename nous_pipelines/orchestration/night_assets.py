@@ -19,8 +19,8 @@ from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
 from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.batches.sending import AgentQuestions, PlannedQuestions, asking_of
-from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, Seconded, open_questions
+from nous_pipelines.batches.sending import AgentQuestions, PlannedQuestions, planned_questions
+from nous_pipelines.batches.verdict_cache import JudgementCounts, Progress, SecondOpinionCounts, open_questions
 from nous_pipelines.engines.engine import Engine, OnDone
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import FIRST_NIGHT, end_of, parse_night
@@ -40,16 +40,16 @@ from nous_pipelines.orchestration.chunk_work import (
 )
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.resting import FRESH_FOR, Rested
-from nous_pipelines.phases.asking import TOLD
-from nous_pipelines.phases.compared import Compared
+from nous_pipelines.phases.asking import STATEMENT_COLUMNS
+from nous_pipelines.phases.incremental_join import Compared
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
-from nous_pipelines.phases.phase import Tables, united
+from nous_pipelines.phases.phase import Tables, combine_phases
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable, Reads
 from nous_pipelines.phases.rulings import FOLLOWED
 from nous_pipelines.phases.tiers import COLUMNS, KEY, LEVELS, SUMMARIES, due_episodes, lacking
-from nous_pipelines.plan.left_out import left_out_by
+from nous_pipelines.plan.left_out import left_out_agents
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.chunks import Chunk
 from nous_pipelines.snapshots.snapshot import late_rows, take_snapshot
@@ -202,7 +202,7 @@ class Inputs:
         faults = {agent_id: fault for each in done for agent_id, fault in each.faults.items()}
         if faults and not (found or self.rested.agent_ids):
             raise next(iter(faults.values()))
-        self.files.leave_out(left_out_by(step, faults))
+        self.files.leave_out(left_out_agents(step, faults))
         return found
 
     @contextmanager
@@ -281,7 +281,7 @@ COMPARED: Reads = {"facts": READ, "undone": None}
 ASKED: Reads = {
     "neighbours": None,
     "copies": None,
-    "facts": tuple(dict.fromkeys((*TOLD, *FOLLOWED))),
+    "facts": tuple(dict.fromkeys((*STATEMENT_COLUMNS, *FOLLOWED))),
     "undone": None,
     "contradictions": None,
 }
@@ -340,7 +340,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files, judge = night_run.files(night), night_run.judge
-    collected, second = brought_home(night, night_run), night_run.second_judge
+    collected, second = pairs_of_batch(night, night_run), night_run.second_judge
 
     inputs = Inputs.of(night_run, night, ASKED)
     judges = Judges(
@@ -353,7 +353,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     parts = inputs.each("judgements", judge_pairs, judges=judges, on_done=chunk_log(context, inputs.engine))
     table = join_parts(parts, "judgements", JUDGED, inputs.rested)
     account = sum((part.value[0] for part in parts), JudgementCounts())
-    seconded = sum((part.value[1] for part in parts), Seconded())
+    seconded = sum((part.value[1] for part in parts), SecondOpinionCounts())
     write_judged_by(files, judge, files.write_table("judgements", table))
     verdicts_found = dict(table.group_by("verdict").len().sort("verdict").iter_rows())
     told = {} if second is None else {**vars(seconded), "collected": collected.words}
@@ -362,7 +362,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     )
 
 
-def brought_home(night: date, night_run: NightRun) -> Collected:
+def pairs_of_batch(night: date, night_run: NightRun) -> Collected:
     """Look once for verdicts of Claude that are ready, and note what was in the way; a dry run leaves them there."""
     second, collected = SecondJudge.collector(settings()), Collected()
     if second is not None and not night_run.is_dry_run and unfinished(night_run.database):
@@ -379,7 +379,7 @@ def progress(context: dg.AssetExecutionContext) -> Progress:
 # --- what Claude is asked ---
 
 CHECK = "judge_batches_sent"
-QUESTIONED: Reads = {"facts": TOLD, "neighbours": None, "judgements": None}
+QUESTIONED: Reads = {"facts": STATEMENT_COLUMNS, "neighbours": None, "judgements": None}
 
 
 @night_asset(
@@ -392,7 +392,7 @@ def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
     asking = PlannedQuestions()
     if second is not None:
         wanted = wanted_in(night, night_run, second)
-        asking = asking_of(night_run.database, wanted, night=night, models=second.models)
+        asking = planned_questions(night_run.database, wanted, night=night, models=second.models)
     night_run.files(night).write_json("judge_requests", asking.as_dict())
     return dg.MaterializeResult(metadata=as_metadata(asking.figures))
 
@@ -508,7 +508,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, phase.reads)
         parts = phase_parts(phase, inputs, night)
-        whole = united(phase.name, [inputs.rested.phase(phase.name), *(part.value for part in parts)])
+        whole = combine_phases(phase.name, [inputs.rested.phase(phase.name), *(part.value for part in parts)])
         night_run.files(night).write_phase(whole)
         return dg.MaterializeResult(metadata={**row_count(whole.proposals), **as_metadata(whole.metadata())})
 

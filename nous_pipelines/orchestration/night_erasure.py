@@ -29,7 +29,7 @@ from nous_pipelines.reports.markdown_report import plain
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 from nous_pipelines.snapshots.parts import DESCRIPTION, checksum
 from nous_pipelines.snapshots.parts import PREFIX as PART
-from nous_pipelines.snapshots.snapshot import unfinished
+from nous_pipelines.snapshots.snapshot import temporary_folder
 
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
@@ -288,7 +288,7 @@ def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, wit
     """
     new = folder.with_name(f"{folder.name}{NEW}")
     shutil.rmtree(new, ignore_errors=True)
-    with unfinished(new) as part:
+    with temporary_folder(new) as part:
         shutil.copytree(folder, part, dirs_exist_ok=True)
         for page in without:
             (part / page.relative_to(folder)).unlink()

@@ -18,10 +18,23 @@ from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
 from nous_pipelines.plan.checks import CHECKS, CheckResult
-from nous_pipelines.plan.evidence import SEARCHABLE, STANDING, Evidence, searchable_of, standing_of, statements_of
-from nous_pipelines.plan.left_out import CHECK, checked_apart, each_apart, left_out_by, nobody_left_out
-from nous_pipelines.plan.planning import planned, united
-from nous_pipelines.plan.replaying import spared
+from nous_pipelines.plan.evidence import (
+    SEARCHABLE,
+    STANDING,
+    Evidence,
+    memory_table,
+    searchable_reader,
+    statement_counts,
+)
+from nous_pipelines.plan.left_out import (
+    CHECK,
+    check_without_offenders,
+    isolate_failures,
+    left_out_agents,
+    nobody_left_out,
+)
+from nous_pipelines.plan.planning import combine_plans, planned
+from nous_pipelines.plan.replaying import without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
 from nous_pipelines.reports.markdown_report import markdown_of
@@ -59,14 +72,14 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
     """
     taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
     of_agents: list[str] | None = sorted({proposal.agent_id for proposal in made.proposals})
-    memories = standing_of(taken, of_agents)
+    memories = memory_table(taken, of_agents)
     if not successions_of(made) <= {*memories["id"]}:
-        memories, of_agents = standing_of(taken), None
+        memories, of_agents = memory_table(taken), None
     every = Evidence(
         plan=made,
         memories=memories,
-        statements=statements_of(taken, of_agents),
-        searchable=searchable_of(taken),
+        statements=statement_counts(taken, of_agents),
+        searchable=searchable_reader(taken),
         probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, made),
@@ -97,11 +110,11 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
         policy=night_run.policies(night).as_dict(),
     )
     evidence = evidence_about(wanted, night, night_run, phases)
-    parts, faults = each_apart(evidence.agent_ids, lambda own: spared(evidence.of(own)))
+    parts, faults = isolate_failures(evidence.agent_ids, lambda own: without_harmful_proposals(evidence.of(own)))
     if faults and not parts:
         raise next(iter(faults.values()))
-    files.leave_out(left_out_by("plan", faults))
-    made = united(wanted, parts)
+    files.leave_out(left_out_agents("plan", faults))
+    made = combine_plans(wanted, parts)
     reach("plan made")
     files.write_json("account", NightAccount.of(made, phases_of(night, night_run) if faults else phases).values)
     files.write_json("plan", made.as_dict())
@@ -235,7 +248,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     results = checks_that_stand(night, night_run)
     if results is None:
         made, weighed = files.read_plan(), inputs_of_checks(night, night_run)
-        results, breaking = checked_apart(evidence_about(made, night, night_run, phases_of(night, night_run)))
+        results, breaking = check_without_offenders(evidence_about(made, night, night_run, phases_of(night, night_run)))
         left = [*night_run.left_out(night), *breaking]
         results[CHECK] = nobody_left_out(left)
         rows = [{"name": name, **asdict(result)} for name, result in results.items()]

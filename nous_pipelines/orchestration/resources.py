@@ -23,10 +23,17 @@ from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.orchestration.chunk_work import OwnDatabase
 from nous_pipelines.orchestration.resting import Rested, at_rest, decisive, stands
 from nous_pipelines.plan.apply import applied_since, find_agents
-from nous_pipelines.plan.left_out import LeftOut, left_out_by
+from nous_pipelines.plan.left_out import LeftOut, left_out_agents
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
 from nous_pipelines.snapshots.chunks import Chunk, chunked, rows_at_once
-from nous_pipelines.snapshots.snapshot import Snapshot, came_late, late_rows, night_folder, open_snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import (
+    Snapshot,
+    late_memories,
+    late_rows,
+    night_folder,
+    open_snapshot,
+    take_snapshot,
+)
 
 
 class NightRun(dg.ConfigurableResource):
@@ -222,7 +229,7 @@ class NightRun(dg.ConfigurableResource):
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
         if taken.taken_at >= self._began_at:
             return  # this run has just taken it
-        late = came_late(self.database, taken, agent_ids=self.agent_ids)
+        late = late_memories(self.database, taken, agent_ids=self.agent_ids)
         if self.is_dry_run and is_applied:
             self.files(night).write_json(UNSEEN, {"agents": late_rows(late)})
             return
@@ -247,7 +254,7 @@ class NightRun(dg.ConfigurableResource):
         """Return whom the night leaves out so far: their policy makes no sense, or a step fails for them alone."""
         of_policy = self.policies(night).faults(self.agents())
         noted = self.files(night).left_out()
-        return [*left_out_by("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
+        return [*left_out_agents("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
 
     def agents(self) -> list[str]:
         """Return the agents this run is for, as they were when it settled on its snapshot."""

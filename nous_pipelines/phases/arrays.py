@@ -1,4 +1,4 @@
-"""Columns as arrays: ids as small numbers, chains of ids followed to their ends, vectors as matrices."""
+"""Polars columns as NumPy arrays: ids as row numbers, chains of ids followed to their ends, vectors as matrices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from nous_online.core.errors import InvalidInput
 
-ROWS_AT_ONCE = 4096  # what is widened together: a few megabytes
+ROWS_AT_ONCE = 4096  # rows converted to 64 bits together: a few megabytes
 
 
-def numbered(pairs: pl.DataFrame, left: str, right: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.DataFrame]:
+def row_numbers(
+    pairs: pl.DataFrame, left: str, right: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.DataFrame]:
     """Return two columns of ids as places in the sorted table (agent_id, id) of all of them.
 
     The same id of two agents is two memories.
@@ -26,12 +28,12 @@ def numbered(pairs: pl.DataFrame, left: str, right: str) -> tuple[NDArray[np.int
     return first, second, every
 
 
-def ends_of(steps: pl.DataFrame, old: str, new: str) -> pl.Series:
-    """Return what one comes to from each `old` by going on to `new` as often as that leads on."""
-    first, second, named = numbered(steps, old, new)
+def chain_ends(steps: pl.DataFrame, old: str, new: str) -> pl.Series:
+    """Return the end of the chain `old` → `new` → … that starts at each row."""
+    first, second, named = row_numbers(steps, old, new)
     following = np.arange(len(named))
     following[first] = second
-    for _ in range(len(named).bit_length()):  # each round doubles the step, and a circle ends too
+    for _ in range(len(named).bit_length()):  # pointer doubling: log2(n) rounds reach every end, and stop in a circle
         following = following[following]
     return named["id"].gather(following[first])
 

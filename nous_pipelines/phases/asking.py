@@ -1,4 +1,4 @@
-"""What a judge is asked about, once for each content, and how its verdicts come back to all pairs of that content."""
+"""The pairs a judge is asked about, one for each content, and its verdicts joined back to all pairs of that content."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import polars as pl
 from nous_online.language.pairs.judging import Judge, JudgedStatement, Judgement, Pair, Verdict
 from nous_online.memories.learning import pair_hash, statement_digest
 from nous_pipelines.phases.merging import JUDGED
-from nous_pipelines.phases.rulings import parted
+from nous_pipelines.phases.rulings import separated_pairs
 from nous_pipelines.snapshots.table_schemas import FACTS, TableSchema
 
-TOLD = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
-"""The columns of a fact that a judge is told of, and the space that tells how near it is to another."""
-TOLD_AS = FACTS.only(*TOLD)
+STATEMENT_COLUMNS = ["agent_id", "id", "content", "subject", "trust", "embedding_space_id"]
+"""The columns of a fact that a judge reads, and the space its vector belongs to, which the pair hash includes."""
+STATEMENT_SCHEMA = FACTS.only(*STATEMENT_COLUMNS)
 OPERATOR, NOBODY = "operator", "none"
-"""Who gave a verdict that no judge gave: a person, or nobody yet."""
+"""Values of `model` for verdicts not given by a judge: those of a person, and pairs without a verdict yet."""
 VERDICT = ("agent_id", "pair_hash", "verdict", "confidence", "slot", "reason")
 VERDICTS = TableSchema("verdicts", "A verdict for each content of a pair; one is paid for once.", {
     name: JUDGED.column(name) for name in VERDICT
@@ -27,9 +27,9 @@ SIDES = ["agent_id", "left_id", "right_id"]
 
 
 def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Add to pairs of facts (`FOUND`) their `pair_hash` and the rows of both among `facts` (`TOLD`).
+    """Add to pairs of facts (`FOUND`) their `pair_hash` and both row numbers in `facts` (`STATEMENT_COLUMNS`).
 
-    The hash is that under which `learn` keeps what it has read of two statements.
+    The hash is the one under which `learn` stores its verdicts, so that a night finds them.
     """
     rows = facts.select("agent_id", "id", row=pl.int_range(pl.len(), dtype=pl.UInt32))
     placed = pairs.join(
@@ -53,9 +53,9 @@ def with_hashes(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     return placed.with_columns(pair_hash=pl.Series(hashes, dtype=pl.String))
 
 
-def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs (agent_id, left_id, right_id) about which a person decided that both stay, and the `reason`."""
-    ends, apart = pairs.select(SIDES), parted(pairs, undone, sides=("left_id", "right_id"))
+def person_rulings(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs (agent_id, left_id, right_id) whose two facts a person decided to keep, with the `reason`."""
+    ends, apart = pairs.select(SIDES), separated_pairs(pairs, undone, sides=("left_id", "right_id"))
     valid = contradictions.filter(pl.col("resolution") == "both_valid")
     ways = (("memory_a", "memory_b"), ("memory_b", "memory_a"))
     both = pl.concat(valid.select("agent_id", left_id=one, right_id=other) for one, other in ways)
@@ -67,8 +67,8 @@ def ruled(pairs: pl.DataFrame, *, undone: pl.DataFrame, contradictions: pl.DataF
     return pl.concat(rows).unique(SIDES, keep="first", maintain_order=True)
 
 
-def to_ask(pairs: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
-    """Return one of all pairs of each content that a judge has to decide about, nearest first in each agent."""
+def pairs_to_judge(pairs: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs without a ruling (`rules`), one of each content, nearest first within each agent."""
     return (
         pairs.join(rules, on=SIDES, how="anti", maintain_order="left")
         .sort("similarity", descending=True, maintain_order=True)
@@ -77,19 +77,19 @@ def to_ask(pairs: pl.DataFrame, rules: pl.DataFrame) -> pl.DataFrame:
 
 
 def ask(judge: Judge, pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Judgement]:
-    """Return a judgement for each pair of `to_ask`, in order; raise `Unavailable` when the judge can give none."""
-    return judge.judge(told_pairs(pairs, facts))
+    """Return a judgement for each pair of `pairs_to_judge`, in order; raise `Unavailable` when the judge cannot."""
+    return judge.judge(judge_pairs(pairs, facts))
 
 
-def told_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
-    """Return each pair of `with_hashes` as a judge is told of it; `facts` are those it was made with."""
-    told: dict[tuple[int, Any], JudgedStatement] = {}
+def judge_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
+    """Return each pair of `with_hashes` as the value a judge takes; `facts` are those the hashes were made with."""
+    known: dict[tuple[int, Any], JudgedStatement] = {}  # a fact is in some twenty pairs, and reading a row is slow
 
     def statement(row: int, said_at: Any) -> JudgedStatement:
-        if (row, said_at) not in told:
+        if (row, said_at) not in known:
             text, subject, trust = facts.row(row)[2:5]
-            told[row, said_at] = JudgedStatement(text=text, subject=subject, stated_at=said_at, trust=trust)
-        return told[row, said_at]
+            known[row, said_at] = JudgedStatement(text=text, subject=subject, stated_at=said_at, trust=trust)
+        return known[row, said_at]
 
     columns = ("left", "left_said_at", "right", "right_said_at", "similarity")
     return [
@@ -99,7 +99,7 @@ def told_pairs(pairs: pl.DataFrame, facts: pl.DataFrame) -> list[Pair]:
 
 
 def verdicts_of(asked: pl.DataFrame, judgements: Sequence[Judgement]) -> pl.DataFrame:
-    """Return judgements as a table (`VERDICTS`), by the content of the pairs asked about."""
+    """Return the judgements about the pairs `asked` as a table (`VERDICTS`)."""
     columns = {
         "verdict": [judgement.verdict.value for judgement in judgements],
         "confidence": [judgement.confidence for judgement in judgements],
@@ -109,8 +109,8 @@ def verdicts_of(asked: pl.DataFrame, judgements: Sequence[Judgement]) -> pl.Data
     return pl.DataFrame({**asked.select(KEY).to_dict(), **columns}, schema=VERDICTS)
 
 
-def undecided(asked: pl.DataFrame, why: str) -> pl.DataFrame:
-    """Return `unsure` for pairs no verdict could be had about (`VERDICTS`): they are asked about again."""
+def unsure_verdicts(asked: pl.DataFrame, why: str) -> pl.DataFrame:
+    """Return `unsure` for pairs without a verdict (`VERDICTS`); it is not stored, so they are asked about again."""
     return asked.select(
         *KEY,
         verdict=pl.lit(Verdict.UNSURE.value),
@@ -121,9 +121,9 @@ def undecided(asked: pl.DataFrame, why: str) -> pl.DataFrame:
 
 
 def judged(pairs: pl.DataFrame, rules: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Return every pair with its verdict, shape `JUDGED`: a person's where there is one, else that of its content.
+    """Return every pair with its verdict (`JUDGED`): a person's ruling if there is one, or the verdict on its content.
 
-    `verdicts` have the columns `VERDICTS` and `model`, who gave them.
+    `verdicts` has the columns `VERDICTS` and `model`, which gave them.
     """
     by_person = rules.with_columns(
         verdict=pl.lit(Verdict.COMPATIBLE.value),

@@ -1,4 +1,4 @@
-"""Censors that were mostly wrong, and those that ran out: the night retires them; absolute and trusted ones stay."""
+"""Censors that were mostly wrong or have expired: the night archives them, except absolute and trusted ones."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CENSOR_COLUMNS = (
 
 
 def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
-    """Return the retirement of each active censor that was mostly wrong or has run out, and why the others stay.
+    """Return a proposal to retire each censor that was mostly wrong or has expired, and why the others stay.
 
-    `tables`: censors, undone. Looked at is every active censor that ever fired falsely, or has run out.
+    `tables`: censors, undone. Eligible is every active censor with a false positive or past its expiry.
     """
     due = (
         tables["censors"]
@@ -42,15 +42,16 @@ def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 
 
 def _stays(policy: NightPolicy) -> pl.Expr:
-    """Say why a censor stays; null where it retires."""
+    """Return the reason why a censor stays, null where it is retired."""
     limit = policy.false_positive_majority * pl.col("activation_count")
     return first_reason(
         PINNED,
         REWOUND,
         (pl.col("severity") == "absolute", "absolute: only a person retires it"),
         ("is_taken_back", "a person brought it back"),
-        ("is_over", None),
+        ("is_over", None),  # expired ones are retired, whatever the cases below say
         (
+            # False positives are reported by the agent itself: it must not be able to remove a rule it is held to.
             pl.col("trust") > CensorPolicy.agent_trust,
             "trusted more than the agent that reports: only a person retires it",
         ),
@@ -60,7 +61,7 @@ def _stays(policy: NightPolicy) -> pl.Expr:
 
 
 def retirement(row: Mapping[str, Any], *, night: date) -> Proposal:
-    """Return what retires one censor; it is archived and can be restored."""
+    """Return the proposal to retire one censor; it is archived and can be restored."""
     values = {"state": "archived", "archived_at": end_of(night).isoformat()}
     return Proposal(
         night=night,
@@ -75,7 +76,7 @@ def retirement(row: Mapping[str, Any], *, night: date) -> Proposal:
 
 
 def reason_of(row: Mapping[str, Any]) -> str:
-    """Say that a censor has run out, or how often it was wrong."""
+    """Return the reason in words: when the censor expired, or how often it was wrong."""
     if row["is_over"]:
         return f"ran out on {row['expires_at']:%d %b %Y}"
     return f"{row['false_positive_count']} of {row['activation_count']} activations were reported as false"

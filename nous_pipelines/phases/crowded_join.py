@@ -1,7 +1,8 @@
-"""The cut cosine join for stores in which nearly everything is near everything: of each row only its nearest.
+"""A cosine join that keeps only the nearest pairs of each row, for stores where nearly all rows are near each other.
 
-A bound discards nothing there, so that full float32 products are computed block by block; what a sample of the rows
-shows to be beyond the nearest never leaves its block, and the few that stay are compared in double precision.
+The bound of `self_join` discards nothing there, so full float32 products are computed block by block. A sample of the
+rows gives each row a lower bound for its nearest; products below it are dropped inside their block, and the few that
+stay are compared in double precision.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Codes: TypeAlias = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Rows of one place: unit vectors, and two codes for which pairs count (0: the code says nothing).
+    """Rows of one place: unit vectors, and two codes for which pairs count (0: no subject, no owner).
 
-    Rows of two subjects (`about`) are no pair, and none are two rows of one `owner`.
+    Rows with different subjects (`about`) are not a pair, nor are rows of the same `owner`.
     """
 
     rows: Float32
@@ -38,11 +39,11 @@ class Crowd:
     owner: Codes
 
     def may_meet(self, left: Int32, right: Int32) -> Mask:
-        """Tell for each two rows whether they are a pair at all."""
+        """Return for each two rows whether they may be a pair."""
         return _may_meet(self.about[left], self.about[right], self.owner[left], self.owner[right])
 
     def all_may_meet(self, left: Int32 | slice, right: Int32 | slice) -> Mask:
-        """Tell for each of some rows and each of others whether they are a pair at all."""
+        """Return for each row in `left` and each in `right`, as a matrix, whether they may be a pair."""
         return _may_meet(
             self.about[left][:, None], self.about[right][None], self.owner[left][:, None], self.owner[right][None]
         )
@@ -50,7 +51,10 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which pairs count: at the threshold, among the `most` nearest of one row or above the floor of the other."""
+    """Which pairs count: at or above the threshold, and among the `most` nearest of one row or above the other's floor.
+
+    `floors` has a similarity for each row: the reach of a known row, infinity for a fresh one.
+    """
 
     threshold: float
     most: int
@@ -63,7 +67,7 @@ def _may_meet(about: Codes, other_about: Codes, owner: Codes, other_owner: Codes
 
 
 def is_crowded(rows: Float32, chosen: Int32, *, threshold: float, most: int) -> bool:
-    """Tell from a sample whether a `chosen` row has more than `most` others at the threshold on average."""
+    """Return whether, by a sample, a `chosen` row has on average more than `most` others at the threshold."""
     left, right = chosen[_spread(len(chosen), TRIED_ROWS)], _spread(len(rows), TRIED_ROWS)
     is_near = (rows[left] @ rows[right].T >= threshold) & (left[:, None] != right)  # a row is near itself
     share = np.count_nonzero(is_near) / max(1, is_near.size)
@@ -75,10 +79,11 @@ def _spread(count: int, most: int) -> Int32:
 
 
 def nearest_pairs(crowd: Crowd, chosen: Int32, limits: Limits) -> tuple[Pairs, Float32]:
-    """Return the pairs of each `chosen` row with its nearest, ties by the smaller row, and those above a floor.
+    """Return the pairs of each `chosen` row with its nearest, ties by smaller row, or with rows whose floor they pass.
 
-    Adds, for each chosen row, above which similarity its pairs are all there: 0 when none was cut. The chosen row is
-    left; a pair of two chosen rows may appear from both sides. Raises `InvalidInput` like `similar_pairs`.
+    Also returns the reach of each chosen row: the similarity above which its pairs are complete, 0 when none was cut.
+    The chosen row is left; a pair of two chosen rows may appear from both sides. Raises `InvalidInput` like
+    `similar_pairs`.
     """
     checked(crowd.rows, limits.threshold)
     seeds = _spread(len(crowd.rows), SEED_ROWS)
@@ -96,7 +101,8 @@ def nearest_pairs(crowd: Crowd, chosen: Int32, limits: Limits) -> tuple[Pairs, F
 
 
 def _lowest(crowd: Crowd, own: Int32, seeds: Int32, limits: Limits) -> Float32:
-    """Return a float32 product for each row below which no pair is among its `most` nearest, by those of a sample."""
+    """Return for each row a float32 product below which no pair is among its `most` nearest, from a sample of rows."""
+    # The k-th best of a sample is at most the k-th best of all, so nothing among the nearest can lie below it.
     error = np.float32(rounding(crowd.rows.shape[1]))
     least = np.full(len(own), np.float32(limits.threshold) - error, dtype=np.float32)
     if len(seeds) < limits.most:
@@ -104,11 +110,13 @@ def _lowest(crowd: Crowd, own: Int32, seeds: Int32, limits: Limits) -> Float32:
     products = crowd.rows[own] @ crowd.rows[seeds].T
     products[~crowd.all_may_meet(own, seeds) | (own[:, None] == seeds)] = ALONE
     seen = np.partition(products, len(seeds) - limits.most, axis=1)[:, len(seeds) - limits.most]
-    return np.maximum(least, seen - 2 * error)
+    return np.maximum(
+        least, seen - 2 * error
+    )  # twice: both the sampled product and the one compared with it are rounded
 
 
 def _possible(crowd: Crowd, own: Int32, lowest: Float32, floors: Float32) -> tuple[Int32, Int32, Float32]:
-    """Return row of the block, row of all and float32 product of what may be among the nearest or above a floor."""
+    """Return block row, row and float32 product of each pair that may be among the nearest or above a floor."""
     parts = list(_tiles(crowd, own, lowest, floors))
     left, right, product = (np.concatenate(column) for column in zip(*parts, strict=True))
     return left, right, product
@@ -131,11 +139,11 @@ def _tiles(crowd: Crowd, own: Int32, lowest: Float32, floors: Float32) -> Iterat
 
 
 def _not_beyond(left: Int32, right: Int32, product: Float32, limits: Limits, *, slack: float) -> tuple[Int32, Int32]:
-    """Drop what is surely beyond the `most` nearest of its row: float32 products are off by half the slack at most."""
+    """Drop pairs surely beyond the `most` nearest of their row; a float32 product is off by at most half the slack."""
     counts = np.bincount(left)
     if counts.max(initial=0) <= limits.most:
         return left, right
-    order = np.argsort(left.astype(np.uint16), kind="stable")
+    order = np.argsort(left.astype(np.uint16), kind="stable")  # rows of a block fit 16 bits: NumPy sorts those by radix
     padded = np.full((len(counts), counts.max()), ALONE, dtype=np.float32)
     padded[np.arange(counts.max()) < counts[:, None]] = product[order]
     seen = np.partition(padded, -limits.most, axis=1)[:, -limits.most]

@@ -1,4 +1,4 @@
-"""From accepted pairs to clusters in which every two members were accepted as the same: no chaining."""
+"""Complete-linkage clusters: every two members of a cluster were accepted as the same, so there is no chaining."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nous_online.core.errors import InvalidInput
 
 Members: TypeAlias = NDArray[np.int64]
 
-PAIRS_AT_ONCE = 65_536  # between two sweeps that drop the pairs already settled; bounds the Python-level work
+PAIRS_AT_ONCE = 65_536  # after so many, NumPy drops the pairs already settled: that bounds the loop in Python
 
 
 def clusters(accepted: pl.DataFrame, *, equals: pl.DataFrame | None = None) -> pl.DataFrame:

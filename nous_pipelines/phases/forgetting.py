@@ -1,10 +1,12 @@
-"""What leaves an agent's reach: facts superseded for longer than the grace, and memories nobody ever used.
+"""What a night archives: facts superseded for longer than the grace, and memories that were never used.
 
-Nothing is deleted: what is archived can be restored. Censors, open episodes and closed ones stay; age condenses those.
+Nothing is deleted: what is archived can be restored. Censors and episodes are not archived; episodes are condensed by
+age instead.
 
-"Unused" is weighed, not counted: where nobody asked, it says nothing, and how long to wait is read off the last year of
-memories of the same kind, source and form: the agent's own, then those of the other agents of the night, then what is
-usual. Real traces of use differ by a factor of ten in how many things return after 90 idle days.
+How long an unused memory waits is estimated, since traces of real use differ by a factor of ten in how many memories
+come to use after 90 idle days. The estimate comes from the last year of memories of the same kind, source and form: the
+agent's own, then those of the night's other agents, then a usual rate. Days without a recall count as no evidence. See
+docs/decisions/0016-unused-is-measured.md.
 """
 
 from __future__ import annotations
@@ -44,17 +46,18 @@ COLUMNS = {
 NO = pl.lit(value=False)
 AWAITS_EVIDENCE = "such memories still come to use at this age, or are too few to tell; see unused_return_share"
 GROUP = ["kind", "source_kind", "form"]
-"""Memories alike in these come back alike, and lend each other their evidence."""
+"""Memories equal in these share one estimate of how often they come to use."""
 LEAST_SERIES = 5
-"""So many facts that differ in their numbers alone are a series: the lines of a job, not statements of somebody."""
+"""Facts that differ only in their numbers from which they are a series: the output of a job, not statements."""
 PASSING = (
     r"(?i)\b(?:right now|at the moment|just now|in progress|exit code|"
     r"\d+ (?:\w+ ){0,2}(?:tests?|checks?) (?:\w+ )?(?:pass|fail|succeed)(?:es|ed|ing)?)\b"
 )
-"""What holds for a minute, as agents write it; in other words or languages it is a statement until it is a series."""
+"""How agents write what holds for a minute, in English; other wordings and languages count as statements."""
 USUAL_IDLE_DAYS = {"statement": 800.0, "passing": 18_000.0, "series": 18_000.0}
-"""Idle days of one return, where nothing else is known. A statement: one in nine came back within 90 days on traces of
-real use. The others: half of what `unused_return_share` allows, so that they leave unless two of them came back."""
+"""Prior: idle days per memory that comes to use. Statements: one in nine came back within 90 days on traces of real use
+(9 times 90 days). The others: half the rate that `unused_return_share` allows (2 * 90 / 0.01), so that they are
+archived unless two of them came back."""
 
 FORMS_IN_WORDS = {
     "statement": "",
@@ -64,14 +67,13 @@ FORMS_IN_WORDS = {
 
 
 def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
-    """Return an archive proposal for each memory that leaves, and for the others past their age why they stay.
+    """Return an archive proposal for each memory that is due, and for the others past their age the reason they stay.
 
-    `tables` are those of the snapshot: facts, procedures, contradictions, undone, and `uses`: what happened per memory
-    and day in the last `WINDOW_DAYS`; and `gathered`: what `returns_of` gave for all agents of the night, these alone
-    where it is left out.
+    `tables`: facts, procedures, contradictions, undone, `uses` (counts by memory and day of the last `WINDOW_DAYS`) and
+    `gathered` (`returns_of` for all agents of the night; without it the rates come from these agents alone).
     """
     taken = taken_back(tables["undone"], "archive")
-    facts = stated(in_contradiction(tables["facts"], tables["contradictions"]))
+    facts = with_stated(with_open_contradictions(tables["facts"], tables["contradictions"]))
     lives = lives_of(tables)
     returns = returns_of(lives, policy=policy, night=night)
     waits = waiting_days(lives, returns, tables.get("gathered", returns), policy=policy)
@@ -83,7 +85,7 @@ def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Pha
             .join(facts.select(*KEY, "is_open", "is_stated"), on=KEY, how="left")
             .join(asked, on="agent_id", how="left")
             .join(waits, on=["agent_id", *GROUP], how="left")
-            .join(needed(facts, tables["procedures"], policy=policy, night=night), on=KEY, how="left")
+            .join(needed_memories(facts, tables["procedures"], policy=policy, night=night), on=KEY, how="left")
             .join(taken, on=KEY, how="left")
             .with_columns(pl.col("asked_days").fill_null(0))
             .with_columns(stays=_stays(policy)),
@@ -95,10 +97,10 @@ def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Pha
     return phase
 
 
-def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
-    """Add whether a fact `is_open`: it says so, or a contradiction that is open names it, whatever it says.
+def with_open_contradictions(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_open`: whether the fact's status says so, or an open contradiction names it.
 
-    One of which a side was archived, as by being forgotten, is no open question until that comes back.
+    A contradiction with an archived side is ignored until that fact is restored.
     """
     gone = facts.filter(pl.col("state") == "archived").select("agent_id", "id")
     named = contradictions.filter(pl.col("status") == "open")
@@ -109,8 +111,8 @@ def in_contradiction(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.Da
     return facts.join(sides.with_columns(is_named=pl.lit(value=True)), on=KEY, how="left").with_columns(is_open=is_open)
 
 
-def stated(facts: pl.DataFrame) -> pl.DataFrame:
-    """Add whether a fact `is_stated`: a person said it, or said what it took the place of, at any remove."""
+def with_stated(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_stated`: whether a person stated the fact, or any fact that it superseded, directly or not."""
     of = heirs(facts.with_columns(is_rewound=NO))
     said = facts.filter(pl.col("source_kind") == "user").select(KEY)
     passed_on = of.join(said, on=KEY, how="semi").select("agent_id", id="heir_id")
@@ -119,7 +121,7 @@ def stated(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def past_grace(facts: pl.DataFrame, taken: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return the facts superseded longer ago than the grace, with why each `stays` (null: it leaves)."""
+    """Return the facts superseded longer ago than the grace; `stays` is the reason to keep one, null for none."""
     grace = pl.lit(end_of(night) - timedelta(days=policy.superseded_grace_days))
     after = facts.select("agent_id", superseded_by="id", heir_version="row_version", heir_state="state")
     stays = first_reason(
@@ -148,7 +150,7 @@ def unused(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataF
 
 
 def lives_of(tables: Tables) -> pl.DataFrame:
-    """Return what of each fact and procedure says whether and how long it went unused, and what it is alike to."""
+    """Return age, use, group and first day of use of each fact and procedure."""
     parts = [lives_of_facts(tables["facts"]), lives_of_procedures(tables["procedures"])]
     memories = pl.concat(parts, how="diagonal_relaxed")
     return memories.join(first_days(memories, tables["uses"]), on=KEY, how="left")
@@ -157,9 +159,8 @@ def lives_of(tables: Tables) -> pl.DataFrame:
 def form() -> pl.Expr:
     """Return the form of a fact: `series`, `passing` or `statement`.
 
-    A series is told by its wording without what has a digit in it, whatever the language; what was superseded is no
-    part of it, since the values of one thing are no series. Where one of the same wording was ever cited, all of them
-    are statements.
+    Facts of a series are equal once words with digits are replaced, in any language. Superseded facts do not count:
+    successive values of one thing are not a series. If one of a wording was ever cited, all of them are statements.
     """
     wording = pl.col("content").str.to_lowercase().str.replace_all(r"[a-z_]*\d[a-z\d_]*", "0").hash()
     alike = (pl.col("state") != "superseded").sum().over("agent_id", wording)
@@ -176,7 +177,7 @@ def form() -> pl.Expr:
 
 
 def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return what of a fact says whether and how long it went unused; a confirmation is a use, and a new beginning."""
+    """Return age and use of each fact; a confirmation counts as a use, and its age starts again from there."""
     return facts.filter(pl.col("state") != "quarantined").select(
         *KEY,
         "state",
@@ -196,7 +197,7 @@ def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def lives_of_procedures(procedures: pl.DataFrame) -> pl.DataFrame:
-    """Return the same of a procedure, where being activated, or judged by its outcome, is a use as well."""
+    """Return age and use of each procedure; an activation and a reported outcome count as uses, too."""
     counts = ("retrieved_count", "cited_count", "activation_count", "success_count", "failure_count")
     return procedures.select(
         *KEY,
@@ -216,12 +217,12 @@ def lives_of_procedures(procedures: pl.DataFrame) -> pl.DataFrame:
 
 
 def age_days(night: date) -> pl.Expr:
-    """How many days ago, at the end of the night, a memory was learned or last confirmed."""
+    """Days from when a memory was learned or last confirmed to the end of the night."""
     return (pl.lit(end_of(night)) - pl.col("since")).dt.total_days()
 
 
 def first_days(memories: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
-    """Return the day a memory first came to use (agent_id, id, first_day), where every use lies in the window."""
+    """Return the day of the first use (agent_id, id, first_day) of each memory whose uses all lie in the window."""
     return (
         uses.group_by("agent_id", id="memory_id")
         .agg(first_day=pl.col("day").min(), known=pl.col("retrieved").sum())
@@ -232,21 +233,21 @@ def first_days(memories: pl.DataFrame, uses: pl.DataFrame) -> pl.DataFrame:
 
 
 def asked_days(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return on how many of the last `unused_after_days` each agent recalled anything: agent_id, asked_days."""
+    """Return the number of the last `unused_after_days` on which each agent recalled anything: agent_id, asked_days."""
     is_late = pl.col("day") > night - timedelta(days=policy.unused_after_days)
     return uses.filter(is_late).group_by("agent_id").agg(asked_days=pl.col("day").n_unique())
 
 
 def returns_of_agents(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return `returns_of` for some agents: what the others of the night learn from them."""
+    """Return `returns_of` for the agents of one chunk; those of all chunks become the table `gathered`."""
     return returns_of(lives_of(tables), policy=policy, night=night)
 
 
 def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return how many memories of each agent and group came to use, and over how many idle days, at each age tried.
+    """Return how many memories of each agent and group came to use, over how many idle days, at each age of `WAITS`.
 
-    Columns: agent_id, `GROUP`, wait_days, returns, idle. Counted are those that lay unused through the second half of
-    the age, during the last `WINDOW_DAYS`.
+    Columns: agent_id, `GROUP`, wait_days, returns, idle. The idle days are those between half the age and the age that
+    lie in the last `WINDOW_DAYS`.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
     return pl.concat([returns_at(lives, age, night=night) for age in ages])
@@ -255,10 +256,12 @@ def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.D
 def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
     """Return the same at one age."""
     learned = pl.col("learned_at").dt.date()
+
     came_back = pl.min_horizontal("first_day", pl.col("confirmed_at").dt.date())
     begins = pl.max_horizontal(learned + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS)))
     ends = pl.min_horizontal(learned + timedelta(days=age), came_back, pl.col("left_at").dt.date(), pl.lit(night))
     is_return = (came_back == ends).fill_null(NO)
+    # A memory whose first use lies before the window came to use at an unknown age: it is no evidence.
     return (
         lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null())
         .with_columns(idle=(ends - begins).dt.total_days(), is_return=is_return)
@@ -271,22 +274,24 @@ def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
 def waiting_days(
     lives: pl.DataFrame, returns: pl.DataFrame, others: pl.DataFrame, *, policy: NightPolicy
 ) -> pl.DataFrame:
-    """Return for each agent and group the age at which its unused memories rarely come back.
+    """Return for each agent and group the age from which unused memories rarely come to use.
 
-    Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the share to come
-    to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. An agent's rate is
-    the mean of a Gamma distribution of shape 1: one return more than were seen, over the idle days seen and those of
-    one return elsewhere. Elsewhere is the mean of the other agents' rates and the usual one, each counted once: agents
-    differ by a factor of ten, so that many days of one other agent say less than a few of many.
+    Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the expected share
+    to come to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. The rate is
+    the posterior mean under a Gamma prior of shape 1: (returns + 1) / (idle days + 1 / prior rate). The prior rate is
+    the mean of the other agents' rates and the usual one, each with weight 1: agents differ by a factor of ten, so many
+    days of one other agent say less than a few days of many.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
     groups = lives.select("agent_id", *GROUP).unique()
+    # 1 switches the estimate off: then the fixed age alone decides.
     if policy.unused_return_share >= 1:
         return groups.with_columns(wait_days=pl.lit(ages[0], pl.Int64), return_share=pl.lit(1.0))
     place = [*GROUP, "wait_days"]
     usual = 1 / pl.col("form").replace_strict(USUAL_IDLE_DAYS, return_dtype=pl.Float64)
     rate = (pl.col("returns") + 1) / (pl.col("idle") + 1 / usual)
     every = others.with_columns(rate=rate).group_by(place).agg(rates=pl.col("rate").sum(), agents=pl.len())
+    # The sums include the agent itself, if it has a rate: take it out, or it would be its own prior.
     elsewhere = (usual + pl.col("rates") - pl.col("own_rate")) / (1 + pl.col("agents") - pl.col("own_rate").sign())
     share = (pl.col("returns") + 1) / (pl.col("idle") + 1 / elsewhere) * policy.unused_after_days
     return (
@@ -302,8 +307,8 @@ def waiting_days(
     )
 
 
-def needed(facts: pl.DataFrame, procedures: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return the memories that others lean on, and how: agent_id, id, needed."""
+def needed_memories(facts: pl.DataFrame, procedures: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return the memories that others depend on, with the reason: agent_id, id, needed."""
     grace = end_of(night) - timedelta(days=policy.superseded_grace_days)
     recent = facts.filter(pl.col("state") == "superseded", pl.col("superseded_at") >= grace).select(
         "agent_id", id="superseded_by", needed=pl.lit("it took the place of a fact that is still in its grace")
@@ -324,7 +329,7 @@ def needed(facts: pl.DataFrame, procedures: pl.DataFrame, *, policy: NightPolicy
 
 
 def _stays(policy: NightPolicy) -> pl.Expr:
-    """Say why a memory that was never used stays; null where it leaves."""
+    """Return the reason why an unused memory stays, null where it is archived."""
     return first_reason(
         PINNED,
         REWOUND,
@@ -341,7 +346,7 @@ def _stays(policy: NightPolicy) -> pl.Expr:
 
 
 def archive_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
-    """Return the archiving of one memory."""
+    """Return the proposal to archive one memory."""
     is_superseded = row["superseded_by"] is not None
     heir = (Read("fact", row["superseded_by"], row["heir_version"]),) if is_superseded else ()
     values = {"state": "archived", "archived_at": end_of(night).isoformat()}
@@ -358,7 +363,7 @@ def archive_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
 
 
 def reason_of(row: Mapping[str, Any], *, night: date) -> str:
-    """Say since when a memory has been superseded, or unused."""
+    """Return the reason in words: since when the memory has been superseded, or unused."""
     if row["superseded_by"] is not None:
         days = (end_of(night) - row["superseded_at"]).days
         return f"superseded on {row['superseded_at']:%d %b %Y}, {days} days ago; its successor stays"

@@ -1,4 +1,4 @@
-"""Which memories belong together: alike but not the same, cited together, or one drawn from the other."""
+"""Links between memories: similar but not the same, cited together, or one extracted from the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import numbered
+from nous_pipelines.phases.arrays import row_numbers
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
@@ -22,11 +22,11 @@ from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 LIVE = {"fact": "active", "episode": "closed", "procedure": "active"}
 """The kinds that are linked, and the state in which they are."""
 TOGETHER_FROM = 2
-"""Recalls that cited two memories from which that is no accident."""
+"""Recalls that must have cited two memories together before they are linked; one may be chance."""
 MOST_CITED = 20
-"""A recall that cited more than these says little of any two of them, and would name 200 pairs and more."""
+"""Recalls that cited more memories are ignored: they say little about any two, and would make 200 pairs and more."""
 LEAST_A_NIGHT, SHARE_A_NIGHT = 500, 0.05
-"""Links an agent gets in one night: this share of its memories, but as many as this; the strongest come first."""
+"""Most links an agent gets in one night: this share of its memories, but at least 500; the strongest come first."""
 MEMORY_COLUMNS = ("agent_id", "id", "state", "user_id", "is_rewound", "row_version")
 COLUMNS = {
     "facts": (*MEMORY_COLUMNS, "source_episode_id"),
@@ -36,7 +36,7 @@ COLUMNS = {
     "links": ("agent_id", "from_id", "to_id", "kind"),
     "undone": ("agent_id", "kind", "targets"),
 }
-"""What is read of each table of the snapshot."""
+"""The columns read of each table of the snapshot."""
 CHANGED = TableSchema("changed", "The memories that other phases want to change tonight.", {**MEMORY})
 WORDS = {"related": "related", "together": "cited together", "drawn_from": "drawn from an episode"}
 
@@ -44,36 +44,38 @@ WORDS = {"related": "related", "together": "cited together", "drawn_from": "draw
 def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return the new links of a chunk of agents, with the account of the pairs that could be linked.
 
-    `tables`: facts, episodes, procedures, recalls, links, undone, judgements, changed. What other phases change tonight
-    (`changed`) is linked another night, in the version it gets.
+    `tables`: facts, episodes, procedures, recalls, links, undone, judgements, changed. Memories that other phases
+    change tonight (`changed`) are linked in a later night, at their new version.
 
-    The new links that lead from one memory are one proposal: a memory that changes meanwhile makes those of its
-    neighbours stale and no others, and a link that is wrong is taken back without the rest of the night's. `targets`
-    names the two ends of each link in turn, so that none of those that were taken back is proposed again.
+    The new links from one memory are one proposal: a memory changed before apply makes only the links to it stale, and
+    a wrong link can be undone without all others of the night. `targets` lists both ends of each link in turn, from
+    which the next nights know the links that were undone.
     """
     phase = Phase("link_proposals")
     memories = memories_of(tables)
     pairs = pl.concat(
         [_related(tables["judgements"], policy), _together(tables["recalls"]), _drawn_from(tables["facts"])]
     )
-    phase.look_at(pairs)
+    phase.add_eligible_rows(pairs)
     found = _considered(pairs, memories, tables)
     bounded = _bounded(found.filter(pl.col("why").is_null()), tables["links"], most=policy.links_per_memory)
     chosen = _of_tonight(bounded.filter(pl.col("why").is_null()), memories)
     for part in (found, bounded, chosen):
         phase.leave_all(part)
-    for links in _by_source(chosen.filter(pl.col("why").is_null())):
+    rows = chosen.filter(pl.col("why").is_null()).sort("agent_id", "from_id", "to_id", "kind").to_dicts()
+    for _, group in groupby(rows, key=itemgetter("agent_id", "from_id")):
+        links = list(group)
         phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
 
 
 def memories_of(tables: Tables) -> pl.DataFrame:
-    """Return every memory that can be linked, whatever its state: one table of all kinds."""
+    """Return the memories of all kinds that can be linked, in any state, as one table."""
     return pl.concat([tables[f"{kind}s"].select(*MEMORY_COLUMNS, memory_kind=pl.lit(kind)) for kind in LIVE])
 
 
 def _related(judged: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return the facts that are alike, and of which a judge said neither `same` nor that one replaces the other."""
+    """Return the similar pairs of facts that a judge called `compatible` or `unsure`."""
     alike = judged.filter(
         pl.col("verdict").is_in([Verdict.COMPATIBLE.value, Verdict.UNSURE.value]),
         pl.col("similarity") >= policy.neighbour_similarity,
@@ -120,7 +122,7 @@ def _together(recalls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _drawn_from(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return the facts that are in use with the episodes they were drawn from."""
+    """Return the active facts with the episodes they were extracted from."""
     drawn = facts.filter(pl.col("source_episode_id").is_not_null(), pl.col("state") == LIVE["fact"])
     return drawn.select(
         "agent_id",
@@ -134,7 +136,7 @@ def _drawn_from(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _considered(pairs: pl.DataFrame, memories: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Add both ends of each pair, and `why` it is not linked."""
+    """Add the rows of both ends of each pair, and as `why` the reason not to link it, null for none."""
     is_live = pl.col("state") == pl.col("memory_kind").replace_strict(LIVE)
     changing = tables["changed"].unique().with_columns(changes=pl.lit("tonight"))
     ends = memories.with_columns(is_live=is_live).drop("state").join(changing, on=["agent_id", "id"], how="left")
@@ -159,7 +161,7 @@ def _either_way(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def _taken_back(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the two ends of each link that a person took back."""
+    """Return the two ends of each link that a person undid."""
     links = undone.filter(pl.col("kind") == "link")
     ends = links.select(
         "agent_id",
@@ -170,7 +172,7 @@ def _taken_back(undone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _why() -> pl.Expr:
-    """Say why two memories are not linked; null where nothing is against it."""
+    """Return the reason why two memories are not linked, null where they may be."""
     is_live = (pl.col("from_is_live") & pl.col("to_is_live")).fill_null(value=False)
     is_of_two = pl.col("from_user_id") != pl.col("to_user_id")
     return first_reason(
@@ -184,16 +186,16 @@ def _why() -> pl.Expr:
 
 
 def _bounded(pairs: pl.DataFrame, links: pl.DataFrame, *, most: int) -> pl.DataFrame:
-    """Say of each pair that one of its ends has enough links of this kind: the strongest stay, at most `most` an end.
+    """Add as `why` that an end has enough links of this kind; the strongest stay, at most `most` for each end.
 
-    A fact is drawn from one episode, and an episode may lead to any number of facts.
+    Links `drawn_from` have no limit: a fact comes from one episode, but an episode may have any number of facts.
     """
     parts = [pairs.filter(pl.col("kind") == "drawn_from")]
     for kind in ("related", "together"):
         own = pairs.filter(pl.col("kind") == kind).sort(
             "agent_id", "weight", "tie", "from_id", "to_id", descending=[False, True, False, False, False]
         )
-        left, right, ends = numbered(own, "from_id", "to_id")
+        left, right, ends = row_numbers(own, "from_id", "to_id")
         capacity = np.maximum(most - _link_counts(ends, links.filter(pl.col("kind") == kind)), 0)
         has_room = pl.Series("has_room", _strongest(left, right, capacity), dtype=pl.Boolean)
         parts.append(own.with_columns(why=pl.when(~has_room).then(pl.lit("has enough links"))))
@@ -201,7 +203,7 @@ def _bounded(pairs: pl.DataFrame, links: pl.DataFrame, *, most: int) -> pl.DataF
 
 
 def _link_counts(ends: pl.DataFrame, links: pl.DataFrame) -> NDArray[np.int64]:
-    """Return how many links each of these memories has, whichever way they lead."""
+    """Return how many links each of these memories has, in either direction."""
     every = pl.concat([links.select("agent_id", id=side) for side in ("from_id", "to_id")])
     counts = every.group_by("agent_id", "id").len()
     counted = ends.join(counts, on=["agent_id", "id"], how="left", maintain_order="left")
@@ -209,10 +211,10 @@ def _link_counts(ends: pl.DataFrame, links: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _strongest(left: NDArray[np.int64], right: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which pairs, given the strongest first, are kept when each end keeps at most its capacity.
+    """Return which pairs, given strongest first, are kept when each end keeps at most its capacity.
 
-    The result is that of going through them one by one, in rounds: whatever is among the strongest that both of its
-    ends have room for is kept.
+    The result is that of one greedy pass over the pairs. It is reached in vectorised rounds: a pair within the
+    remaining capacity of both ends, counting all stronger open pairs, would be kept whatever happens to those.
     """
     kept = np.zeros(len(left), dtype=np.bool_)
     room = capacity.copy()
@@ -230,7 +232,7 @@ def _strongest(left: NDArray[np.int64], right: NDArray[np.int64], capacity: NDAr
 
 
 def _ranks(members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each entry how many equal ones come before it."""
+    """Return for each entry how many equal entries precede it."""
     order = np.argsort(members, kind="stable")
     ordered = members[order]
     ranks = np.empty(len(members), dtype=np.int64)
@@ -239,7 +241,7 @@ def _ranks(members: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _of_tonight(pairs: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
-    """Leave what is more than a night's links to the next one, the weaker of each kind first."""
+    """Add as `why` that the night's limit is reached; the kinds take turns, the strongest of each first."""
     sizes = memories.group_by("agent_id").agg(
         most=(pl.len() * SHARE_A_NIGHT).floor().cast(pl.Int64).clip(LEAST_A_NIGHT)
     )
@@ -254,11 +256,6 @@ def _of_tonight(pairs: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _by_source(chosen: pl.DataFrame) -> list[list[dict[str, Any]]]:
-    rows = chosen.sort("agent_id", "from_id", "to_id", "kind").to_dicts()
-    return [list(links) for _, links in groupby(rows, key=itemgetter("agent_id", "from_id"))]
-
-
 def _proposal(links: list[dict[str, Any]], *, night: date) -> Proposal:
     read = {
         link[f"{side}_id"]: Read(link[f"{side}_memory_kind"], link[f"{side}_id"], link[f"{side}_row_version"])
@@ -266,7 +263,7 @@ def _proposal(links: list[dict[str, Any]], *, night: date) -> Proposal:
         for side in ("from", "to")
     }
     counts = {kind: sum(link["kind"] == kind for link in links) for kind in WORDS}
-    told = ", ".join(f"{count} {WORDS[kind]}" for kind, count in counts.items() if count)
+    kinds = ", ".join(f"{count} {WORDS[kind]}" for kind, count in counts.items() if count)
     return Proposal(
         night=night,
         agent_id=links[0]["agent_id"],
@@ -274,7 +271,7 @@ def _proposal(links: list[dict[str, Any]], *, night: date) -> Proposal:
         targets=tuple(link[f"{side}_id"] for link in links for side in ("from", "to")),
         read_set=tuple(read[memory] for memory in sorted(read)),
         changes=tuple(_change(link, night=night) for link in links),
-        reason=f"{len(read)} memories belong together: {told}",
+        reason=f"{len(read)} memories belong together: {kinds}",
         evidence=counts,
     )
 

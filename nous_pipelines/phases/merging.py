@@ -1,4 +1,4 @@
-"""Facts that say the same: from verdicts to clusters, and the merges they lead to. Tables in, tables out."""
+"""Duplicate facts: clusters from verdicts, and the merges proposed for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ JUDGED = TableSchema("judgements", "Pairs of facts, each with its verdict.", {
     "model": (pl.String, "who judged: a model, `operator` for a person, `none` for nobody yet"),
     "pair_hash": (pl.String, "SHA-256 of what was judged: a verdict is kept by it"),
 })  # fmt: skip
-USED = [
+MERGE_COLUMNS = [
     *("id", "agent_id", "content", "trust", "is_pinned", "learned_at", "last_confirmed_at", "confirmation_count"),
     *("tags", "source", "sources", "confidence", "retrieved_count", "cited_count", "ignored_count", "row_version"),
     *("contradiction_status", "key"),
@@ -49,11 +49,11 @@ KEYED = "it has a key, and gives way to a later value of it alone"
 OPEN = "one of the two is in an open contradiction, which waits for a person"
 
 
-def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return the pairs of facts that were judged the same and are near enough to be merged, those of users included.
+def same_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return the pairs judged the same and near enough to be merged, including those across users.
 
-    Adds `is_of_one_time`: what is said of another interval is another statement, however alike the words; and
-    `is_doubted`: a judge that answers in words says so itself, while the built-in one calls nothing the same in doubt.
+    Adds `is_of_one_time` (false: the facts hold for different intervals, so they are different statements) and
+    `is_doubted` (a language model was not sure; the built-in judge says `unsure` instead).
     """
     is_near = pl.col("similarity").cast(pl.Float64) >= policy.candidate_similarity
     is_read = pl.col("similarity").cast(pl.Float64) >= policy.same_similarity
@@ -70,16 +70,19 @@ def same(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.
 
 
 def duplicate_clusters(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return the facts that say the same, copies included, without chaining: shape `CLUSTERS`, for all agents.
+    """Return the clusters of duplicates, copies included, without chaining (`CLUSTERS`).
 
     `tables`: judgements, copies.
     """
     judged, copies = tables["judgements"], tables["copies"]
+    # Row numbers instead of ids: they are compared faster, and those of different agents never meet.
     rows = copies.sort(MEMBER).with_row_index("row")
     of = rows.select("agent_id", "member_id", "row")
-    pairs = same(judged, copies, policy).filter("is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted"))
-    accepted = placed(pairs, of, "left_id", "left").pipe(placed, of, "right_id", "right")
-    equals = placed(rows, of, "representative_id", "representative")
+    pairs = same_pairs(judged, copies, policy).filter(
+        "is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted")
+    )
+    accepted = with_row(pairs, of, "left_id", "left").pipe(with_row, of, "right_id", "right")
+    equals = with_row(rows, of, "representative_id", "representative")
     found = clusters(
         accepted.select("similarity", left_id="left", right_id="right"),
         equals=equals.select(member_id="row", representative_id="representative"),
@@ -95,32 +98,32 @@ def duplicate_clusters(tables: Tables, *, policy: NightPolicy, night: date) -> p
     )
 
 
-def placed(pairs: pl.DataFrame, rows: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
-    """Add the row of the fact that `column` names."""
+def with_row(pairs: pl.DataFrame, rows: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    """Add as column `name` the row number of the fact whose id is in `column`."""
     return pairs.join(rows.rename({"row": name}), left_on=["agent_id", column], right_on=MEMBER, maintain_order="left")
 
 
 def merge_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
-    """Return a merge for each cluster: the canonical memory stays, the others point to it; and the account of pairs.
+    """Return a merge for each cluster (the canonical memory stays, the others point to it), and the account of pairs.
 
-    `tables`: facts, judgements, copies, duplicate_clusters. Every pair judged the same and every copy with the one that
-    stands for it is merged, or left for a reason.
+    `tables`: facts, judgements, copies, duplicate_clusters. Eligible is every pair judged the same, and every copy with
+    its representative.
     """
     judged, copies, members = tables["judgements"], tables["copies"], tables["duplicate_clusters"]
     facts = tables["facts"]
     phase, pairs = Phase("merge_proposals"), alike_pairs(judged, copies, policy)
     evidence = _evidence(judged, members)
-    rows = members.join(facts.select(USED), left_on=MEMBER, right_on=["agent_id", "id"])
+    rows = members.join(facts.select(MERGE_COLUMNS), left_on=MEMBER, right_on=["agent_id", "id"])
     rows = rows.sort("agent_id", "cluster_id", "member_id").to_dicts()
     proposals = {
         key: proposal
         for key, group in groupby(rows, key=itemgetter("agent_id", "cluster_id"))
         if (proposal := _merge(list(group), evidence.get(key, []), night=night)) is not None
     }
-    counted = _accounted(pairs, members.join(_holding(facts), on=MEMBER, how="left"), list(proposals.values()))
+    counted = _count_pairs(pairs, members.join(_hold_reasons(facts), on=MEMBER, how="left"), list(proposals.values()))
     taken = dict.fromkeys(proposals, 0)
     for agent_id, cluster_id, reason, count in counted.iter_rows():
-        phase.look(agent_id, count)
+        phase.add_eligible(agent_id, count)
         if reason is None:
             taken[agent_id, cluster_id] = count
         else:
@@ -131,9 +134,9 @@ def merge_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 
 
 def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return what has to be decided about: pairs judged the same, and each copy with the one that stands for it.
+    """Return the pairs to decide about: those judged the same, and each copy with its representative.
 
-    `stays` says why two are never merged; null where they may be.
+    `stays` is the reason why a pair is not merged, null where it may be.
     """
     is_copy = (pl.col("member_id") != pl.col("representative_id")) | pl.col("is_silent")
     equal = copies.filter(is_copy).select(
@@ -142,15 +145,15 @@ def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy)
         right_id="member_id",
         stays=pl.when("is_silent").then(pl.lit("copies that a person took apart")),
     )
-    pairs = same(judged, copies, policy).filter(~pl.col("is_across_users"))
+    pairs = same_pairs(judged, copies, policy).filter(~pl.col("is_across_users"))
     stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME)).when("is_doubted").then(pl.lit(DOUBTED))
     return pl.concat([pairs.select("agent_id", "left_id", "right_id", stays=stays), equal])
 
 
-def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[Proposal]) -> pl.DataFrame:
-    """Count the pairs by agent, cluster and why they were left, null when a proposal takes them up.
+def _count_pairs(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[Proposal]) -> pl.DataFrame:
+    """Return the number of pairs by agent, cluster and the reason they were left, null where a proposal merges them.
 
-    `members` tell in `holding` what holds them back, if anything does.
+    `members` has in `holding` the reason why a fact cannot be merged, null for none.
     """
     merged = pl.DataFrame(
         [(proposal.agent_id, target, row) for row, proposal in enumerate(proposals) for target in proposal.targets],
@@ -175,24 +178,24 @@ def _accounted(pairs: pl.DataFrame, members: pl.DataFrame, proposals: Sequence[P
     return counted.group_by("agent_id", cluster.alias("cluster_id"), "reason").len().sort(pl.all())
 
 
-def _holding(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return what keeps each fact (`MEMBER`) from giving way, null if nothing does."""
+def _hold_reasons(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return for each fact (`MEMBER`) the reason why it cannot be merged into another, null for none."""
     is_open = pl.col("contradiction_status") == "open"
     reason = pl.when(is_open).then(pl.lit(OPEN)).when("is_pinned").then(pl.lit("pinned"))
     reason = reason.when(pl.col("key").is_not_null()).then(pl.lit(KEYED))
     return facts.select("agent_id", member_id="id", holding=reason)
 
 
-def gives_way(row: dict[str, Any]) -> bool:
-    """Tell whether a fact may point to another that says the same: not while it is held, or waits for a decision.
+def can_be_merged(row: dict[str, Any]) -> bool:
+    """Return whether a fact may be superseded by a duplicate: not while pinned or contradicted, nor if it has a key.
 
-    A person holds what is pinned; whoever gave a fact a key says when another value takes its place.
+    A fact with a key is replaced only by a later value of that key.
     """
     return not row["is_pinned"] and row["key"] is None and row["contradiction_status"] != "open"
 
 
 def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
-    """Return, by agent and cluster, the pairs inside it with what was said of them."""
+    """Return the judged pairs inside each cluster, by agent and cluster, as the evidence of its merge."""
     of = members.select("agent_id", "member_id", "cluster_id")
     inside = (
         judged.join(of, left_on=["agent_id", "left_id"], right_on=MEMBER)
@@ -215,7 +218,7 @@ def _evidence(judged: pl.DataFrame, members: pl.DataFrame) -> Mapping[tuple[str,
 
 def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night: date) -> Proposal | None:
     canonical = canonical_of(rows)
-    leaving = [row for row in rows if row is not canonical and gives_way(row)]
+    leaving = [row for row in rows if row is not canonical and can_be_merged(row)]
     if not leaving:
         return None
     merged = [canonical, *leaving]
@@ -226,17 +229,17 @@ def _merge(rows: list[dict[str, Any]], evidence: list[dict[str, Any]], *, night:
         targets=tuple(row["member_id"] for row in merged),
         read_set=tuple(Read("fact", row["member_id"], row["row_version"]) for row in merged),
         changes=(
-            Change("fact", canonical["member_id"], set=united(merged), action="absorbed"),
+            Change("fact", canonical["member_id"], set=merged_values(merged), action="absorbed"),
             *summed_usage(merged),
-            *retired(leaving, canonical, night=night),
+            *retire_changes(leaving, canonical, night=night),
         ),
         reason=_reason(merged, evidence),
         evidence={"pairs": evidence, "copies": len(merged) - len({row["content"] for row in merged})},
     )
 
 
-def retired(rows: Sequence[dict[str, Any]], canonical: dict[str, Any], *, night: date) -> tuple[Change, ...]:
-    """Return the changes by which facts give way to the one that says what they say."""
+def retire_changes(rows: Sequence[dict[str, Any]], canonical: dict[str, Any], *, night: date) -> tuple[Change, ...]:
+    """Return the changes that supersede facts by their canonical duplicate."""
     values = {
         "state": "superseded",
         "superseded_by": canonical["member_id"],
@@ -247,9 +250,10 @@ def retired(rows: Sequence[dict[str, Any]], canonical: dict[str, Any], *, night:
 
 
 def canonical_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the member that stays: the first in order, unless an equal of it says all that it says and more.
+    """Return the member that stays: the first by `canonical_order`, or one as trusted and pinned that says more.
 
-    An equal is as trusted and as pinned; more are dates, numbers, times, identifiers or names, as the guards read them.
+    More means that it adds dates, numbers, times, identifiers or names, as the guards read them, and that no other
+    member adds any to it.
     """
     first = min(rows, key=canonical_order)
     texts = {row["content"] for row in rows}
@@ -262,18 +266,18 @@ def canonical_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def canonical_order(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Rank the members of a cluster: most trusted, pinned, most used and confirmed, first said, smallest id."""
+    """Return the sort key of members: most trusted, pinned, most used and confirmed, first learned, smallest id."""
     use = row["cited_count"] * 2 + row["confirmation_count"] + row["retrieved_count"]
     return (-row["trust"], not row["is_pinned"], -use, row["learned_at"], row["member_id"])
 
 
-def united(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the canonical memory takes over: each statement counts as a confirmation, tags and sources unite.
+def merged_values(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the new values of the canonical memory: each statement is a confirmation, tags and sources are united.
 
-    One that is trusted less makes it neither newer nor surer: else an old value, repeated by anybody, would take the
-    place of a later one.
+    A less trusted duplicate changes neither time nor confidence; otherwise an old value, repeated by an untrusted
+    source, would become newer than the value that replaced it.
     """
-    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]
+    weighty = [row for row in rows if row["trust"] >= rows[0]["trust"]]  # the canonical one comes first
     sources = {source for row in rows for source in [*row["sources"], *([row["source"]] if row["source"] else [])]}
     said_last = max(moment for row in weighty for moment in (row["learned_at"], row["last_confirmed_at"]) if moment)
     return {
@@ -286,7 +290,7 @@ def united(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def summed_usage(rows: Sequence[dict[str, Any]]) -> tuple[Change, ...]:
-    """Return what the first takes over of the usage of the others, if there was any."""
+    """Return the change that adds the usage of the other facts to the first; none where they were never used."""
     canonical, *leaving = rows
     add = {name: sum(row[name] for row in leaving) for name in ("retrieved_count", "cited_count", "ignored_count")}
     return (Change("usage", canonical["member_id"], add=add),) if any(add.values()) else ()
@@ -294,8 +298,9 @@ def summed_usage(rows: Sequence[dict[str, Any]]) -> tuple[Change, ...]:
 
 def _reason(rows: Sequence[dict[str, Any]], evidence: Sequence[dict[str, Any]]) -> str:
     canonical = rows[0]
-    said = [f"{row['learned_at']:%d %b %Y}" for row in sorted(rows, key=lambda row: row["learned_at"])]
-    times = f"said {len(rows)} times, first {said[0]}, last {said[-1]}"
+    days = [f"{row['learned_at']:%d %b %Y}" for row in sorted(rows, key=lambda row: row["learned_at"])]
+    times = f"said {len(rows)} times, first {days[0]}, last {days[-1]}"
     least = min((pair["similarity"] for pair in evidence), default=None)
+    # Only copies count as 1: a rounded cosine of different words must not read as identity.
     alike = ", word for word" if least is None else f", at least {min(least, 0.999):.3f} similar"
     return f"{times}{alike}; keeps the one of {canonical['learned_at']:%d %b %Y}"

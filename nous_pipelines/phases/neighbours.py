@@ -1,4 +1,4 @@
-"""Which facts are worth a look together: near each other, of one slot, or told by two users of one project."""
+"""Candidate pairs of facts: near each other by cosine, in one slot, or stated by two users of one project."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from nous_online.language.pairs.wordings import subject_words
 from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.arrays import ROWS_AT_ONCE, fingerprints, vector_matrix
-from nous_pipelines.phases.compared import NOTHING, SITES, Compared, compared, ranks_of
-from nous_pipelines.phases.rulings import memberships, successors, undone_with
+from nous_pipelines.phases.incremental_join import NOTHING, SITES, Compared, compare, ranks_of
+from nous_pipelines.phases.rulings import replace_in_undone, successors, undone_groups
 from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
 PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
-"""Facts that differ in one of these are never compared, but for those of two users of one project."""
+"""Facts that differ in one of these are never compared, except private facts of two users of one project."""
 PROJECT = ["agent_id", "project_id", "embedding_space_id"]
 INTERVAL = ["valid_from", "valid_to"]
 WORDING = ["text", "subject", *INTERVAL]
-"""What says a thing of one time in one wording."""
+"""Columns that are equal for two statements of the same text about the same subject and time."""
 COPIES = ["agent_id", *WORDING, *PLACE]
 """Facts that agree in all of these are copies of each other."""
 READ = (
     *("id", "agent_id", "state", "category", "content", "subject", "slot", "learned_at", "last_confirmed_at"),
     *(*INTERVAL, *PLACE, "superseded_by", "is_rewound", "embedding"),
 )
-"""The columns of a fact that tell what it is to be compared with."""
+"""The columns of a fact that this module needs."""
+# Without a limit a store in which everything is near everything (logs of tools) has quadratically many pairs: those of
+# 8,000 such facts took 4 GB.
 MOST_CANDIDATES = 60
-"""With how many of its nearest candidates a fact is compared at most; the others wait until those are merged."""
-CELLS_AT_ONCE = 1 << 24
-"""Of a table of cosines: 64 MB."""
+"""Nearest candidates a fact is compared with at most; the others wait until those are merged."""
+CELLS_AT_ONCE = 1 << 24  # of a matrix of float32 cosines: 64 MB; 4,096 new facts against 100,000 at once took 1.5 GB
 PAIR = {
     **OWNER,
     "left_id": (pl.String, "the fact that was stated earlier"),
@@ -46,7 +47,7 @@ PAIR = {
     "is_across_users": (pl.Boolean, "they are of two users of one project, and asked about sharing alone"),
     "is_ordered": (pl.Boolean, "the right one was stated later, not at the same moment"),
 }
-FOUND = TableSchema("neighbours", "Pairs of facts worth a look.", {
+FOUND = TableSchema("neighbours", "Candidate pairs of facts.", {
     **PAIR,
     "left_said_at": (MOMENT, "when the left one was last stated"),
     "right_said_at": (MOMENT, "when the right one was last stated"),
@@ -61,15 +62,15 @@ COPY = TableSchema("copies", "Each fact that may be compared, and the facts that
     "valid_to": (MOMENT, "until when it holds, if that was said"),
 })  # fmt: skip
 
-MET = {"one": pl.UInt32, "other": pl.UInt32, "cosine": pl.Float32}
+RANKED_PAIR = {"one": pl.UInt32, "other": pl.UInt32, "cosine": pl.Float32}
 """A new fact, one of its nearest, and their cosine."""
-NEAR = {"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
+ROW_PAIR = {"left": pl.UInt32, "right": pl.UInt32, "similarity": pl.Float32}
 """Two facts by their rows, the smaller left, and their cosine."""
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The pairs worth a look (`FOUND`), who is a copy of whom (`COPY`), and what was compared to know.
+    """The candidate pairs (`FOUND`), the copies of each text (`COPY`), and what a later night can reuse.
 
     `cut` counts the facts with more candidates than they are compared with.
     """
@@ -88,39 +89,46 @@ def neighbours_of(
     earlier: Compared = NOTHING,
     fresh_from: datetime | None = None,
 ) -> Neighbours:
-    """Return the pairs of facts worth a look; `facts` need the columns `READ`, `undone` is that of the snapshot.
+    """Return the candidate pairs of `facts` (columns `READ`); `undone` is the snapshot's table of that name.
 
-    What `earlier` compared is not compared again; the result is the same. A copy of a text is represented once. What
-    is new since `fresh_from` meets its nearest however far they are.
+    Rows that `earlier` compared are not compared again; the result is the same as without it. Exact copies of a text
+    are compared once. Facts learned since `fresh_from` are also paired with their nearest below every threshold.
     """
-    found = comparable(facts, undone_with(undone, successors(facts)))
-    distinct = representatives_of(found)
+    # An undone merge names facts that may have been superseded since: it keeps their successors apart.
+    found = comparable_facts(facts, replace_in_undone(undone, successors(facts)))
+    # 5,000 copies of one text would be 12 million pairs: one of them is compared for all.
+    distinct = representatives(found)
     vectors = facts["embedding"].gather(distinct["row"])
     distinct = distinct.with_columns(fingerprint=_fingerprints(distinct, vectors))
-    private = _private(distinct)
-    sites = _in_places(distinct, policy)
+    private = _private_facts(distinct)
+    sites = _sites_by_place(distinct, policy)
+    # Most agents have no users, slots or undone merges; leaving out queries over empty tables halved a small night.
     if len(private):
-        sites = pl.concat([sites, _across_users(private, policy, first_place=distinct["place"].n_unique())])
-    done = compared(sites, vectors, nearest=looked_at(policy), earlier=earlier)
+        sites = pl.concat([sites, _sites_across_users(private, policy, first_place=distinct["place"].n_unique())])
+    done = compare(sites, vectors, nearest=pairs_per_fact(policy), earlier=earlier)
     near, is_cut = nearest(done.pairs, len(sites), policy)
     pairs = pl.concat(
         [
             near.select(sites["at"].gather(near[side]).alias(side) for side in ("left", "right")).with_columns(
                 near["similarity"]
             ),
-            about_one(_of_one_slot(distinct, vectors), distinct),
-            about_one(_by_rank(distinct, vectors, policy, fresh_from), distinct),
-            _copies_of_users(private),
+            same_subject_pairs(_slot_pairs(distinct, vectors), distinct),
+            same_subject_pairs(_ranked_pairs(distinct, vectors, policy, fresh_from), distinct),
+            _shared_wordings(private),
         ]
     )
-    copies = copies_among(found)
+    copies = copies_table(found)
     return Neighbours(
-        _named(pairs, distinct), copies.sort("agent_id", "member_id"), done, sites["at"].filter(is_cut).n_unique()
+        _as_fact_pairs(pairs, distinct),
+        copies.sort("agent_id", "member_id"),
+        done,
+        sites["at"].filter(is_cut).n_unique(),
     )
 
 
-def copies_among(found: pl.DataFrame) -> pl.DataFrame:
-    """Return who is a copy of whom (`COPY`) among facts that may be compared."""
+def copies_table(found: pl.DataFrame) -> pl.DataFrame:
+    """Return the table `COPY` of facts that `comparable_facts` returned."""
+    # `text` replaces the content of a silent copy by its id; "word for word" must not.
     word_for_word = ["content", *(name for name in COPIES if name != "text")]
     return found.select(
         "agent_id",
@@ -132,40 +140,43 @@ def copies_among(found: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def comparable(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Return the facts a night may compare: active, no document, with a vector, and with no history after the night.
+def comparable_facts(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return the facts a night may compare: active, no document, with a vector, and not changed after the night's end.
 
-    Adds `row`, its place among the facts, `text` and `copy`, which copies share, `said_at`, when it was said last, and
-    `new_since`, when it or a copy was told as something new.
-    Of copies that a person took apart (`undone`: agent_id, kind, targets) all but one have a text of their own and are
-    `is_silent`: the one speaks for them. Sorted so that places lie together, by id within them.
+    Adds `row` (index in `facts`), `text` and `copy` (equal for copies), `said_at` (when a copy was last stated) and
+    `new_since` (when a copy was last learned as new). Of copies whose merge a person undid (`undone`: agent_id, kind,
+    targets) all but the smallest id are `is_silent`: they are left out of the comparison, and their `text` is their id.
+    Sorted by place, then id.
     """
+    # A document is a file of the agent: a fact about the same thing must not supersede it.
     is_active = (pl.col("state") == "active") & pl.col("category").ne_missing(DOCUMENT)
     is_comparable = facts.select(is_active & pl.col("embedding").is_not_null() & ~pl.col("is_rewound"))
     found = facts.drop("embedding", "category").with_row_index("row").filter(is_comparable.to_series())
-    silent = taken_apart(found, undone).with_columns(is_silent=pl.lit(value=True))
+    silent = separated_copies(found, undone).with_columns(is_silent=pl.lit(value=True))
     return (
         found.join(silent, on=["agent_id", "id"], how="left")
         .with_columns(pl.col("is_silent").fill_null(value=False))
         .with_columns(text=pl.when("is_silent").then("id").otherwise("content"))
+        # One number for each set of copies: grouping by nine columns of text again took half the time of this module.
         .with_columns(copy=pl.col("row").first().over(COPIES))
-        .with_columns(said_at=said_at().max().over("copy"), new_since=pl.col("learned_at").max().over("copy"))
+        .with_columns(said_at=statement_time().max().over("copy"), new_since=pl.col("learned_at").max().over("copy"))
+        # The space first: one slice of the vectors then has one width, and a place is a run of rows.
         .sort("embedding_space_id", "agent_id", *PLACE[:-1], "id")
     )
 
 
-def said_at() -> pl.Expr:
-    """When a statement was made as far as order goes: since when it holds, else when it was said or confirmed last."""
+def statement_time() -> pl.Expr:
+    """The time statements are ordered by: the start of validity, else when it was last learned or confirmed."""
     return pl.coalesce("valid_from", pl.max_horizontal("learned_at", "last_confirmed_at")).cast(MOMENT)
 
 
-def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Return (agent_id, id) of each fact with a copy of smaller id that a person took it apart from."""
+def separated_copies(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, id) of each fact that a person separated from a copy with a smaller id by undoing a merge."""
     alike = ["group", "content", *(name for name in COPIES if name != "text")]
     if undone.is_empty():
         return facts.select("agent_id", "id").clear()
     return (
-        memberships(undone)
+        undone_groups(undone)
         .join(facts.select("id", *alike[1:]), on=["agent_id", "id"])
         .filter(pl.col("id") > pl.col("id").min().over(alike))
         .select("agent_id", "id")
@@ -173,10 +184,10 @@ def taken_apart(facts: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def representatives_of(found: pl.DataFrame) -> pl.DataFrame:
-    """Return one of each set of copies, the silent left out, with its `place` and row `at`.
+def representatives(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one fact of each set of copies, without silent ones, with its `place` and row number `at`.
 
-    `about` is the subject in the one spelling subjects are compared in.
+    `about` is the normalised subject, null for none.
     """
     distinct = found.filter(~pl.col("is_silent")).filter(pl.col("id") == pl.col("id").min().over("copy"))
     subjects = distinct["subject"].unique()
@@ -190,7 +201,7 @@ def representatives_of(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fingerprints(distinct: pl.DataFrame, vectors: pl.Series) -> pl.Series:
-    """Return a fingerprint of each vector; those of one space have one width."""
+    """Return a fingerprint of each vector, space by space: only vectors of one space have the same width."""
     parts = [
         fingerprints(vector_matrix(vectors.slice(start, size))) for start, size in _runs(distinct["embedding_space_id"])
     ]
@@ -203,36 +214,37 @@ def _runs(values: pl.Series) -> Iterator[tuple[int, int]]:
     yield from ((start, stop - start) for start, stop in pairwise([*starts.tolist(), len(values)]))
 
 
-def _in_places(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
-    """Return each fact where it is compared with those of its place."""
+def _sites_by_place(distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return the sites at which each fact is compared with the others of its place."""
     return _sites(
         distinct,
         ["agent_id", *PLACE],
         policy.neighbour_similarity,
         owner=pl.lit(None, pl.String),
-        nearest=looked_at(policy),
+        nearest=pairs_per_fact(policy),
     )
 
 
-def _across_users(private: pl.DataFrame, policy: NightPolicy, *, first_place: int) -> pl.DataFrame:
-    """Return what users of a project keep to themselves, each text once, where it is compared with that of others."""
+def _sites_across_users(private: pl.DataFrame, policy: NightPolicy, *, first_place: int) -> pl.DataFrame:
+    """Return the sites at which private facts of a project are compared across its users, each text once."""
     texts = (
         private.filter(pl.col("id") == pl.col("id").min().over(*PROJECT, *WORDING))
         .sort("embedding_space_id", "agent_id", "project_id", "id")
         .with_columns(place=pl.struct(PROJECT).rle_id() + first_place)
     )
-    return _sites(texts, PROJECT, policy.candidate_similarity, owner=pl.col("user_id"), nearest=looked_at(policy))
+    return _sites(texts, PROJECT, policy.candidate_similarity, owner=pl.col("user_id"), nearest=pairs_per_fact(policy))
 
 
-def _private(distinct: pl.DataFrame) -> pl.DataFrame:
-    """Return the private facts of projects that more than one user told something."""
+def _private_facts(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the private facts of projects in which more than one user has any."""
     return distinct.filter(
         pl.col("scope") == "private", pl.col("project_id").is_not_null(), pl.col("user_id").is_not_null()
     ).filter(pl.col("user_id").n_unique().over(PROJECT) > 1)
 
 
 def _sites(facts: pl.DataFrame, key: list[str], threshold: float, *, owner: pl.Expr, nearest: int) -> pl.DataFrame:
-    """Return facts as `SITES`: the mark changes with all that decides which pairs are found."""
+    """Return facts as `SITES`; `mark` changes with everything that decides which pairs are found."""
+    # A later night reuses pairs by this mark, so the vector, place, subject, owner, threshold and limit all go into it.
     how = pl.lit(f"{len(key)} {threshold!r} {nearest}")
     where = pl.struct(*key, "about", owner=owner, how=how).hash(seed=0)
     return facts.select(
@@ -247,22 +259,22 @@ def _sites(facts: pl.DataFrame, key: list[str], threshold: float, *, owner: pl.E
     ).select(pl.col(name).cast(dtype) for name, dtype in SITES.items())
 
 
-def about_one(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs that may be about one subject: the same, or one names none."""
+def same_subject_pairs(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs whose subjects are equal, or of which one has none."""
     about = distinct["about"]
     return pairs.filter((about.gather(pairs["left"]) == about.gather(pairs["right"])).fill_null(value=True))
 
 
-def looked_at(policy: NightPolicy) -> int:
-    """Return with how many others a fact is compared at most, but for those it is among the nearest of."""
+def pairs_per_fact(policy: NightPolicy) -> int:
+    """Return how many nearest facts are kept for each fact; a pair kept for its other end comes on top."""
     return MOST_CANDIDATES + policy.neighbour_count
 
 
 def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> tuple[pl.DataFrame, pl.Series]:
-    """Keep of each row its nearest `MOST_CANDIDATES` at `candidate_similarity`, and `neighbour_count` after them.
+    """Return the pairs among the nearest of either end, and for each of the `count` rows whether candidates were cut.
 
-    A pair stays when it is among those of either; ties go to the smaller row. `count` rows there are in all. Adds for
-    each of them whether it has more candidates than it is compared with.
+    The nearest of a row are at most `MOST_CANDIDATES` at or above `candidate_similarity`, then `neighbour_count` below
+    it; ties go to the smaller row.
     """
     left, right, similarity = (pairs[name].to_numpy() for name in ("left", "right", "similarity"))
     is_candidate = similarity.astype(np.float64) >= policy.candidate_similarity
@@ -271,20 +283,21 @@ def nearest(pairs: pl.DataFrame, count: int, policy: NightPolicy) -> tuple[pl.Da
     is_full = _ends(left, right, count) > room
     is_crowded = is_full[left] & is_full[right]
     stays = ~is_crowded
+    # Ranking sorts all pairs, so it is left out where no pair is crowded at both ends.
     if is_crowded.any():
         at_left, at_right = ranks_of(left, right, similarity)
         stays |= (at_left < room[left]) | (at_right < room[right])
-    return pairs.filter(pl.Series(stays)), pl.Series(candidates > looked_at(policy))
+    return pairs.filter(pl.Series(stays)), pl.Series(candidates > pairs_per_fact(policy))
 
 
 def _ends(left: NDArray[np.uint32], right: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
     return np.bincount(left, minlength=count) + np.bincount(right, minlength=count)
 
 
-def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
-    """Return, for the facts of one slot in order, each with the one before it and with the last: n facts, 2n pairs."""
+def _slot_pairs(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
+    """Return each fact of a slot paired with the one before it and with the latest: at most 2n pairs for n facts."""
     if not distinct["slot"].count():
-        return pl.DataFrame(schema=NEAR)
+        return pl.DataFrame(schema=ROW_PAIR)
     alike = ["place", "slot"]
     chain = (
         distinct.filter(pl.col("slot").is_not_null())
@@ -301,22 +314,21 @@ def _of_one_slot(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
-def _by_rank(
+def _ranked_pairs(
     distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
 ) -> pl.DataFrame:
-    """Return each of an agent's newest facts with its likeliest in its place, down to `ranked_similarity`.
+    """Return each of an agent's newest facts paired with the likeliest of its place, down to `ranked_similarity`.
 
-    One that was only confirmed is none of them: the words that did it have met their nearest, in `learn` or as a fact
-    of their own that a night has merged since.
-
-    In people's own words a value and the one that takes its place lie far apart: what tells them is their rank, and
-    how close they come to the nearest of all once the words they share are counted, as in `worth_reading`.
+    Likeliest means highest in cosine plus a bonus for shared words, within `ranked_within` of the nearest: the rule of
+    `worth_reading` in `learn`. People word a new value so freely that its cosine to the old one alone is too low.
     """
-    found = [pl.DataFrame(schema=MET)]
+    # `new_since`, not the last confirmation: the confirming statement met its neighbours when it was learned.
+    found = [pl.DataFrame(schema=RANKED_PAIR)]
     if fresh_from is not None and policy.ranked_count:
         fresh = (
             distinct.filter(pl.col("new_since") >= fresh_from)
             .sort("new_since", "id", descending=True)
+            # For each agent: a limit for the whole chunk left none to quiet agents.
             .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
         )
         runs = dict(enumerate(_runs(distinct["place"])))
@@ -327,7 +339,7 @@ def _by_rank(
             found.append(met.with_columns(pl.col("one", "other") + start))
     met = pl.concat(found)
     if met.is_empty():
-        return pl.DataFrame(schema=NEAR)
+        return pl.DataFrame(schema=ROW_PAIR)
     lead = SHARED_WORD_LEAD * _shared_words(met, distinct).clip(upper_bound=MOST_SHARED)
     likeliest = (
         met.with_columns(likely=pl.col("cosine") + lead)
@@ -341,13 +353,8 @@ def _by_rank(
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
-def around(policy: NightPolicy) -> int:
-    """Return among how many of its nearest the likeliest of a new fact are looked for."""
-    return max(policy.neighbour_count, policy.ranked_count) if policy.ranked_count else 0
-
-
 def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
-    """Return how many content words each two facts share, a subject counting as one."""
+    """Return how many content words the two facts of each pair share; an equal subject counts as one word."""
     rows = pl.concat([met["one"], met["other"]]).unique()
     said = zip(rows, distinct["content"].gather(rows), distinct["subject"].gather(rows), strict=True)
     words: dict[int, set[object]] = {
@@ -358,48 +365,40 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
 
 
 def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
-    """Return each row asked about with the nearest to it, itself left out (`MET`).
-
-    Of equally near ones the smaller row comes first.
-    """
-    count = min(around(policy), len(rows) - 1)
-    found = [pl.DataFrame(schema=MET)]
+    """Return the nearest other rows of each row in `asked` (`RANKED_PAIR`), ties by smaller row."""
+    count = min(max(policy.neighbour_count, policy.ranked_count), len(rows) - 1)
+    found = [pl.DataFrame(schema=RANKED_PAIR)]
     at_once = max(1, CELLS_AT_ONCE // len(rows))
     for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
         cosines = rows[chunk] @ rows.T
-        cosines[np.arange(len(chunk)), chunk] = -1
+        cosines[np.arange(len(chunk)), chunk] = -1  # itself
+        # The k-th largest of each row bounds what has to be sorted; ties at it are settled below.
         least = np.partition(cosines, -count, axis=1)[:, -count]
         one, other = np.nonzero(cosines >= np.maximum(least, policy.ranked_similarity)[:, None])
         order = np.lexsort((other, -cosines[one, other], one))
         one, other = one[order], other[order]
         is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
         one, other = one[is_among], other[is_among]
-        found.append(pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=MET))
+        found.append(
+            pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=RANKED_PAIR)
+        )
     return pl.concat(found)
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:
-    """Return the cosine of each pair, computed in double precision; the vectors of a place have one width."""
+    """Return the cosine of each pair, computed in double precision as the joins do, so that thresholds agree."""
     width = vectors.list.len().gather(pairs["left"])
-    parts = [
-        _products(
-            *(
-                vectors.gather(pairs[side].slice(first, min(ROWS_AT_ONCE, start + size - first)))
-                for side in ("left", "right")
-            )
-        )
-        for start, size in _runs(width)
-        for first in range(start, start + size, ROWS_AT_ONCE)
-    ]
-    return pl.Series(np.concatenate([np.empty(0), *parts]).astype(np.float32))
+    parts = [np.empty(0)]
+    for start, size in _runs(width):
+        for first in range(start, start + size, ROWS_AT_ONCE):
+            ends = pairs.slice(first, min(ROWS_AT_ONCE, start + size - first))
+            left, right = (vector_matrix(vectors.gather(ends[side])).astype(np.float64) for side in ("left", "right"))
+            parts.append(np.vecdot(left, right))
+    return pl.Series(np.concatenate(parts).astype(np.float32))
 
 
-def _products(left: pl.Series, right: pl.Series) -> NDArray[np.float64]:
-    return np.vecdot(vector_matrix(left).astype(np.float64), vector_matrix(right).astype(np.float64))
-
-
-def _copies_of_users(private: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each text that several users of a project told, the first of them with every other one."""
+def _shared_wordings(private: pl.DataFrame) -> pl.DataFrame:
+    """Return the first fact of each text that several users of a project stated, paired with each of the others."""
     alike = [*PROJECT, *WORDING]
     return (
         private.with_columns(first=pl.col("at").sort_by("id").first().over(alike))
@@ -408,8 +407,8 @@ def _copies_of_users(private: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _named(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
-    """Return pairs of rows as pairs of facts, the earlier statement left, of one moment the one of smaller id."""
+def _as_fact_pairs(pairs: pl.DataFrame, distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs of rows as pairs of facts (`FOUND`), the earlier statement left, on a tie the smaller id."""
     pairs = pairs.unique(["left", "right"], keep="first", maintain_order=True)
     ids, said, users = (distinct[name] for name in ("id", "said_at", "user_id"))
     one, other = pairs["left"], pairs["right"]

@@ -1,4 +1,4 @@
-"""What one phase of the night found: what it proposes, and for everything it looked at and left alone, why."""
+"""The result of one phase of a night: its proposals, and the reason for every row it looked at and left alone."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from nous_pipelines.phases.proposals import Proposal
 
 Counts = Counter[str]
 Tables: TypeAlias = Mapping[str, pl.DataFrame]
-"""What a phase is a function of: the rows some agents have in the tables it reads, by name."""
+"""The input of a phase: for some agents, their rows of each table it reads, by name."""
 PINNED = ("is_pinned", "pinned")
 REWOUND = ("is_rewound", "changed after the end of the night")
-"""Why a memory stays, whichever phase looks at it."""
+"""Cases for `first_reason`, a column and a reason, that make every phase leave a memory alone."""
 
 
 @dataclass
 class Phase:
-    """Proposals with the account of the rows they came from: eligible = proposed + left, or something went missing.
+    """Proposals with an account of the rows they came from: for each agent, eligible = proposed + left.
 
-    The check `effect` holds every agent's account against this, so that no phase succeeds by doing nothing.
+    A phase with nothing to do and one that silently does nothing look alike: both succeed. The check `effect` stops a
+    night where the account does not add up.
     """
 
     name: str
@@ -36,40 +37,40 @@ class Phase:
     left: dict[str, Counts] = field(default_factory=dict[str, Counts])
     """How many were left alone, by agent and reason in words."""
 
-    def look(self, agent_id: str, rows: int = 1) -> None:
-        """Count rows that have to be decided about."""
+    def add_eligible(self, agent_id: str, rows: int = 1) -> None:
+        """Count rows that the phase has to decide about."""
         self.eligible[agent_id] += rows
 
     def propose(self, proposal: Proposal, rows: int = 1) -> None:
-        """Add a proposal that takes up so many of the rows."""
+        """Add a proposal that settles `rows` of the eligible rows."""
         self.proposals.append(proposal)
         self.proposed[proposal.agent_id] += rows
 
     def leave(self, agent_id: str, reason: str, rows: int = 1) -> None:
-        """Say why rows are left as they are."""
+        """Record why rows are left as they are."""
         if rows:
             self.left.setdefault(agent_id, Counts())[reason] += rows
 
-    def look_at(self, rows: pl.DataFrame) -> None:
-        """Count the rows of a table (agent_id) that have to be decided about."""
+    def add_eligible_rows(self, rows: pl.DataFrame) -> None:
+        """Count the rows of a table (agent_id) that the phase has to decide about."""
         for agent_id, count in rows.group_by("agent_id").len().sort("agent_id").iter_rows():
-            self.look(agent_id, count)
+            self.add_eligible(agent_id, count)
 
     def leave_all(self, rows: pl.DataFrame, *, why: str = "why") -> None:
-        """Leave those rows of a table (agent_id) for which the column `why` gives a reason."""
+        """Record the rows of a table (agent_id) that the column named by `why` gives a reason to leave."""
         reasons = rows.filter(pl.col(why).is_not_null()).group_by("agent_id", why).len().sort("agent_id", why)
         for agent_id, reason, count in reasons.iter_rows():
             self.leave(agent_id, reason, count)
 
     def decide(self, due: pl.DataFrame, proposal_of: Callable[[dict[str, Any]], Proposal]) -> None:
-        """Decide about every row of a table (agent_id): left for the reason in `stays`, else proposed for."""
-        self.look_at(due)
+        """Account for every row of a table (agent_id): left for the reason in `stays`, or else proposed for."""
+        self.add_eligible_rows(due)
         self.leave_all(due, why="stays")
         for row in due.filter(pl.col("stays").is_null()).iter_rows(named=True):
             self.propose(proposal_of(row))
 
     def unexplained(self) -> dict[str, int]:
-        """Return by how many rows each agent's account does not come out; none, if all is well.
+        """Return for each agent whose account does not add up by how many rows it is off.
 
         Positive: rows neither proposed nor left with a reason. Negative: rows counted twice, which could hide others.
         """
@@ -85,11 +86,11 @@ class Phase:
 
     @property
     def agent_ids(self) -> set[str]:
-        """The agents it looked at rows of."""
+        """The agents with rows in the account."""
         return {*self.eligible, *self.proposed, *self.left}
 
     def of(self, agent_ids: Collection[str]) -> Phase:
-        """Return what it found for some agents."""
+        """Return the part of this phase that is about some agents."""
         return Phase(
             self.name,
             [proposal for proposal in self.proposals if proposal.agent_id in agent_ids],
@@ -122,8 +123,8 @@ PHASE = TypeAdapter(Phase)
 """Reads back what `as_dict` wrote."""
 
 
-def united(name: str, parts: Sequence[Phase]) -> Phase:
-    """Return one phase from those of several chunks of agents."""
+def combine_phases(name: str, parts: Sequence[Phase]) -> Phase:
+    """Return one phase from the results of several chunks of agents."""
     if len(parts) == 1:
         return parts[0]
     whole = Phase(name)
@@ -138,11 +139,12 @@ def united(name: str, parts: Sequence[Phase]) -> Phase:
 
 
 def first_reason(*cases: tuple[pl.Expr | str, pl.Expr | str | None]) -> pl.Expr:
-    """Return the reason of the first case that holds, null where none does.
+    """Return an expression for the reason of the first case that holds, null where none does.
 
-    A case is a condition, or the column that says so, with its reason in words; None ends the search without one.
+    A case is a boolean expression or column and its reason: a text, or an expression. The reason None means that later
+    cases do not apply.
     """
-    told: Any = pl
+    chain: Any = pl
     for condition, reason in cases:
-        told = told.when(condition).then(pl.lit(reason) if isinstance(reason, str) else reason)
-    return told
+        chain = chain.when(condition).then(pl.lit(reason) if isinstance(reason, str) else reason)
+    return chain

@@ -1,4 +1,4 @@
-"""The phases of a night, a row each: assets, their lineage, precedence, the report and the checks follow from here."""
+"""The table of phases, from which assets, their lineage, precedence, report words and checks are derived."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nous_pipelines.phases.forgetting import COLUMNS as FORGETTING_COLUMNS
 from nous_pipelines.phases.forgetting import forgetting_phase, returns_of_agents
 from nous_pipelines.phases.links import CHANGED, link_phase
 from nous_pipelines.phases.links import COLUMNS as LINK_COLUMNS
-from nous_pipelines.phases.merging import CLUSTERS, JUDGED, USED, duplicate_clusters, merge_phase
+from nous_pipelines.phases.merging import CLUSTERS, JUDGED, MERGE_COLUMNS, duplicate_clusters, merge_phase
 from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.reviewing import PROCEDURE_COLUMNS, procedure_phase
-from nous_pipelines.phases.sharing import HELD, share_phase
+from nous_pipelines.phases.sharing import SHARE_COLUMNS, share_phase
 from nous_pipelines.phases.tiers import COLUMNS as TIER_COLUMNS
 from nous_pipelines.phases.tiers import SUMMARIES, tier_phase
 from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase
@@ -29,31 +29,31 @@ from nous_pipelines.phases.usage import RANKS, rank_phase, usage_ranks
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 Reads: TypeAlias = Mapping[str, Sequence[str] | None]
-"""Tables by name with the columns that are read of them; None: all of them."""
+"""Names of tables and the columns read of each; None for all columns."""
 
 
 class FindsProposals(Protocol):
-    """Returns what some agents' tables ask for."""
+    """A phase function: returns proposals and account for the tables of some agents."""
 
     def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> Phase: ...
 
 
 class MakesTable(Protocol):
-    """Returns a table from some agents' tables."""
+    """A function that derives a table from the tables of some agents."""
 
     def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> pl.DataFrame: ...
 
 
 @dataclass(frozen=True)
 class ProposalKind:
-    """A kind of proposal: its name in the store, and how reports speak of it."""
+    """A kind of proposal: its name in the store, and its words in reports."""
 
     name: str
     title: str
     figure: str
     """Its name among the counts of a report."""
     one: str
-    """What was done, after the number one; of merges nothing, they are counted otherwise."""
+    """What was done, after the number one; empty for merges, which reports count by memories."""
     many: str
     """The same after any other number."""
     sign: str
@@ -70,7 +70,7 @@ class NightTable:
     reads: Reads
     make: MakesTable
     figures: Mapping[str, pl.Expr]
-    """What the asset says of the table, by name."""
+    """Metadata of the asset: expressions over the table, by name."""
 
     @property
     def name(self) -> str:
@@ -89,9 +89,9 @@ class NightPhase:
     reads: Reads
     find: FindsProposals
     limits: tuple[str, ...] = ()
-    """The fields of `NightPolicy` that it goes by."""
+    """The fields of `NightPolicy` that it depends on."""
     gather: MakesTable | None = None
-    """Of each chunk of agents, what is to be known of all of them before `find` is called for any: table `gathered`."""
+    """Called for every chunk before `find` for any; the results together become the table `gathered`."""
 
 
 PHASES: tuple[NightPhase, ...] = (
@@ -99,7 +99,7 @@ PHASES: tuple[NightPhase, ...] = (
         "merge_proposals",
         (ProposalKind("merge", "Merged", "merges", "", "", "= ", "green"),),
         "One merge for each cluster: which memory stays, which point to it, and why.",
-        {"facts": USED, "judgements": None, "copies": None, "duplicate_clusters": None},
+        {"facts": MERGE_COLUMNS, "judgements": None, "copies": None, "duplicate_clusters": None},
         merge_phase,
         ("candidate_similarity", "same_similarity"),
     ),
@@ -134,7 +134,7 @@ PHASES: tuple[NightPhase, ...] = (
         "shared_proposals",
         (ProposalKind("share", "Shared with the project", "shared", "fact shared", "facts shared", "⇄ ", "green"),),
         "Facts that several users of a project hold, each for themselves: one of them becomes the project's.",
-        {"facts": HELD, "judgements": None, "copies": None},
+        {"facts": SHARE_COLUMNS, "judgements": None, "copies": None},
         share_phase,
         ("candidate_similarity", "same_similarity", "share_among_users"),
     ),
@@ -196,10 +196,10 @@ PHASES: tuple[NightPhase, ...] = (
         ("review_below_success", "review_after_uses"),
     ),
 )
-"""In the order in which they keep a memory: of two proposals that want it, the one whose kind comes first here has it.
+"""In the order of precedence: of two proposals about one memory, the one whose kind comes first here is planned.
 
-The other waits a night. Merging goes first since it decides which memory the others would have to speak of. Condensing
-goes before weights: it comes three times in a life, while weights move any night.
+The other waits a night. Merges come first, since they decide which memory the others would be about. Condensing comes
+before weights: it happens three times in the life of an episode, while weights may move any night.
 """
 NIGHT_TABLES: tuple[NightTable, ...] = (
     NightTable(

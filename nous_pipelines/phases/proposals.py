@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
-NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")
+NAMESPACE = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730002")  # never changes: ids made with it are stored
 
 RETIRED = ("superseded", "archived", "quarantined")
 """States of memories that are out of use."""
@@ -30,11 +30,11 @@ class Read:
 
 @dataclass(frozen=True)
 class Change:
-    """One thing to change: columns of a memory, or what is known about it.
+    """One change to a memory, or to a row about it.
 
-    By `kind`: `fact`, `episode`, `procedure`, `censor` set columns of that memory, and `action` says in the event what
-    was done to it. `usage` adds to its counters. `contradiction` opens one between two facts, `link` leads from this
-    memory to another, `cold_text` moves texts of this episode to cold storage as it reads before the change.
+    By `kind`: `fact`, `episode`, `procedure`, `censor` set columns of that memory, and `action` names the change in its
+    event. `usage` adds to its counters. `contradiction` opens one between two facts, `link` adds one from this memory
+    to another, `cold_text` copies texts of this episode to cold storage before the change clears them.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One change a night proposes: on what, having read what, why, and on which evidence."""
+    """Changes that a night proposes together, with the memories concerned, the versions read, reason and evidence."""
 
     night: date
     agent_id: str
@@ -65,22 +65,22 @@ class Proposal:
 
     @cached_property
     def id(self) -> UUID:
-        """The same proposal of the same night always has the same id, so that a retry finds itself."""
+        """An id made of night, agent, kind and targets: a rerun of the night finds the proposals it already applied."""
         return uuid5(NAMESPACE, "\n".join((self.night.isoformat(), self.agent_id, self.kind, *self.targets)))
 
     @cached_property
     def changed(self) -> frozenset[tuple[str, str]]:
-        """What it changes, by agent and id; a memory that a link leads from stays as it is."""
+        """The memories it changes, by agent and id; adding a link does not change the memory it starts at."""
         return frozenset((self.agent_id, change.id) for change in self.changes if change.kind != "link")
 
     @cached_property
     def read(self) -> frozenset[tuple[str, str]]:
-        """What it was decided on, by agent and id."""
+        """The memories it read, by agent and id."""
         return frozenset((self.agent_id, entry.id) for entry in self.read_set)
 
     @cached_property
     def retired(self) -> frozenset[tuple[str, str]]:
-        """What it takes out of use, by agent and id."""
+        """The memories it takes out of use, by agent and id."""
         return frozenset((self.agent_id, change.id) for change in self.changes if change.set.get("state") in RETIRED)
 
     def as_dict(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Plan:
-    """All proposals of a night that don't get in each other's way, and those that had to wait."""
+    """The proposals of a night that do not conflict, and those that wait for the next night."""
 
     night: date
     agent_ids: tuple[str, ...]
@@ -105,11 +105,11 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of everything that would be done; the checks pass this plan, and apply executes no other."""
+        """SHA-256 of the whole plan: apply refuses a plan with another hash than the one that passed the checks."""
         return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
 
     def of(self, agent_ids: Collection[str]) -> Plan:
-        """Return what is planned for some agents."""
+        """Return the plan for some agents."""
         kept, waiting = (
             tuple(each for each in some if each.agent_id in agent_ids) for some in (self.proposals, self.waiting)
         )
@@ -131,10 +131,10 @@ PLAN = TypeAdapter(Plan)
 
 
 def vars_of(value: Read | Proposal) -> dict[str, Any]:
-    """Return the fields of a value by name, not copied: `asdict` copies every text in it."""
+    """Return the fields of a value by name; unlike `asdict` without copying every text in it."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def canonical_json(value: Any) -> str:
-    """Write JSON one way only: sorted keys, no spaces."""
+    """Return a value as canonical JSON (sorted keys, no spaces), so that equal plans have equal hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

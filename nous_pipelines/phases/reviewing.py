@@ -1,7 +1,7 @@
-"""Procedures that fail more often than they may: flagged for review, and active again once they work.
+"""Procedures that fail too often: flagged for review, and active again once they work.
 
-Only what this phase flagged comes back by itself; whatever else put a procedure under review waits for a person, or for
-its content to be told anew.
+Only procedures that this phase flagged become active again by themselves; all others under review wait for a person, or
+until they are learned again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PROCEDURE_COLUMNS = (
     *KEY, "state", "review_reason", "success_count", "failure_count", "is_pinned", "is_rewound", "row_version",
 )  # fmt: skip
 FLAGGED = "worked in only"
-"""How every review reason of this phase begins: by it the phase knows its own."""
+"""The beginning of every review reason of this phase, by which it recognises the procedures it flagged."""
 RATE = pl.col("success_count") / pl.col("judged")
 
 
 def procedure_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
-    """Return a proposal for each procedure to be flagged or to be trusted again, and for the others why they stay.
+    """Return a proposal for each procedure to flag or to trust again, and why the others stay.
 
-    `tables`: procedures, undone. Looked at are the active procedures that ever failed, and those this phase has put
+    `tables`: procedures, undone. Eligible are the active procedures that ever failed, and those that this phase put
     under review.
     """
     is_flagged = (pl.col("state") == "review") & pl.col("review_reason").fill_null("").str.starts_with(FLAGGED)
@@ -48,7 +48,7 @@ def procedure_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phas
 
 
 def _stays(policy: NightPolicy) -> pl.Expr:
-    """Say why a procedure stays as it is; null where it is flagged, or trusted again."""
+    """Return the reason why a procedure stays as it is, null where it is flagged or trusted again."""
     is_active = pl.col("state") == "active"
     return first_reason(
         PINNED,
@@ -64,7 +64,7 @@ def _stays(policy: NightPolicy) -> pl.Expr:
 
 
 def review(row: Mapping[str, Any], *, policy: NightPolicy, night: date) -> Proposal:
-    """Return what flags an active procedure, or what ends the review of one that works again."""
+    """Return the proposal to flag an active procedure, or to end the review of one that works again."""
     uses = f"{row['success_count']} of {row['judged']} uses"
     if row["state"] == "active":
         reason = f"{FLAGGED} {uses}, less than {policy.review_below_success:.0%}"

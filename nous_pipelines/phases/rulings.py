@@ -1,25 +1,25 @@
-"""What people decided, which no night proposes again: of a memory that gave way it holds for what says so now."""
+"""Decisions of people that no night may repeat; one about a superseded fact holds for its successor."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from nous_pipelines.phases.arrays import ends_of
+from nous_pipelines.phases.arrays import chain_ends
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 PAIRING = ("merge", "supersede", "contradiction", "share")
-"""The kinds of change that say of several memories what they are to each other."""
+"""The kinds of proposals that relate several memories to each other."""
 FOLLOWED = ("id", "agent_id", "state", "superseded_by")
-"""The columns of a fact that tell what it gave way to."""
-MOVES = TableSchema("moves", "What each superseded fact leads to.", {
+"""The columns of a fact from which its successor is found."""
+MOVES = TableSchema("moves", "The last successor of each superseded fact.", {
     **MEMORY,
-    "now_id": (pl.String, "the last fact one comes to from it"),
+    "now_id": (pl.String, "its last successor"),
 })  # fmt: skip
 MOVED = ["agent_id", "id"]
 
 
 def taken_back(undone: pl.DataFrame, *kinds: str) -> pl.DataFrame:
-    """Return the memories to which a change of these kinds was undone (agent_id, id), marked `is_taken_back`."""
+    """Return the memories of which a change of these kinds was undone (agent_id, id), marked `is_taken_back`."""
     return (
         undone.filter(pl.col("kind").is_in(list(kinds)))
         .explode("targets", empty_as_null=False)
@@ -28,19 +28,19 @@ def taken_back(undone: pl.DataFrame, *kinds: str) -> pl.DataFrame:
     )
 
 
-def memberships(undone: pl.DataFrame) -> pl.DataFrame:
-    """Return (agent_id, group, id): which memories stand together in something a person undid."""
+def undone_groups(undone: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, group, id): the memories of each undone proposal that related them to each other."""
     groups = undone.filter(pl.col("kind").is_in(list(PAIRING))).with_row_index("group")
     return groups.explode("targets", empty_as_null=False).select("agent_id", "group", id="targets")
 
 
-def parted(pairs: pl.DataFrame, undone: pl.DataFrame, *, sides: tuple[str, str]) -> pl.DataFrame:
-    """Return the pairs (agent_id and both `sides`) that occur together in something a person took back, each once.
+def separated_pairs(pairs: pl.DataFrame, undone: pl.DataFrame, *, sides: tuple[str, str]) -> pl.DataFrame:
+    """Return the distinct pairs (agent_id and both `sides`) of which both occur in one undone proposal.
 
-    Memory by memory, not pair by pair: an undone merge of thousands of copies must not become millions of pairs.
+    Joins memories, not pairs of them: an undone merge of thousands of copies must not become millions of pairs.
     """
     one, other = sides
-    groups = memberships(undone)
+    groups = undone_groups(undone)
     return (
         pairs.select("agent_id", one, other)
         .unique(maintain_order=True)
@@ -52,45 +52,45 @@ def parted(pairs: pl.DataFrame, undone: pl.DataFrame, *, sides: tuple[str, str])
 
 
 def successors(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return (agent_id, id, now_id) of each superseded fact: the last one comes to from it; `facts` need `FOLLOWED`."""
+    """Return the last successor of each superseded fact (`MOVES`); `facts` needs the columns `FOLLOWED`."""
     edges = facts.filter(pl.col("state") == "superseded", pl.col("superseded_by").is_not_null())
     if edges.is_empty():
         return MOVES.empty()
-    last = ends_of(edges, "id", "superseded_by")
+    last = chain_ends(edges, "id", "superseded_by")
     return pl.DataFrame({"agent_id": edges["agent_id"], "id": edges["id"], "now_id": last}, schema=MOVES)
 
 
-def carried(
+def follow_successors(
     undone: pl.DataFrame, contradictions: pl.DataFrame, *, facts: pl.DataFrame, copies: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what was undone and what contradicts itself as if it had been said of the facts a night compares.
+    """Return undone proposals and contradictions with the ids of the facts that a night compares.
 
-    A fact that gave way is replaced by the one it gave way to (`facts` need `FOLLOWED`), and that by the one that
-    stands for its copies (`copies` as the neighbours have them).
+    A superseded fact is replaced by its last successor (`facts` needs `FOLLOWED`), and that by the representative of
+    its copies (`copies` as in `Neighbours`).
     """
     now, spoken_for = successors(facts), copies.select("agent_id", id="member_id", now_id="speaker_id")
-    followed = contradictions_with(contradictions_with(contradictions, now), spoken_for)
-    return undone_with(undone_with(undone, now), spoken_for), followed
+    followed = replace_in_contradictions(replace_in_contradictions(contradictions, now), spoken_for)
+    return replace_in_undone(replace_in_undone(undone, now), spoken_for), followed
 
 
-def undone_with(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
-    """Return what was undone, moved facts replaced among its targets."""
+def replace_in_undone(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return undone proposals with the facts of `moves` replaced among their targets."""
     if undone.is_empty():
         return undone
     each = undone.with_row_index("row").explode("targets", empty_as_null=True).rename({"targets": "id"})
-    grouped = moved(each, "id", moves).group_by("row", maintain_order=True).agg(pl.col("id").drop_nulls())
+    grouped = replace_moved(each, "id", moves).group_by("row", maintain_order=True).agg(pl.col("id").drop_nulls())
     return undone.with_columns(targets=grouped["id"])
 
 
-def contradictions_with(contradictions: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
-    """Return contradictions, moved facts replaced; one whose sides came together is none any more."""
+def replace_in_contradictions(contradictions: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return contradictions with the facts of `moves` replaced, without those whose two sides became one fact."""
     if contradictions.is_empty():
         return contradictions
-    both = moved(moved(contradictions, "memory_a", moves), "memory_b", moves)
+    both = replace_moved(replace_moved(contradictions, "memory_a", moves), "memory_b", moves)
     return both.filter(pl.col("memory_a") != pl.col("memory_b"))
 
 
-def moved(table: pl.DataFrame, column: str, moves: pl.DataFrame) -> pl.DataFrame:
-    """Return a table, moved facts replaced in one column."""
+def replace_moved(table: pl.DataFrame, column: str, moves: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with the facts of `moves` replaced in one column."""
     joined = table.join(moves, left_on=["agent_id", column], right_on=MOVED, how="left", maintain_order="left")
     return joined.with_columns(pl.coalesce("now_id", column).alias(column)).drop("now_id")

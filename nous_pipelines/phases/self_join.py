@@ -95,7 +95,9 @@ def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[
     """Return narrow rows whose products are upper bounds of the full products (the rows themselves when few)."""
     if min(len(left), len(right)) < NARROW_ROWS or left.shape[1] <= KEPT_DIMENSIONS[0]:
         return left, right
-    sample = _sample(right).astype(np.float64)
+    rng, size = np.random.default_rng(0), min(len(right), FITTED_ROWS + TRIED_ROWS)
+    sample = right[rng.choice(len(right), size=size, replace=False)].astype(np.float64)
+    # Fitted and tried on different rows: on the rows they were fitted to, directions look better than they are.
     directions = _leading_directions(sample[TRIED_ROWS:])
     kept = _cheapest_width(sample[:TRIED_ROWS], directions, threshold=threshold)
     if kept + 1 >= left.shape[1]:
@@ -104,17 +106,12 @@ def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[
     return (narrow if left is right else _narrowed(left, directions[:, :kept])), narrow
 
 
-def _sample(rows: Float32) -> Float32:
-    chosen = np.random.default_rng(0).choice(len(rows), size=min(len(rows), FITTED_ROWS + TRIED_ROWS), replace=False)
-    return rows[chosen]
-
-
 def _leading_directions(sample: Float64) -> Float64:
     """Return orthonormal columns, largest variance first, by subspace iteration on the sample's XᵀX."""
     width = min(sample.shape[1], KEPT_DIMENSIONS[-1])
     gram = sample.T @ sample
     directions = np.random.default_rng(0).standard_normal((sample.shape[1], width))
-    for _ in range(2):
+    for _ in range(2):  # enough: imprecise directions let more pairs survive, but the bound holds for any
         directions = np.linalg.qr(gram @ (gram @ directions)).Q
     rotation = np.linalg.eigh(directions.T @ gram @ directions).eigenvectors[:, ::-1]
     return np.linalg.qr(directions @ rotation).Q
@@ -127,7 +124,7 @@ def _cheapest_width(rows: Float64, directions: Float64, *, threshold: float) -> 
 
     best, lowest = directions.shape[1], np.inf
     for kept in KEPT_DIMENSIONS:
-        if kept > min(directions.shape[1], lowest):
+        if kept > min(directions.shape[1], lowest):  # its products alone would cost more than the best width so far
             break
         narrow = _with_rest(rotated[:, :kept], lengths).astype(np.float32)
         survivors = np.count_nonzero(narrow @ narrow.T >= threshold) / len(rows) ** 2
@@ -138,7 +135,10 @@ def _cheapest_width(rows: Float64, directions: Float64, *, threshold: float) -> 
 
 
 def _narrowed(rows: Float32, directions: Float64) -> Float32:
-    """Rotate in double precision, so that the length of what is left out keeps its digits."""
+    """Return rows rotated to `directions`, with the length of the rest as last column.
+
+    In double precision: |x|² - |kept|² loses half of its digits in float32 when the rest is short.
+    """
     narrow = np.empty((len(rows), directions.shape[1] + 1), dtype=np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):
         block = rows[start : start + BLOCK_ROWS].astype(np.float64)
@@ -147,6 +147,7 @@ def _narrowed(rows: Float32, directions: Float64) -> Float32:
 
 
 def _with_rest(kept: Float64, squared_lengths: Float64) -> Float64:
+    # Rounding can make the difference negative; 1e-12 on top keeps the length an upper bound.
     rest = np.sqrt(np.maximum(squared_lengths - np.vecdot(kept, kept), 0) + 1e-12)
     return np.column_stack([kept, rest])
 
@@ -155,6 +156,7 @@ def _possible_pairs(
     left: Float32, right: Float32, *, threshold: float, block_rows: int, mirrored: bool
 ) -> Iterator[Hits]:
     """Yield, tile by tile, the pairs whose bound reaches the threshold; of a mirrored join the upper triangle."""
+    # Lowered by the largest possible rounding error: rounding lets more pairs survive, never fewer.
     cutoff = np.float32(threshold - rounding(left.shape[1]))
     products = np.empty(block_rows * block_rows, dtype=np.float32)
     reaches = np.empty(block_rows * block_rows, dtype=np.bool_)
@@ -168,14 +170,10 @@ def _possible_pairs(
             found = np.flatnonzero(np.greater_equal(products[:size], cutoff, out=reaches[:size]))
             lefts, rights = np.divmod(found, len(beside))
             if mirrored and start == top:
-                lefts, rights = _upper_triangle(lefts, rights)
+                is_upper = lefts < rights
+                lefts, rights = lefts[is_upper], rights[is_upper]
             if len(lefts):
                 yield (top + lefts).astype(np.int32), (start + rights).astype(np.int32)
-
-
-def _upper_triangle(lefts: NDArray[np.intp], rights: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    upper = lefts < rights
-    return lefts[upper], rights[upper]
 
 
 def rounding(width: int) -> float:
@@ -184,7 +182,11 @@ def rounding(width: int) -> float:
 
 
 def _verified(hits: Iterator[Hits], left: Float32, right: Float32, *, threshold: float) -> Iterator[Pairs]:
-    """Compare possible pairs in full: a crowded tile as one product, the scattered ones in batches."""
+    """Yield the pairs that reach the threshold in double precision: a crowded tile is one product, the rest batches.
+
+    Thousands of equal texts make a tile in which nearly every pair survives; pair by pair that would copy its rows
+    again and again.
+    """
     waiting: list[Hits] = []
     for lefts, rights in hits:
         if len(lefts) > PAIRS_AT_ONCE:

@@ -1,13 +1,12 @@
-"""Episodes condensed by age: raw, a summary, one line, a title. What leaves the row lies in cold storage.
+"""Episodes condensed by age: full text, summary, one line, title. Removed texts are kept in cold storage.
 
-Age asks for a tier, and an episode moves one tier a night towards it, so that no import is reduced to titles at once.
-An episode that was cited within `probe_days` stays one tier more detailed, since someone works with it. One that no
-writer has completed goes no further than its summary: the night's own, made of words alone, may miss what mattered.
-Each text that leaves lies in cold storage under the tier that the episode had.
+Age sets the tier, and an episode moves one tier a night towards it, so that an import of old episodes is not reduced to
+titles at once. An episode cited within `probe_days` stays one tier more detailed, since it is in use. One that no
+writer has completed keeps its summary: the extractive one of the night may miss what mattered. Each removed text is
+stored under the tier that the episode had.
 
-Recall by meaning does not notice: the vector stays. Recall by words loses those that only the moved texts hold, and
-keeps title, lessons and tags at every tier, the summary and the one line as long as they stay; the facts drawn from an
-episode are memories of their own.
+Recall by meaning is unaffected, as the vector stays. Recall by words no longer finds words that only the removed texts
+have; title, lessons and tags stay at every tier. Facts extracted from an episode are memories of their own.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "compressed": ("title", "compressed", "index_word"),
     "fossil": ("title", "index_word"),
 }
-"""Which texts an episode keeps at each tier; tags, lessons, outcome, decisions, artifacts, procedures always stay."""
+"""The texts an episode keeps at each tier; tags, lessons, outcome, decisions, artifacts, procedures always stay."""
 ESSENTIAL: Mapping[str, str] = {"summary": "summary", "compressed": "compressed", "fossil": "title"}
-"""The text without which nothing would be left to show at a tier."""
+"""The text that recall shows at a tier; without it an episode does not move there."""
 LEAVING = ("detail", "summary", "compressed")
-"""Which texts may move to cold storage."""
+"""The texts that may move to cold storage."""
 NAMES: Mapping[str, str] = {"detail": "detail", "summary": "summary", "compressed": "compressed line", "title": "title"}
-"""What recall shows of an episode, the most detailed first, in words."""
+"""The texts that recall can show of an episode, the most detailed first, with their names for people."""
 
 SUMMARIES = TableSchema("episode_summaries", "Shorter texts made for episodes that move a tier and lack them.", {
     **MEMORY,
@@ -53,9 +52,9 @@ KEY = ["agent_id", "id"]
 
 
 def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return the closed episodes whose age asks for another tier, with `age_days`, `target` and why it `waits`.
+    """Return the closed episodes due for another tier, with `age_days`, `target` and the reason in `waits`, by id.
 
-    `tables`: episodes, uses, undone. `waits` is null for those that move. By agent and id.
+    `tables`: episodes, uses, undone. `waits` is null for those that move.
     """
     age = pl.lit(end_of(night)) - pl.col("ended_at")
     asked = pl.sum_horizontal((age >= timedelta(days=days)).cast(pl.Int8) for days in ages(policy))
@@ -71,7 +70,7 @@ def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.Data
         .join(cited_lately(tables["uses"], policy=policy, night=night), on=KEY, how="left")
         .join(taken_back(tables["undone"], "tier"), on=KEY, how="left")
         .with_columns(pl.col("is_cited", "is_taken_back").fill_null(value=False))
-        .with_columns(target=target.clip(0, None), waits=waiting(target > pl.col("place"), is_sure, policy))
+        .with_columns(target=target.clip(0, None), waits=reason_to_wait(target > pl.col("place"), is_sure, policy))
         .with_columns(pl.col("target").replace_strict(list(range(len(TIERS))), TIERS, return_dtype=pl.String))
         .sort(KEY)
     )
@@ -92,8 +91,8 @@ def cited_lately(uses: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.
     )
 
 
-def waiting(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Expr:
-    """Return why an episode stays as it is, null where nothing speaks against moving it."""
+def reason_to_wait(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Expr:
+    """Return the reason why an episode stays as it is, null where it moves."""
     return first_reason(
         PINNED,
         REWOUND,
@@ -104,7 +103,7 @@ def waiting(is_moving: pl.Expr, is_sure: pl.Expr, policy: NightPolicy) -> pl.Exp
 
 
 def lacking(due: pl.DataFrame) -> pl.DataFrame:
-    """Return the episodes of `due_episodes` that move and lack a text that their target keeps."""
+    """Return the episodes of `due_episodes` that move and lack a text of their target tier."""
     lacks = pl.lit(value=False)
     for tier, kept in KEPT.items():
         lacks |= (pl.col("target") == tier) & pl.any_horizontal(pl.col(name).is_null() for name in kept)
@@ -117,7 +116,7 @@ def tier_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     `tables`: episodes, uses, undone, episode_summaries.
     """
     phase, due = Phase("episode_tiers"), due_episodes(tables, policy=policy, night=night)
-    phase.look_at(due)
+    phase.add_eligible_rows(due)
     phase.leave_all(due, why="waits")
     made = tables["episode_summaries"].rename({name: f"made_{name}" for name in LEVELS})
     words = [pl.col(name).str.count_matches(r"\S+").alias(f"{name}_words") for name in NAMES]
@@ -131,7 +130,7 @@ def tier_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 
 
 def tier_proposal(row: Mapping[str, Any], *, night: date) -> Proposal:
-    """Return what moves one episode to its target: texts to cold storage, those drawn from it into the row."""
+    """Return the proposal that moves one episode to its target: texts to cold storage, new summaries into the row."""
     episode_id, kept = row["id"], KEPT[row["target"]]
     drawn = {name: row[f"made_{name}"] for name in kept if row[name] is None and row[f"made_{name}"]}
     moved = [name for name in LEAVING if name not in kept and row[f"{name}_words"] is not None]
@@ -168,15 +167,15 @@ def shown_words(row: Mapping[str, Any], *, moved: Sequence[str], drawn: Mapping[
 
 
 def reason_of(row: Mapping[str, Any], moved: Sequence[str], drawn: Mapping[str, str]) -> str:
-    """Say how old an episode is, what it keeps, and what of it can be restored."""
+    """Return the reason in words: the episode's age, what it keeps, and what can be restored."""
     essential = ESSENTIAL[row["target"]]
     keeps = f"closed {row['age_days']} days ago: keeps its {NAMES[essential]}"
     if essential in drawn:
         keeps += ", drawn from it tonight"
-    left = " and ".join(f"its {NAMES[name]} of {counted(row[f'{name}_words'])}" for name in moved)
+    left = " and ".join(f"its {NAMES[name]} of {word_count_text(row[f'{name}_words'])}" for name in moved)
     return f"{keeps}; {left} can be restored" if left else keeps
 
 
-def counted(words: int) -> str:
-    """Return a number of words in words."""
+def word_count_text(words: int) -> str:
+    """Return a number of words as text, such as `1,200 words`."""
     return "1 word" if words == 1 else f"{words:,} words"

@@ -1,4 +1,4 @@
-"""Later values and contradictions: which facts give way to which, and which stand against each other."""
+"""Updates and contradictions: which facts are superseded by a later value, and which contradict each other."""
 
 from __future__ import annotations
 
@@ -12,45 +12,53 @@ from uuid import uuid5
 import numpy as np
 import polars as pl
 
-from nous_online.language.pairs.judging import Verdict
+from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import ends_of, numbered
-from nous_pipelines.phases.deciding import NO, OLD_AND_NEW, STANDING, STATED, YES, decided, standings
-from nous_pipelines.phases.neighbours import PLACE
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.arrays import chain_ends, row_numbers
+from nous_pipelines.phases.neighbours import PLACE, statement_time
+from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.phases.rulings import carried, parted
+from nous_pipelines.phases.rulings import follow_successors, separated_pairs
 
+STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
+STANDING = ("trust", "is_pinned", "key", "state", "is_rewound")
+OLD_AND_NEW = ("old_id", "new_id")
+NO, YES = pl.lit(False), pl.lit(True)  # noqa: FBT003 (polars)
 FACT_COLUMNS = ("id", "agent_id", "row_version", "contradiction_status", "superseded_by", *PLACE, *STATED, *STANDING)
-"""What of the facts the phase looks at: nothing they say, only how they stand."""
+"""The columns of a fact that the phase reads; not its text, which the judge has read."""
 NOT_TOLD = [f"{side}_{name}" for side in ("old", "new") for name in (*PLACE, *STATED[1:], *STANDING, "since")]
-"""What a proposal does not speak of."""
+"""Columns of a pair that no proposal uses."""
 GIVES_WAY = "one of the two gives way to a later value tonight"
 
 
 def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """Return the supersessions and contradictions of a chunk of agents, with the account of its pairs.
 
-    `tables`: facts, judgements, copies, contradictions, undone. Later counts what was stated later: a fact holds from
-    `valid_from`, else from when it was last said. The order is total, so no verdicts, however circular, make a circle.
-    A supersession is dated as learning the facts one by one would have dated it: by the statement that came next. Only
-    a sure verdict on facts of known order retires, and never a pinned fact, nor one that is trusted more; all other
-    pairs stay, with an open contradiction.
+    `tables`: facts, judgements, copies, contradictions, undone. The later fact of a pair is the one stated later
+    (`statement_time`). That order is total, so even circular verdicts make no circle of successors. A supersession is
+    dated by the statement that came next, as if the facts had been learned one by one. A fact is superseded only by a
+    sure verdict on facts of known order, and never if it is pinned or more trusted; all other pairs open a
+    contradiction.
     """
     phase, facts, judged = Phase("update_proposals"), tables["facts"], tables["judgements"]
-    undone, contradictions = carried(tables["undone"], tables["contradictions"], facts=facts, copies=tables["copies"])
-    pairs = decided(judged, facts, contradictions=contradictions, undone=undone, night=night)
-    phase.look_at(pairs)
+    undone, contradictions = follow_successors(
+        tables["undone"], tables["contradictions"], facts=facts, copies=tables["copies"]
+    )
+    pairs = decide_pairs(judged, facts, contradictions=contradictions, undone=undone, night=night)
+    phase.add_eligible_rows(pairs)
     successions = _with_heirs(
-        pairs.filter(pl.col("decision") == "supersede"), judged, undone, standings(contradictions, judged)
+        pairs.filter(pl.col("decision") == "supersede"), judged, undone, contradiction_standings(contradictions, judged)
     )
     retired = successions.select("agent_id", id="old_id").unique()
     opposed = _touching(pairs.filter(pl.col("decision") == "contradict"), retired)
     phase.leave_all(pairs.filter(pl.col("decision") == "leave"))
     phase.leave_all(opposed.filter("is_touched").with_columns(why=pl.lit(GIVES_WAY)))
-    marks = facts.select("agent_id", "id", "row_version", "contradiction_status")
-    versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in _of(pairs, marks)}
+    ends = pl.concat([pairs.select("agent_id", id=side) for side in OLD_AND_NEW])
+    named = facts.select("agent_id", "id", "row_version", "contradiction_status").join(
+        ends, on=["agent_id", "id"], how="semi"
+    )
+    versions = {(agent_id, memory): (version, status) for agent_id, memory, version, status in named.iter_rows()}
     for group in _groups(successions, by="root_id"):
         phase.propose(_supersession(group, versions, night=night), rows=len(group))
     for group in _groups(_with_components(opposed.filter(~pl.col("is_touched"))), by="component"):
@@ -61,12 +69,13 @@ def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
 def _with_heirs(
     edges: pl.DataFrame, judged: pl.DataFrame, undone: pl.DataFrame, standing: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add to each update (older → newer) what its older fact is superseded by, and when.
+    """Add to each update (older → newer) the successor of the older fact (`heir_id`) and the time of supersession.
 
-    That is the last value one comes to from it, unless the two were judged to be about different things, or taken
-    apart by a person, or contradict each other (`standing`): then the latest it was compared with. The moment is that
-    of the statement that came next.
+    The successor is the end of the chain of updates. If it and the older fact were judged compatible, separated by a
+    person, or contradict each other (`standing`), it is the latest fact the older one was compared with. The time is
+    that of the statement that came next.
     """
+    # The newer fact was known before the older one was stated: it was a later confirmation that made it newer.
     is_from_confirming = pl.col("new_since") < pl.col("old_stated_at")
     dated = edges.with_columns(
         moment=pl.when(is_from_confirming).then("new_last_confirmed_at").otherwise("new_learned_at")
@@ -74,9 +83,9 @@ def _with_heirs(
     heirs = dated.group_by("agent_id", "old_id", maintain_order=True).agg(
         superseded_at=pl.col("moment").first(), latest_id=pl.col("new_id").last()
     )
-    heirs = heirs.with_columns(new_id=ends_of(heirs, "old_id", "latest_id"))
+    heirs = heirs.with_columns(new_id=chain_ends(heirs, "old_id", "latest_id"))
     strangers = pl.concat(
-        [_told_apart(heirs, judged), parted(heirs, undone, sides=OLD_AND_NEW), _opposed(heirs, standing)]
+        [_told_apart(heirs, judged), separated_pairs(heirs, undone, sides=OLD_AND_NEW), _opposed(heirs, standing)]
     )
     is_stranger = strangers.unique().with_columns(is_stranger=YES)
     settled = heirs.join(is_stranger, on=["agent_id", "old_id", "new_id"], how="left").select(
@@ -87,7 +96,7 @@ def _with_heirs(
 
 
 def _told_apart(heirs: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
-    """Return those of the successions whose ends were judged to be about different things."""
+    """Return the successions whose two ends were judged compatible."""
     ends = ["agent_id", "old_id", "new_id"]
     other = judged.filter(pl.col("verdict") == Verdict.COMPATIBLE.value)
     either_way = [
@@ -98,14 +107,14 @@ def _told_apart(heirs: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _opposed(heirs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
-    """Return those of the successions whose ends contradict each other, whether that is decided or open."""
+    """Return the successions whose two ends have a contradiction on record, open or resolved."""
     ends = {"first_id": pl.min_horizontal("old_id", "new_id"), "second_id": pl.max_horizontal("old_id", "new_id")}
     found = heirs.with_columns(**ends).join(standing, on=["agent_id", *ends], how="semi")
     return found.select("agent_id", "old_id", "new_id")
 
 
 def _touching(opposed: pl.DataFrame, retired: pl.DataFrame) -> pl.DataFrame:
-    """Tell of each contradicting pair whether one of the two gives way tonight anyway."""
+    """Add to each contradicting pair `is_touched`: whether one of the two is superseded tonight anyway."""
     leaving = retired.with_columns(leaves=YES)
     return (
         opposed.join(leaving.rename({"id": "old_id", "leaves": "old_leaves"}), on=["agent_id", "old_id"], how="left")
@@ -116,8 +125,12 @@ def _touching(opposed: pl.DataFrame, retired: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
-    """Put pairs that share a fact together: each marks its facts, and a fact is changed by one proposal a night."""
-    left, right, facts = numbered(opposed, "old_id", "new_id")
+    """Add the connected component of each pair: pairs that share a fact are one proposal.
+
+    A contradiction marks both of its facts, and a plan lets only one proposal a night change a fact.
+    """
+    left, right, facts = row_numbers(opposed, "old_id", "new_id")
+    # Every row takes the smallest label of its neighbours until no pair disagrees; `label[label]` shortens long chains.
     label = np.arange(len(facts))
     while (label[left] != label[right]).any():
         least = np.minimum(label[left], label[right])
@@ -125,12 +138,6 @@ def _with_components(opposed: pl.DataFrame) -> pl.DataFrame:
             np.minimum.at(label, ends, least)
         label = label[label]
     return opposed.with_columns(component=facts["id"].gather(label[left]))
-
-
-def _of(pairs: pl.DataFrame, marks: pl.DataFrame) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of those facts that occur in a pair."""
-    ends = pl.concat([pairs.select("agent_id", id="old_id"), pairs.select("agent_id", id="new_id")])
-    return marks.join(ends, on=["agent_id", "id"], how="semi").rows()
 
 
 def _groups(pairs: pl.DataFrame, *, by: str) -> list[list[dict[str, Any]]]:
@@ -230,3 +237,119 @@ def _evidence(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for pair in pairs
     ]
+
+
+# --- what to do about one pair ---
+
+
+def decide_pairs(
+    judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame, night: date
+) -> pl.DataFrame:
+    """Return each pair judged an update or a contradiction, older statement first, with `decision` and reason `why`."""
+    asked = judged.filter(
+        pl.col("verdict").is_in([Verdict.UPDATES.value, Verdict.CONTRADICTS.value]), ~pl.col("is_across_users")
+    )
+    pairs = _in_order(asked, facts).with_columns(
+        first_id=pl.min_horizontal("old_id", "new_id"), second_id=pl.max_horizontal("old_id", "new_id")
+    )
+    apart = separated_pairs(pairs, undone, sides=OLD_AND_NEW)
+    return (
+        pairs.join(
+            contradiction_standings(contradictions, judged), on=["agent_id", "first_id", "second_id"], how="left"
+        )
+        .join(apart.with_columns(is_apart=YES), on=["agent_id", "old_id", "new_id"], how="left")
+        .with_columns(stays=_stays(night))
+        .with_columns(decision=_decision(), why=pl.coalesce("stays", _doubt()))
+        .sort("agent_id", "old_stated_at", "old_id", "new_id")
+    )
+
+
+def contradiction_standings(contradictions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return (agent_id, first_id, second_id, standing): the status of the contradiction between two facts.
+
+    An open contradiction also holds between the duplicates of its two facts.
+    """
+    known = contradictions.select("agent_id", "memory_a", "memory_b", standing="status")
+    same = judged.filter(pl.col("verdict") == Verdict.SAME.value, ~pl.col("is_across_users"))
+    either_way = (("left_id", "right_id"), ("right_id", "left_id"))
+    kin = pl.concat(same.select("agent_id", id=one, kin_id=other) for one, other in either_way)
+    waiting = known.filter(pl.col("standing") == "open")
+    for side in ("memory_a", "memory_b"):
+        others = waiting.join(kin, left_on=["agent_id", side], right_on=["agent_id", "id"])
+        waiting = pl.concat([waiting, others.with_columns(pl.col("kin_id").alias(side)).drop("kin_id")])
+    ends = {
+        "first_id": pl.min_horizontal("memory_a", "memory_b"),
+        "second_id": pl.max_horizontal("memory_a", "memory_b"),
+    }
+    every = pl.concat([waiting, known]).select("agent_id", **ends, standing="standing")
+    return every.unique(["agent_id", "first_id", "second_id"], keep="first", maintain_order=True)
+
+
+def _in_order(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs with the older statement first; the columns of the two facts are prefixed by old_ and new_."""
+    said = facts.select("agent_id", "id", *PLACE, *STATED, *STANDING).with_columns(
+        since=pl.coalesce("valid_from", "learned_at"),
+        stated_at=statement_time(),
+    )
+    columns = [name for name in said.columns if name != "agent_id"]
+    both = asked
+    for side in ("left", "right"):
+        own = said.rename({name: f"{side}_{name}" for name in columns})
+        both = both.join(own, on=["agent_id", f"{side}_id"], how="left")
+    is_same_moment = pl.col("left_stated_at") == pl.col("right_stated_at")
+    is_swapped = (pl.col("left_stated_at") > pl.col("right_stated_at")).fill_null(NO) | (
+        is_same_moment & (pl.col("left_learned_at") > pl.col("right_learned_at"))
+    ).fill_null(NO)
+    is_told_apart = ~is_same_moment | (pl.col("left_learned_at") != pl.col("right_learned_at"))
+    return both.select(
+        "agent_id", "similarity", "verdict", "confidence", "slot", "reason", "model",
+        pl.col("is_ordered") & is_told_apart,
+        *(pl.when(is_swapped).then(f"right_{name}").otherwise(f"left_{name}").alias(f"old_{name}") for name in columns),
+        *(pl.when(is_swapped).then(f"left_{name}").otherwise(f"right_{name}").alias(f"new_{name}") for name in columns),
+    )  # fmt: skip
+
+
+def _stays(night: date) -> pl.Expr:
+    """Return the reason why a pair is left as it is, null where it has to be decided."""
+    is_active = (pl.col("old_state") == "active") & (pl.col("new_state") == "active")
+    in_one_place = pl.all_horizontal(pl.col(f"old_{name}").eq_missing(pl.col(f"new_{name}")) for name in PLACE)
+    never_together = (pl.col("old_valid_to") <= pl.col("new_valid_from")) | (
+        pl.col("new_valid_to") <= pl.col("old_valid_from")
+    )
+    moment = pl.max_horizontal("old_learned_at", "new_learned_at")  # when both were known
+    is_update = (pl.col("verdict") == Verdict.UPDATES.value) & pl.col("is_ordered")
+    is_over = (pl.col("new_valid_to") <= moment) & ~(pl.col("old_valid_to") <= moment).fill_null(NO)
+    return first_reason(
+        (~is_active.fill_null(NO), "one of the two is no longer active"),
+        (pl.col("old_is_rewound") | pl.col("new_is_rewound"), "one of the two changed after the end of the night"),
+        (~in_one_place, "the two live in different places"),
+        ("is_apart", "a person took the two apart"),
+        (pl.col("standing") == "open", "their contradiction is open and waits for a person"),
+        (pl.col("standing").is_not_null(), "a person resolved their contradiction"),
+        (never_together, "each holds in its own time"),
+        (pl.col("new_valid_from") > end_of(night), "the later value has not begun"),
+        (is_update & is_over, "the later value is over already, so each holds in its own time"),
+    )
+
+
+def _doubt() -> pl.Expr:
+    """Return the reason why the later fact of a pair may not supersede the earlier, null where it may."""
+    is_update = pl.col("verdict") == Verdict.UPDATES.value
+    return first_reason(
+        (~is_update, "they can't both be so"),
+        (~pl.col("is_ordered"), "nobody knows which was stated later"),
+        (pl.col("confidence") < SURE_FROM, "the judge is not sure that the later one takes its place"),
+        ("old_is_pinned", "the earlier one is pinned"),
+        (pl.col("old_key").is_not_null(), "the earlier one has a key, and gives way to a later value of it alone"),
+        (pl.col("new_trust") < pl.col("old_trust"), "the later one comes from a source that is trusted less"),
+    )
+
+
+def _decision() -> pl.Expr:
+    return (
+        pl.when(pl.col("stays").is_not_null())
+        .then(pl.lit("leave"))
+        .when(_doubt().is_not_null())
+        .then(pl.lit("contradict"))
+        .otherwise(pl.lit("supersede"))
+    )

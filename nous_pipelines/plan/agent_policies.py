@@ -1,4 +1,4 @@
-"""What one agent's nights do otherwise than the default: read, checked and stored."""
+"""Reads, checks and stores the policy fields in which an agent differs from the default."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SQL = statements("nous_pipelines.plan", "agent_policies.sql")
 
 
 def own_policy(database: Database, agent_id: str) -> dict[str, Any]:
-    """Return the fields an agent has decided itself; raise `NotFound` for an agent nobody knows."""
+    """Return the policy fields set for an agent; raise `NotFound` for an unknown agent."""
     find_agents(database, [agent_id])
     with database.transaction() as connection:
         return stored(connection, agent_id)
 
 
 def set_policy(database: Database, agent_id: str, values: Mapping[str, float], *, is_reset: bool) -> dict[str, Any]:
-    """Change fields of an agent's policy, or with `is_reset` begin anew, and return those it has now.
+    """Set fields of an agent's policy, or with `is_reset` replace all of them, and return those set now.
 
-    The next snapshot takes them: a night that was snapshot already keeps the policy it had. Raises `InvalidInput` for
-    a policy that makes no sense as a whole, and `NotFound` for an agent nobody knows; nothing was changed then.
+    They take effect with the next snapshot; a night with a snapshot keeps its policy. Raises `InvalidInput` for values
+    that are invalid together, and `NotFound` for an unknown agent; nothing was changed then.
     """
     find_agents(database, [agent_id])
     with database.transaction() as connection:
@@ -43,14 +43,15 @@ def set_policy(database: Database, agent_id: str, values: Mapping[str, float], *
 
 
 def stored(connection: Connection, agent_id: str) -> dict[str, Any]:
-    """Return what the table has for an agent."""
+    """Return the stored policy fields of an agent."""
     row = connection.execute(SQL["read_policy"], {"agent_id": agent_id}).fetchone()
     return row[0] if row else {}
 
 
 @cache
 def meanings() -> dict[str, str]:
-    """Return the sentence that stands below each field of the policy."""
+    """Return the sentence below each field of `NightPolicy`."""
+    # From the source: a string below a field is no docstring that Python keeps.
     (policy,) = ast.parse(inspect.getsource(NightPolicy)).body
     return {
         field.target.id: inspect.cleandoc(sentence.value.value).replace("\n", " ")

@@ -36,13 +36,13 @@ from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, vars_o
 
 SQL = statements("nous_pipelines.plan", "apply.sql")
 OF_A_MEMORY = {*KINDS, "usage", "cold_text"}
-"""Changes whose id is that of a memory, which must be in the read set."""
+"""Kinds of changes whose id is that of a memory, which must be in the read set."""
 CHUNK_SIZE = 200
-"""Proposals applied together: a fifth of a second, for which an agent that changes one of their memories waits."""
+"""Proposals in one transaction: 0.2 s, for which an agent that writes to one of their memories has to wait."""
 CHUNK_TIMEOUT_S = 30.0
 ATTEMPTS = 5
 MOST_HELD_APART = 1000
-"""Agents a night holds by a lock of their own: the lock table of a server with default settings takes 6,400."""
+"""Agents a night locks one by one, with two locks each: a server with default settings has room for 6,400 locks."""
 Result = TypeVar("Result")
 
 
@@ -68,17 +68,17 @@ def apply_plan(
     on_progress: Callable[[int, int], None] | None = None,
     chunk_size: int = CHUNK_SIZE,
 ) -> Applied:
-    """Apply a plan that passed its checks; running it again does nothing.
+    """Apply a plan that passed its checks; applying it again changes nothing.
 
-    Proposals of one agent are applied in chunks, a short transaction each. One that read a memory which changed since
-    is recorded as stale and left alone. Raises `Conflict` when another night is at work on one of the agents, and
-    `NotFound` when one of them has been erased since; nothing was changed then.
+    The proposals of an agent are applied in chunks, each in a short transaction. One that read a memory that has
+    changed since is recorded as stale. Raises `Conflict` when another night holds one of the agents, and `NotFound`
+    when one of them has been erased; nothing was changed then.
     """
     outcomes: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     agent_ids = sorted({proposal.agent_id for proposal in plan.proposals})
-    with holding_night(database, agent_ids):
-        if agent_ids:
+    with night_locks(database, agent_ids):
+        if agent_ids:  # none would mean all of them
             find_agents(database, agent_ids)
         reach("night held")
         store_plan(database, plan, run_id=run_id, checks=checks)
@@ -98,7 +98,7 @@ def apply_plan(
 
 
 def chunks_of(proposals: Sequence[Proposal], size: int) -> Iterator[list[Proposal]]:
-    """Yield the proposals agent by agent, at most `size` together, each agent's in the order of the plan."""
+    """Yield chunks of at most `size` proposals of one agent, in the order of the plan."""
     by_agent: defaultdict[str, list[Proposal]] = defaultdict(list)
     for proposal in proposals:
         by_agent[proposal.agent_id].append(proposal)
@@ -108,16 +108,17 @@ def chunks_of(proposals: Sequence[Proposal], size: int) -> Iterator[list[Proposa
 
 
 @contextmanager
-def holding_night(database: Database, agent_ids: Sequence[str]) -> Iterator[None]:
-    """Keep other nights away from these agents; raise `Conflict` when one is already at work.
+def night_locks(database: Database, agent_ids: Sequence[str]) -> Iterator[None]:
+    """Hold locks that keep other nights away from these agents; raise `Conflict` when another night has one of them.
 
-    The locks are held by a connection of its own and gone with it, whatever happens. Each agent has one of 1,024
-    buckets. Up to 1,000 agents are held by a lock each, beside a share of their buckets; more by their whole buckets,
-    so that locks never run out. Small nights of different agents thus never meet. A night of more than 1,000 keeps
-    away nights of other agents too, and the erasing of one: for as long as it takes to apply it.
+    Advisory locks on a connection of their own, released with it even if this process is killed. Each agent belongs to
+    one of 1,024 buckets. Up to 1,000 agents are locked exclusively, with a shared lock on their buckets; more by
+    exclusive locks on their buckets, so that the lock table never overflows. Small nights of different agents thus
+    never block each other; a night of more than 1,000 agents also blocks nights, and erasing, of others.
     """
+    # A lock for each of 20,000 agents exhausted the lock table of the server.
     statement = SQL["hold_agents" if len(agent_ids) <= MOST_HELD_APART else "hold_buckets"]
-    with database.transaction(timeout_s=24 * 3600) as connection:
+    with database.transaction(timeout_s=24 * 3600) as connection:  # open, and idle, until everything is applied
         held = connection.execute(statement, {"agent_ids": list(agent_ids)}).fetchone()
         if held is not None:
             agent_id, is_for_all = held
@@ -130,7 +131,7 @@ def holding_night(database: Database, agent_ids: Sequence[str]) -> Iterator[None
 
 
 def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[Mapping[str, Any]]) -> None:
-    """Keep the plan's identity, policy and checks beside what it did."""
+    """Store the plan's hash, policy, counts and checks in `lifecycle.plans`."""
     row = {
         "hash": plan.hash,
         "night": plan.night,
@@ -147,11 +148,10 @@ def store_plan(database: Database, plan: Plan, *, run_id: str, checks: Sequence[
 def apply_chunk(
     database: Database, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str
 ) -> list[ProposalOutcome]:
-    """Apply proposals of one agent in one transaction, and return what became of each.
+    """Apply proposals of one agent in one transaction, and return the outcome of each.
 
-    What the database's own rules forbid is looked for by halves and recorded as refused, so that it does not stop the
-    others night after night. A missing grant is no fault of a proposal: it stops the night, which otherwise would
-    succeed and do nothing.
+    A proposal that violates a constraint is found by bisection and recorded as refused; otherwise it would fail its
+    whole chunk night after night. A missing grant is raised: the night would refuse everything and report success.
     """
 
     def attempt() -> list[ProposalOutcome]:
@@ -159,26 +159,26 @@ def apply_chunk(
             return carry_out(connection, plan_hash, proposals, run_id=run_id)
 
     try:
-        return undeadlocked(attempt)
+        return retry_on_deadlock(attempt)
     except (Refused, InvalidInput) as error:
         if isinstance(error.__cause__, InsufficientPrivilege):
             raise
         if len(proposals) == 1:
-            return [refuse(database, plan_hash, proposals[0], forbidden(error))]
+            return [refuse(database, plan_hash, proposals[0], violated_rule(error))]
     half = len(proposals) // 2
     parts = (proposals[:half], proposals[half:])
     return [each for part in parts for each in apply_chunk(database, plan_hash, part, run_id=run_id)]
 
 
-def forbidden(error: Refused | InvalidInput) -> str:
-    """Return why the database takes no change, with the rule of the schema, which whoever runs nights may know."""
+def violated_rule(error: Refused | InvalidInput) -> str:
+    """Return the message of a refused change with the name of the violated constraint."""
     cause = error.__cause__
     rule = cause.diag.constraint_name if isinstance(cause, psycopg.Error) else None
     return f"{error}; the rule is {rule!r}" if rule else str(error)
 
 
-def undeadlocked(attempt: Callable[[], Result]) -> Result:
-    """Run a transaction, again where the server ended it to free somebody who waited for it in a circle."""
+def retry_on_deadlock(attempt: Callable[[], Result]) -> Result:
+    """Run a transaction, again (up to `ATTEMPTS` times) if the server ended it because of a deadlock."""
     for number in range(1, ATTEMPTS + 1):
         try:
             return attempt()
@@ -189,7 +189,7 @@ def undeadlocked(attempt: Callable[[], Result]) -> Result:
 
 
 def refuse(database: Database, plan_hash: str, proposal: Proposal, reason: str) -> ProposalOutcome:
-    """Record that a proposal can't be applied, and why."""
+    """Record a proposal as refused, in a transaction of its own."""
     refused = ProposalOutcome(proposal, "refused", reason)
     rows = {"agent_id": proposal.agent_id, "plan_hash": plan_hash, "proposals": Jsonb([proposal_row(refused)])}
     with database.transaction(proposal.agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
@@ -198,7 +198,7 @@ def refuse(database: Database, plan_hash: str, proposal: Proposal, reason: str) 
 
 
 def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:
-    """Return the agents a night is for, all of them when none is named; raise `NotFound` for one nobody knows."""
+    """Return the ids of these agents, of all agents when none is given; raise `NotFound` for an unknown one."""
     with database.transaction() as connection:
         found = [row[0] for row in connection.execute(SQL["find_agents"], {"agent_ids": list(agent_ids)})]
     missing = sorted(set(agent_ids) - set(found))
@@ -208,7 +208,7 @@ def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:
 
 
 def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:
-    """Return how many memories each agent lost in its recent nights."""
+    """Return how many memories each agent lost in each of its last 14 nights."""
     with database.transaction() as connection:
         return dict(connection.execute(SQL["earlier_leaving"], {"night": plan.night}).fetchall())
 
@@ -220,18 +220,18 @@ def costs_of(database: Database, night: date) -> dict[str, float]:
 
 
 def applied_since(database: Database, night: date, moment: datetime) -> bool:
-    """Tell whether a night before this one was applied after a moment."""
+    """Return whether an earlier night was applied after a moment."""
     with database.transaction() as connection:
         row = connection.execute(SQL["applied_since"], {"night": night, "moment": moment}).fetchone()
     return row is not None and row[0]
 
 
-# --- the proposals of one agent in one transaction: decided on locked rows, then carried out together ---
+# --- the proposals of one agent in one transaction: decided on locked rows, then applied together ---
 
 
 @dataclass(frozen=True)
 class ProposalOutcome:
-    """What became of one proposal, and why if it was not applied."""
+    """The state of one proposal after apply, and the reason if it was not applied."""
 
     proposal: Proposal
     state: str
@@ -241,26 +241,26 @@ class ProposalOutcome:
 def carry_out(
     connection: Connection, plan_hash: str, proposals: Sequence[Proposal], *, run_id: str
 ) -> list[ProposalOutcome]:
-    """Decide about proposals of one agent and make the changes of the sound ones, in the caller's transaction.
+    """Decide about proposals of one agent and make the changes of the valid ones, in the caller's transaction.
 
-    Raises `Refused` when something that a proposal adds is there already; nothing may be committed then.
+    Raises `Refused` when a contradiction or link to add exists already; the caller must roll back then.
     """
     agent_id = proposals[0].agent_id
     key = {"agent_id": agent_id, "ids": [proposal.id for proposal in proposals]}
     states = dict(connection.execute(SQL["lock_proposals"], key).fetchall())
     known = [proposal for proposal in proposals if states.get(proposal.id, "proposed") != "proposed"]
     fresh = [proposal for proposal in proposals if states.get(proposal.id, "proposed") == "proposed"]
-    decided = decide(fresh, versions(connection, agent_id, fresh))
+    decided = decide(fresh, lock_versions(connection, agent_id, fresh))
     reach("proposals decided")
     rows = Jsonb([proposal_row(each) for each in decided])
     connection.execute(SQL["store_proposals"], {"agent_id": agent_id, "plan_hash": plan_hash, "proposals": rows})
     reach("proposals stored")
-    change(connection, agent_id, [each.proposal for each in decided if each.state == "applied"], run_id=run_id)
+    make_changes(connection, agent_id, [each.proposal for each in decided if each.state == "applied"], run_id=run_id)
     return [*decided, *(ProposalOutcome(proposal, "known") for proposal in known)]
 
 
-def versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal]) -> dict[str, int]:
-    """Lock everything the proposals read and return the versions it has now."""
+def lock_versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal]) -> dict[str, int]:
+    """Lock every memory the proposals read, and return their current versions by id."""
     wanted: defaultdict[str, set[UUID]] = defaultdict(set)
     for proposal in proposals:
         for read in proposal.read_set:
@@ -274,14 +274,14 @@ def versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal
 
 
 def decide(proposals: Iterable[Proposal], found: Mapping[str, int]) -> list[ProposalOutcome]:
-    """Return what becomes of each proposal, given the versions that everything they read has now.
+    """Return the outcome of each proposal, given the current version of each memory they read (`found`).
 
-    They are decided in order: one that read what an earlier one changes is stale, as if that had been committed.
+    In order: a proposal that read what an earlier one changes is stale, as if that had been committed before.
     """
     now = dict(found)
     decided: list[ProposalOutcome] = []
     for proposal in proposals:
-        wrong, late = fault(proposal), staleness(proposal.read_set, now)
+        wrong, late = invalid_reason(proposal), staleness(proposal.read_set, now)
         if wrong is not None:
             decided.append(ProposalOutcome(proposal, "refused", wrong))
         elif late is not None:
@@ -294,8 +294,8 @@ def decide(proposals: Iterable[Proposal], found: Mapping[str, int]) -> list[Prop
     return decided
 
 
-def fault(proposal: Proposal) -> str | None:
-    """Say why a proposal can't be carried out whatever the store holds; None when it can."""
+def invalid_reason(proposal: Proposal) -> str | None:
+    """Return why a proposal is invalid whatever the store holds, None if it is valid."""
     read = {each.id for each in proposal.read_set}
     for each in proposal.changes:
         if each.kind in OF_A_MEMORY and each.id not in read:
@@ -306,7 +306,7 @@ def fault(proposal: Proposal) -> str | None:
 
 
 def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
-    """Say what a proposal read that is no longer so; None when all of it still is."""
+    """Return which memory changed since a proposal read it, None if none did."""
     for read in read_set:
         version = found.get(read.id)
         if version is None:
@@ -316,14 +316,20 @@ def staleness(read_set: Sequence[Read], found: Mapping[str, int]) -> str | None:
     return None
 
 
-def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal], *, run_id: str) -> None:
-    """Make every change of these proposals: first the texts that leave, as they still read, then the rows."""
+def make_changes(connection: Connection, agent_id: str, proposals: Sequence[Proposal], *, run_id: str) -> None:
+    """Make every change of these proposals, in batches by kind.
+
+    Texts go to cold storage first, since changing the episode clears them.
+    """
     every: defaultdict[str, list[tuple[Proposal, Change]]] = defaultdict(list)
     for proposal in proposals:
         for each in proposal.changes:
             every["memory" if each.kind in KINDS else each.kind].append((proposal, each))
     reads = {proposal.id: by_id(proposal.read_set) for proposal in proposals}
-    coolings = [cooling_of(each) for _, each in every["cold_text"]]
+    coolings = [
+        Cooling(UUID(each.id), each.set["tier"], tuple(each.set["columns"]), each.set.get("purge_after"))
+        for _, each in every["cold_text"]
+    ]
     cool_texts(connection, agent_id, coolings)
     reach("texts cooled")
     cold = {cooling.id: cooling for cooling in coolings}
@@ -339,19 +345,14 @@ def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal],
 
 
 def by_id(read_set: Iterable[Read]) -> dict[str, Read]:
-    """Return what a proposal read by the id of the memory."""
+    """Return a read set by id."""
     return {read.id: read for read in read_set}
-
-
-def cooling_of(change: Change) -> Cooling:
-    """Return which texts a change moves to cold storage."""
-    return Cooling(UUID(change.id), change.set["tier"], tuple(change.set["columns"]), change.set.get("purge_after"))
 
 
 def alteration(
     proposal: Proposal, change: Change, read: Read, cold: Mapping[UUID, Cooling], *, run_id: str
 ) -> Alteration[Any]:
-    """Return what a change sets of a memory, at the version the proposal read."""
+    """Return a change of a memory at the version the proposal read, with its cause for the event."""
     memory_id = UUID(change.id)
     cause = Cause(
         actor="night",
@@ -367,7 +368,7 @@ def alteration(
 
 
 def usage_delta(read: Read, change: Change, *, sign: int = 1) -> UsageDelta:
-    """Return what a change adds to the counters of a memory, or with `sign=-1` takes from them."""
+    """Return what a change adds to the counters of a memory, subtracts with `sign=-1`."""
     retrieved, cited, ignored = (
         sign * change.add.get(f"{name}_count", 0) for name in ("retrieved", "cited", "ignored")
     )
@@ -375,7 +376,7 @@ def usage_delta(read: Read, change: Change, *, sign: int = 1) -> UsageDelta:
 
 
 def open_contradictions(connection: Connection, agent_id: str, changes: Sequence[Change]) -> None:
-    """Record that facts contradict each other; raise `Refused` where that is known already."""
+    """Insert contradictions between facts; raise `Refused` if one exists already."""
     if not changes:
         return
     rows = Jsonb([{"id": each.id, **each.set} for each in changes])
@@ -388,7 +389,7 @@ def open_contradictions(connection: Connection, agent_id: str, changes: Sequence
 
 
 def add_links(connection: Connection, agent_id: str, changes: Sequence[tuple[Proposal, Change]]) -> None:
-    """Link memories as of the end of the night; raise `Refused` where the same link is there already."""
+    """Insert links dated at the end of the night; raise `Refused` if one exists already."""
     if not changes:
         return
     rows = [{"id": each.id, **each.set, "created_at": end_of(p.night).isoformat()} for p, each in changes]
@@ -400,7 +401,7 @@ def add_links(connection: Connection, agent_id: str, changes: Sequence[tuple[Pro
 
 
 def proposal_row(decided: ProposalOutcome) -> dict[str, Any]:
-    """Return the row of a proposal as JSON, with what was decided."""
+    """Return the row of a proposal in `lifecycle.proposals` as JSON, with its outcome."""
     proposal = decided.proposal
     return {
         "id": str(proposal.id),

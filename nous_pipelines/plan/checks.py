@@ -1,4 +1,4 @@
-"""What must hold of a plan before anything changes: pure functions of plan, snapshot tables and policy."""
+"""The checks of a plan before it is applied: pure functions from evidence to a result."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.plan.evidence import IS_LIVE, Evidence, final_successor
-from nous_pipelines.plan.replaying import usable, worse
+from nous_pipelines.plan.replaying import harder_to_find, usable_probes
 
 SAME = frozenset({Verdict.SAME})
 NOT_SAME = frozenset(Verdict) - SAME
 KEPT_BOTH = frozenset({Verdict.COMPATIBLE, Verdict.UNSURE})
-"""What may be said of two statements of which neither retires the other."""
+"""Verdicts after which both statements stay."""
 
 
 @dataclass(frozen=True)
 class PlanCanary:
-    """Two statements, the second made a day later, with their cosine and the verdicts that are right."""
+    """Two statements, the second made a day later, with their cosine and the correct verdicts."""
 
     a: str
     b: str
@@ -49,22 +49,22 @@ CANARIES = (
     PlanCanary("Ana speaks French.", "Ana plays the piano.", KEPT_BOTH, similarity=0.83),
     PlanCanary("The invoices are kept for ten years.", "The canteen opens at noon.", KEPT_BOTH, similarity=0.80),
 )
-"""Pairs whose verdict is known beforehand; a night that judges one of them wrongly changes nothing."""
+"""Pairs with a known verdict; a night whose judge is wrong about one of them changes nothing."""
 SUCCESSIONS = ("merged", "replaced")
-"""How a fact gives way: it says which statements speak for its successor."""
+"""Valid values of `succession`: after `merged` the statements count for the successor, after `replaced` they don't."""
 SHOWN = 5  # offenders named in a description; all of them are counted
 STATED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Whether a rule holds, in a sentence a person can act on, with the figures behind it."""
+    """Whether a check passed, with a sentence for the operator and the figures behind it."""
 
     passed: bool
     description: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_about_all: bool = False
-    """Whether what is broken may concern every agent, whoever's rows it was seen at."""
+    """Whether a failure concerns all agents, so that leaving out the ones named does not help."""
 
 
 Check = Callable[[Evidence], CheckResult]
@@ -93,7 +93,7 @@ def conservation(evidence: Evidence) -> CheckResult:
 
 
 def is_of_another(memory: str, heir: str | None, rows: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Tell whether a memory and its heir are known, and of two agents."""
+    """Return whether a memory and its heir are known and belong to different agents."""
     return memory in rows and heir is not None and heir in rows and rows[memory]["agent_id"] != rows[heir]["agent_id"]
 
 
@@ -139,7 +139,7 @@ def blast_radius(evidence: Evidence) -> CheckResult:
 
 
 def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | None:
-    """Say in which way an agent would lose too much, if it would."""
+    """Return which limit of the policy an agent's losses exceed, None for none."""
     policy = evidence.policies.of(agent_id)
     if count <= policy.free_leaving_count:
         return None
@@ -149,7 +149,7 @@ def excess(agent_id: str, count: int, active: int, evidence: Evidence) -> str | 
     if count > policy.max_leaving_share * active:
         return f"{would}, the limit is {policy.max_leaving_share:.0%} (max_leaving_share)"
     earlier = evidence.earlier_leaving.get(agent_id, ())
-    usual = median(earlier) if earlier else None
+    usual = median(earlier) if earlier else None  # the median: one large import among 14 nights does not raise it
     if usual and count > policy.max_leaving_jump * usual:
         limit = f"the limit is {policy.max_leaving_jump:g} times (max_leaving_jump)"
         return f"{would}, {count / usual:.0f} times the usual {usual:g}; {limit}"
@@ -166,12 +166,13 @@ def canaries(evidence: Evidence) -> CheckResult:
     ]
     if wrong:
         said = f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed"
+        # One judge decides for all agents: leaving some out does not make it right.
         return replace(failed(f"{said}, look at the judge before running the night again", wrong), is_about_all=True)
     return held(f"all {len(CANARIES)} canary pairs were judged rightly")
 
 
 def pair_of(canary: PlanCanary) -> Pair:
-    """Return a canary as a judge is asked about it: the second statement was made a day later."""
+    """Return a canary as a pair for the judge, the second statement made a day later."""
     a, b = JudgedStatement(canary.a, stated_at=STATED), JudgedStatement(canary.b, stated_at=STATED + timedelta(days=1))
     return Pair(a, b, canary.similarity)
 
@@ -211,8 +212,8 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     Each probe's question is asked again, before the plan and after it. A used memory may not vanish, and one that was
     among the probe's answers may not fall out of them. A judged update may: it is no other wording of what it replaces.
     """
-    sentences = [str(found) for found in worse(evidence)]
-    checked = len(usable(evidence.probes))
+    sentences = [str(found) for found in harder_to_find(evidence)]
+    checked = len(usable_probes(evidence.probes))
     if sentences:
         return failed(f"{len(sentences)} used memories would be harder to find", sentences, checked=checked)
     return held(f"{checked} probes find what they found before", {"probes": checked})
@@ -246,16 +247,16 @@ CHECKS: Mapping[str, Check] = {
 
 
 def held(sentence: str, metadata: Mapping[str, Any] | None = None) -> CheckResult:
-    """Return that a rule holds."""
+    """Return a passed check."""
     return CheckResult(passed=True, description=sentence, metadata=metadata or {})
 
 
 def broken(sentence: str, metadata: Mapping[str, Any]) -> CheckResult:
-    """Return that a rule is broken."""
+    """Return a failed check."""
     return CheckResult(passed=False, description=sentence, metadata=metadata)
 
 
 def failed(sentence: str, offenders: Sequence[str], **metadata: Any) -> CheckResult:
-    """Return a failure that names the first offenders and counts them all."""
+    """Return a failed check that names the first offenders and counts all of them."""
     shown = ", ".join(offenders[:SHOWN]) + (" …" if len(offenders) > SHOWN else "")
     return broken(f"{sentence}: {shown}", {"offenders": len(offenders), **metadata})

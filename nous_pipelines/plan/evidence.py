@@ -1,4 +1,4 @@
-"""What the checks look at: the plan, and of the store it was decided on no more than they need."""
+"""The evidence for the checks: the plan and the tables they need, as the phases saw them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change, Plan, Proposal
-from nous_pipelines.phases.rulings import moved, successors
+from nous_pipelines.phases.rulings import replace_moved, successors
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 
@@ -23,13 +23,13 @@ LIVE = {
     "procedure": ("active", "review"),
     "censor": ("active",),
 }
-"""The states in which a memory of each kind is in use; leaving them is what a night has to account for."""
+"""The states in which a memory of each kind is in use; the checks account for every memory that leaves them."""
 IS_LIVE = pl.any_horizontal(
     (pl.col("kind") == kind) & pl.col("state").is_in(list(states)) for kind, states in LIVE.items()
 )
 TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "censor": "censors"}
 RECALLED = ("fact", "episode", "procedure")
-"""The kinds that are ranked by cosine; censors are matched against actions instead."""
+"""The kinds that recall ranks by cosine; censors are matched against actions instead."""
 STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
 SEARCHABLE = ("agent_id", "id", "state", "rank_weight", "embedding")
 KIND = (pl.String, "fact, episode, procedure or censor")
@@ -37,7 +37,7 @@ MEMORIES = TableSchema("memories", "Every memory, whatever its kind.", {
     **{name: FACTS.column(name) for name in STANDING},
     "kind": KIND,
 })  # fmt: skip
-SAID = TableSchema("said", "How many statements speak for a fact, itself or merged into it.", {
+SAID = TableSchema("said", "How many statements count for a fact, its own or those of facts merged into it.", {
     **MEMORY,
     "said_count": (pl.UInt32, "how many statements"),
 })  # fmt: skip
@@ -51,35 +51,35 @@ SEARCHED = TableSchema("searched", "The memories that recall can find by meaning
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the checks look at: the plan and, of the agents it is about, the tables it was decided on."""
+    """Everything the checks read: the plan and, for the agents it concerns, the tables it was decided on."""
 
     plan: Plan
     memories: pl.DataFrame
-    """`MEMORIES`, of the agents for which something is planned."""
+    """`MEMORIES` of the agents with proposals."""
     statements: pl.DataFrame
-    """`SAID`, of the same agents."""
+    """`SAID` of the same agents."""
     searchable: Callable[[Sequence[str]], pl.DataFrame]
-    """`SEARCHED`, of some agents."""
+    """Reads `SEARCHED` of some agents; on demand, since vectors are large."""
     probes: pl.DataFrame
     """`RECALLS` of the same agents."""
     phases: Sequence[Phase]
     earlier_leaving: Mapping[str, Sequence[int]]
-    """For each agent, how many memories each of its last 14 nights retired."""
+    """For each agent, the number of memories that each of its last 14 nights retired."""
     costs: Mapping[str, float]
-    """What language models cost this night, in US dollars, by agent."""
+    """Cost of language models in this night, in US dollars, by agent."""
     policies: Policies
     judge: Judge
     others: frozenset[str] = frozenset()
-    """Who has a night as well, and of whom there may be no rows, since nothing is planned for them."""
+    """Further agents of the night, without proposals and therefore perhaps without rows here."""
 
     @cached_property
     def agent_ids(self) -> tuple[str, ...]:
-        """The agents that have their night, of whom there are rows, or for which something was looked at or paid."""
+        """All agents of the night: those with rows, proposals, accounts or costs, and `others`."""
         known = {*self.others, *self.memories["agent_id"].unique(), *(each.agent_id for each in self.plan.proposals)}
         return tuple(sorted(known.union(self.costs, *(phase.agent_ids for phase in self.phases))))
 
     def of(self, agent_ids: Collection[str]) -> Evidence:
-        """Return what there is about some agents, as if there were no others."""
+        """Return the evidence about some agents, as if there were no others."""
         own = pl.col("agent_id").is_in(list(agent_ids))
         return replace(
             self,
@@ -94,7 +94,7 @@ class Evidence:
 
     @cached_property
     def live(self) -> frozenset[str]:
-        """The memories that the plan changes, or makes successors, and that were in use before it."""
+        """The memories in use that the plan changes or makes successors."""
         return frozenset(self._touched.filter(IS_LIVE)["id"])
 
     @cached_property
@@ -104,7 +104,7 @@ class Evidence:
 
     @cached_property
     def of_plan(self) -> Mapping[str, dict[str, Any]]:
-        """The rows of the memories the plan changes, or makes successors, by id."""
+        """The rows of the memories that the plan changes or makes successors, by id."""
         return {row["id"]: row for row in self._touched.to_dicts()}
 
     @cached_property
@@ -114,35 +114,35 @@ class Evidence:
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
-        """For each memory the plan supersedes, the memory that takes its place."""
+        """For each memory that the plan supersedes, its successor."""
         return {each.id: each.set["superseded_by"] for each in self.changes if each.set.get("superseded_by")}
 
     @cached_property
     def successions(self) -> Mapping[str, str | None]:
-        """For each memory the plan supersedes, how it gives way."""
+        """For each memory that the plan supersedes, its `succession`."""
         return {each.id: each.set.get("succession") for each in self.changes if each.set.get("superseded_by")}
 
     @cached_property
     def updated(self) -> frozenset[str]:
-        """The memories that give way to a later value, which need not answer the questions they answered."""
+        """The memories superseded by a later value; it need not answer the questions that the old one answered."""
         updates = (change for each in self.plan.proposals if each.kind == "supersede" for change in each.changes)
         return frozenset(change.id for change in updates if change.set.get("superseded_by"))
 
     @cached_property
     def said_counts(self) -> Mapping[str, int]:
-        """How many statements speak for each memory that the plan takes out of use or gives a successor."""
+        """Number of statements of each memory that the plan takes out of use or supersedes."""
         wanted = self.leaving | set(self.successors)
         own = self.statements.filter(pl.col("id").is_in(list(wanted)))
         return dict(own.select("id", "said_count").iter_rows())
 
     @cached_property
     def archived(self) -> frozenset[str]:
-        """The memories the plan archives, from where they can be restored."""
+        """The memories that the plan archives; they can be restored."""
         return frozenset(each.id for each in self.changes if each.set.get("state") == "archived")
 
     @cached_property
     def weights(self) -> Mapping[str, float]:
-        """What the plan multiplies the relevance of a memory with, where it changes that."""
+        """The new rank weights, for memories whose weight the plan changes."""
         return {each.id: each.set["rank_weight"] for each in self.changes if "rank_weight" in each.set}
 
     @cached_property
@@ -159,24 +159,25 @@ class Evidence:
         }
 
 
-def standing_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return every memory of some agents, or of all, in a snapshot as `Evidence.memories` has it."""
+def memory_table(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return the memories in a snapshot, of some agents or all (`MEMORIES`)."""
     return pl.concat([
         taken.table(table, columns=STANDING, agent_ids=agent_ids).with_columns(kind=pl.lit(kind))
         for kind, table in TABLES.items()
     ])  # fmt: skip
 
 
-def statements_of(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return how many statements of a snapshot speak for each fact as `Evidence.statements` has it."""
+def statement_counts(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return the number of statements of each fact in a snapshot (`SAID`), merged facts counted for their successor."""
     facts = taken.table("facts", columns=["agent_id", "id", "superseded_by", "succession"], agent_ids=agent_ids)
+    # The state as it was: a merged fact may have been archived since, and `successors` follows superseded ones.
     edges = facts.filter(pl.col("succession") == "merged").with_columns(state=pl.lit("superseded"))
     said = taken.table("statements", columns=["agent_id", "fact_id"], agent_ids=agent_ids).rename({"fact_id": "id"})
-    return moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
+    return replace_moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 
-def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
-    """Return how to read what recall can find of some agents in a snapshot."""
+def searchable_reader(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
+    """Return a function that reads from a snapshot what recall can find of some agents (`SEARCHED`)."""
 
     @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
     def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
@@ -191,7 +192,7 @@ def searchable_of(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
 
 
 def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:
-    """Follow the successors of a memory to the end; None when they run in a circle."""
+    """Return the last successor of a memory, itself without one, None for a circle."""
     seen = {memory}
     while memory in successor:
         memory = successor[memory]

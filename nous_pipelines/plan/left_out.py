@@ -1,4 +1,4 @@
-"""Whom a night leaves out, so that what is wrong with one agent stops no other."""
+"""Leaves out agents for which a step or check fails, so that one agent does not stop the night of the others."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nous_pipelines.plan.evidence import Evidence
 
 T = TypeVar("T")
 FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, pl.exceptions.PolarsError)
-"""What an agent's own rows or policy make a step raise. A file, server or judge that fails concerns all agents."""
+"""Errors that an agent's own rows or policy cause. Those of files, servers and judges concern all agents."""
 CHECK = "nobody_left_out"
-"""The check that names whom a night leaves out; the others have theirs all the same."""
+"""The check that names the agents left out; it fails without stopping the night of the others."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An agent that a night leaves out: the check it breaks, or the step that fails for it, and why."""
+    """An agent that a night leaves out, the check or step that fails for it, and the reason."""
 
     agent_id: str
     step: str
@@ -31,31 +31,33 @@ class LeftOut:
         return f"{self.agent_id} ({self.step}: {self.reason})"
 
 
-def each_apart(agent_ids: Sequence[str], work: Callable[[Sequence[str]], T]) -> tuple[list[T], dict[str, Exception]]:
-    """Work on agents together, by halves where that fails; return the results, and for whom alone it failed."""
+def isolate_failures(
+    agent_ids: Sequence[str], work: Callable[[Sequence[str]], T]
+) -> tuple[list[T], dict[str, Exception]]:
+    """Run `work` for all agents at once, by bisection where it fails; return results, and errors by failing agent."""
     try:
         return [work(agent_ids)], {}
     except FAULTS as fault:
         if len(agent_ids) == 1:
             return [], {agent_ids[0]: fault}
     half = len(agent_ids) // 2
-    (first, faults), (second, others) = (each_apart(part, work) for part in (agent_ids[:half], agent_ids[half:]))
+    (first, faults), (second, others) = (isolate_failures(part, work) for part in (agent_ids[:half], agent_ids[half:]))
     return first + second, faults | others
 
 
-def left_out_by(step: str, faults: Mapping[str, Exception]) -> list[LeftOut]:
-    """Say of agents for which a step failed why."""
+def left_out_agents(step: str, faults: Mapping[str, Exception]) -> list[LeftOut]:
+    """Return the agents for which a step failed, with the reason."""
     return [
         LeftOut(agent_id, step, str(fault) if isinstance(fault, NousError) else f"{type(fault).__name__}: {fault}")
         for agent_id, fault in faults.items()
     ]
 
 
-def checked_apart(evidence: Evidence) -> tuple[dict[str, CheckResult], list[LeftOut]]:
-    """Check a plan without the agents that alone break a check; return what the checks say, and these agents.
+def check_without_offenders(evidence: Evidence) -> tuple[dict[str, CheckResult], list[LeftOut]]:
+    """Return the results of all checks without the agents that break one on their own, and these agents.
 
-    Nobody is left out, and a broken check stops the night for all, where it is about all agents, where the others
-    together break one still, and where nobody is left over.
+    No agent is left out, and the night stops, if a broken check concerns all agents, if the remaining agents still
+    break one together, or if no agent remains.
     """
     results = {name: check(evidence) for name, check in CHECKS.items()}
     broken = [name for name, result in results.items() if not result.passed]
@@ -72,7 +74,7 @@ def checked_apart(evidence: Evidence) -> tuple[dict[str, CheckResult], list[Left
 
 
 def offenders(name: str, evidence: Evidence, agent_ids: Sequence[str]) -> list[LeftOut]:
-    """Return the agents that alone break a check, found by halves."""
+    """Return the agents that break a check on their own, by bisection."""
     if not agent_ids:
         return []
     result = CHECKS[name](evidence.of(agent_ids))

@@ -1,4 +1,4 @@
-"""What assets hand to each other: files of one night, written whole or not at all."""
+"""The working files of one night, by which assets pass results on; each is written atomically."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 
 LEFT_OUT = "left_out"
 UNSEEN = "unseen"
-"""The document in which a dry run notes whose memories came after the night it looks at was applied."""
+"""The document in which a dry run counts memories that arrived after the night was applied."""
 
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that passed, without the agents that are left out, and what its checks said, which names none of them."""
+    """A plan that passed its checks, without the agents left out, and the results of the checks."""
 
     plan: Plan
     results: list[dict[str, Any]]
@@ -36,7 +36,7 @@ class CheckedPlan:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Make the folder of `path`, and raise `Unavailable` when it can't be written there."""
+    """Make the folder of `path`, and turn errors of writing in the block into `Unavailable`."""
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         yield
@@ -46,7 +46,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 class NightFiles:
-    """The folder of one night's working files, beside its snapshot; made again by every run."""
+    """The folder of one night's working files, beside its snapshot; every run writes them again."""
 
     def __init__(self, snapshot_folder: Path, *, is_dry_run: bool = False) -> None:
         self.folder = snapshot_folder / ("dry_run" if is_dry_run else "run")
@@ -89,33 +89,33 @@ class NightFiles:
         return (self.folder / f"{name}.json").exists()
 
     def unseen(self) -> dict[str, int]:
-        """Return how many memories of each agent a dry run noted that it does not see."""
+        """Return by agent the number of memories that a dry run does not see (`UNSEEN`)."""
         rows = self.read_json(UNSEEN)["agents"] if self.has(UNSEEN) else []
         return {row["agent_id"]: row["memories"] for row in rows}
 
     def leave_out(self, left: Sequence[LeftOut]) -> None:
-        """Note whom the assets to come leave out; each asset keeps a file of its own, so that none meets another."""
+        """Record agents that later assets must leave out, in a file for each step: assets may run at the same time."""
         for step in {each.step for each in left}:
             known = self.read_json(f"{LEFT_OUT}.{step}")["agents"] if self.has(f"{LEFT_OUT}.{step}") else []
             rows = {row["agent_id"]: row for row in [*known, *(vars(each) for each in left if each.step == step)]}
             self.write_json(f"{LEFT_OUT}.{step}", {"agents": list(rows.values())})
 
     def left_out(self) -> list[LeftOut]:
-        """Return whom the assets so far leave out, and why."""
+        """Return the agents left out so far, with the reasons."""
         names = sorted(path.stem for path in self.folder.glob(f"{LEFT_OUT}.*.json"))
         return [LeftOut(**row) for name in names for row in self.read_json(name)["agents"]]
 
     def leave_out_nobody(self) -> None:
-        """Forget whom an earlier run left out."""
+        """Delete the records of agents left out by an earlier run."""
         for path in self.folder.glob(f"{LEFT_OUT}.*.json"):
             path.unlink(missing_ok=True)
 
     def write_phase(self, phase: Phase) -> Path:
-        """Write what one phase found, under its name."""
+        """Write the result of a phase under its name."""
         return self.write_json(phase.name, phase.as_dict())
 
     def read_phase(self, name: str) -> Phase:
-        """Read what one phase found."""
+        """Read the result of a phase."""
         return PHASE.validate_python(self.read_json(name))
 
     def read_plan(self) -> Plan:
@@ -125,13 +125,14 @@ class NightFiles:
         return plan_at(path, *((written.st_mtime_ns, written.st_size) if written else (0, 0)))
 
     def read_checked_plan(self) -> CheckedPlan:
-        """Read the plan with what its checks said; raise `Refused` when they failed, or saw another plan."""
+        """Read the plan with the results of its checks; raise `Refused` if they failed or are of another plan."""
         plan, checks = self.read_plan(), self.read_json("checks")
         if checks["hash"] != plan.hash:
             message = (
                 f"the checks saw plan {checks['hash'][:12]}, the plan is now {plan.hash[:12]}; run the checks again"
             )
             raise Refused(message)
+        # Without the check that names agents: the results go into the database, where erasing rewrites no sentence.
         rules = [each for each in checks["results"] if each["name"] != CHECK]
         broken = [each["name"] for each in rules if not each["passed"]]
         if broken:
@@ -151,5 +152,5 @@ def document_at(path: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def plan_at(path: Path, _modified_ns: int, _size: int) -> Plan:
-    """Return the plan in a file as it was last written: checks, apply and report read it, and hash it, once."""
+    """Return the plan in a file, cached by time and size: checks, apply and report parse and hash it only once."""
     return PLAN.validate_python(document_at(path))

@@ -1,4 +1,4 @@
-"""The tables a query over the nights may read, and which of them it names: told by DuckDB's own parser beforehand."""
+"""Parses a query over the nights with DuckDB's own parser, and limits it to the tables it may read."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 @dataclass(frozen=True)
 class QueriedTable:
-    """A table of the nights: its file in a night's folder, what a row is, and the meaning of its columns."""
+    """A table of the nights: its file in a night's folder, the meaning of a row and of each column."""
 
     file: str | None
-    """None for what is read from the database."""
+    """None for a table read from the database."""
     meaning: str
     columns: Mapping[str, str]
 
     def meaning_of(self, column: str) -> str:
-        """Return what a column means; nothing for one of a later version."""
+        """Return the meaning of a column, empty for an unknown one."""
         return self.columns.get(column, "the night the row is of" if column == "night" else "")
 
 
@@ -74,28 +74,28 @@ TABLES: Mapping[str, QueriedTable] = {
         },
     ),
 }
-"""Where each table lies, what a row is, and what each column means."""
+"""Every table that a query may read, by name."""
 BLOCKS = statements("nous_pipelines.snapshots", "night_tables.sql")
 NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-"""The parts of a statement that read; the others insert, update or delete."""
+"""Nodes of DuckDB's syntax tree that only read; the others insert, update or delete."""
 TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "repeat", "json_each", "json_tree"})
-"""The functions in a FROM that make rows of their arguments alone; the others read files, settings or other queries."""
+"""Functions in a FROM that make rows from their arguments; others read files, settings or other queries."""
 POSITIONAL = frozenset({"PIVOT", "POSITIONAL_REFERENCE"})
-"""What depends on columns that are not written down."""
+"""Nodes that use columns which the query does not name."""
 
 
 @dataclass(frozen=True)
 class NightQuery:
-    """One SELECT: which tables of the nights it reads, and which names it writes."""
+    """One SELECT with the tables of the nights that it reads, and all words in it."""
 
     sql: str
     tables: frozenset[str]
     words: frozenset[str]
     starred: frozenset[str]
-    """The tables of which it may read columns that it does not name."""
+    """The tables of which it may read columns without naming them."""
 
     def columns_of(self, table: str, known: Sequence[str]) -> list[str]:
-        """Return the columns of a table that the query may read: those it names, or all; at least the night."""
+        """Return the columns of a table that the query may read: all, or the night and those it names."""
         if table in self.starred:
             return list(known)
         return [name for name in known if name == "night" or name.lower() in self.words]
@@ -109,9 +109,9 @@ def parsed_query(sql: str) -> NightQuery:
         except duckdb.Error as error:
             raise InvalidInput(message_of(error)) from error
         if [statement.type for statement in found] != [duckdb.StatementType.SELECT]:
-            told = ", ".join(statement.type.name for statement in found) or "nothing"
+            kinds = ", ".join(statement.type.name for statement in found) or "nothing"
             raise InvalidInput(
-                f"expected one statement that reads (SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE), got {told}; "
+                f"expected one statement that reads (SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE), got {kinds}; "
                 "export with --csv or --json, and write a pivot as FROM … PIVOT (…)"
             )
         statement = found[0].query
@@ -121,13 +121,15 @@ def parsed_query(sql: str) -> NightQuery:
         raise InvalidInput(f"the statement can't be read ({tree['error_message']}); write it as a SELECT")
     parts = list(walk(tree))
     tables = read_tables(parts)
+    # Without a semicolon: the statement is put into others, as a subquery.
     return NightQuery(statement.strip().rstrip(";"), tables, words_in(parts), starred_in(parts, tables))
 
 
 def read_tables(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Return the tables a query reads; raise `InvalidInput` for any other source of rows."""
+    """Return the tables of the nights that a query reads; raise `InvalidInput` for any other source of rows."""
     ctes = [entry["key"].lower() for part in parts for entry in part.get("cte_map", {}).get("map", ())]
-    named = {name for name in ctes if not {".", "/", "\\"} & {*name}}  # outside of its scope such a name is a file
+    # DuckDB reads a name like 'x.parquet' as a file, and a CTE of that name hides it only within its own scope.
+    named = {name for name in ctes if not {".", "/", "\\"} & {*name}}
     tables: set[str] = set()
     for part in parts:
         kind = part.get("type")
@@ -150,7 +152,10 @@ def read_tables(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
 
 
 def starred_in(parts: Sequence[dict[str, Any]], tables: frozenset[str]) -> frozenset[str]:
-    """Return the tables whose columns a query may read without naming them, by a star, a row or a place."""
+    """Return the tables whose columns a query may read without naming them: by a star, a whole row or a position.
+
+    Where that can't be limited to single tables, all of them are returned.
+    """
     aliases = tables | {part["alias"].lower() for part in parts if part.get("type") == "BASE_TABLE"}
     for part in parts:
         is_row = part.get("class") == "COLUMN_REF" and len(part["column_names"]) == 1
@@ -171,7 +176,7 @@ def starred_in(parts: Sequence[dict[str, Any]], tables: frozenset[str]) -> froze
 
 
 def joined_tables(source: dict[str, Any]) -> Iterator[str]:
-    """Yield the tables of a FROM, but for those within a query of its own."""
+    """Yield the tables of a FROM, without those of subqueries."""
     if source.get("type") == "BASE_TABLE":
         yield source["qualified_name"]["path"][-1]
     for side in ("left", "right", "source"):
@@ -180,7 +185,7 @@ def joined_tables(source: dict[str, Any]) -> Iterator[str]:
 
 
 def words_in(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Return every text of a parsed statement in lower case: the names of all columns are among them."""
+    """Return every string in a parsed statement in lower case, a superset of the column names it uses."""
     found: set[str] = set()
     for part in parts:
         for value in part.values():
@@ -190,7 +195,7 @@ def words_in(parts: Sequence[dict[str, Any]]) -> frozenset[str]:
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects of a JSON value, outer ones first."""
+    """Yield all objects in a JSON value, outer ones first."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())
@@ -200,11 +205,11 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """Return the question whether the nearest name was meant; nothing where none is near."""
+    """Return a hint with the nearest known name, empty if none is near."""
     close = get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def message_of(error: duckdb.Error) -> str:
-    """Return what DuckDB says, without the picture of the place and its advice on settings, which are locked."""
+    """Return DuckDB's message without the quoted statement and its advice on settings, which are locked."""
     return str(error).partition("\n\nLINE ")[0].partition("\n\nPossible solutions")[0].strip()

@@ -1,4 +1,4 @@
-"""SQL over the Parquet of all nights, by an engine in which nothing lies but the rows it may read."""
+"""Runs SQL over the Parquet of all nights, in a DuckDB that can open only the rows it may read."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.plan.night_query import BLOCKS, TABLES, NightQuery, message_of
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
 from nous_pipelines.snapshots.snapshot import open_snapshot, parts_of
-from nous_pipelines.snapshots.snapshot_tables import as_stored
+from nous_pipelines.snapshots.snapshot_tables import to_stored_types
 
 Thing = TypeVar("Thing")
 
 PREFIX = "night="
 WORK = f".{PREFIX}query-"
-"""How a query's own folder is named: erasing and the job `retention` delete those that killed processes left."""
+"""The prefix of a query's temporary folder, by which erasing and the job `retention` find those of killed processes."""
 ROWS_AT_ONCE = 2048
 READ_TIMEOUT_S = 600.0
-LOOK_S = 0.1
+POLL_S = 0.1
 SIZE = re.compile(r"\d{1,9}(\.\d{1,3})? ?[KMGT]i?B", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoredNights:
-    """The nights of one database that lie whole under `root`, the earliest first, and why others were left out."""
+    """The complete nights of one database under `root`, earliest first, and why others were left out."""
 
     root: Path
     nights: tuple[date, ...]
     left_out: Mapping[date, str] = field(default_factory=dict[date, str])
     first: date = FIRST_NIGHT
     last: date = date.max
-    """The nights that were asked for: what lies in the database is of these."""
+    """The range of nights asked for, which also limits the rows read from the database."""
 
     def has(self, table: str) -> bool:
-        """Tell whether some night has a table that lies in files."""
+        """Return whether any night has a file of a table."""
         return bool(self.files(table) or self.parts(table))
 
     def files(self, table: str) -> list[str]:
-        """Return the files of a table in the folders of the nights that have it there."""
+        """Return the files of a table in the folders of nights."""
         name = TABLES[table].file or ""
         return [str(path) for night in self.nights if (path := self.folder(night) / name).is_file()]
 
     def parts(self, table: str) -> list[str]:
-        """Return the files of a table in the parts of snapshots."""
+        """Return the files of a table in parts of snapshots."""
         if TABLES[table].file != f"{table}.parquet":
             return []
         found = {part.folder for night in self.nights for part in parts_of(self.folder(night))}
         found -= {self.folder(night) for night in self.nights}
         return sorted(str(path) for folder in found if (path := folder / f"{table}.parquet").is_file())
 
-    def placed(self) -> list[str]:
-        """Return the files that tell in which part the rows of each agent lie."""
+    def placement_files(self) -> list[str]:
+        """Return the files with the part of each agent's rows, one a night."""
         return [str(path) for night in self.nights if (path := self.folder(night) / "placed.parquet").is_file()]
 
     def folder(self, night: date) -> Path:
@@ -76,7 +76,7 @@ class StoredNights:
 
 @dataclass(frozen=True)
 class QueryScope:
-    """What a query may use: the rows of one agent or, for None, of all; and how much memory before it spills."""
+    """What a query may use: the rows of one agent or, for None, of all, and the memory before it spills to disk."""
 
     agent_id: str | None
     memory: str = "1GB"
@@ -89,7 +89,7 @@ class QueryScope:
 
 @dataclass(frozen=True)
 class Answer:
-    """The columns of a query's answer and its rows, read as they are asked for."""
+    """The columns of a query's result and its rows, fetched lazily."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
@@ -98,23 +98,23 @@ class Answer:
     parameters: Mapping[str, Any]
 
     def count(self) -> int:
-        """Return the number of all its rows; those not read yet are lost."""
+        """Return the total number of rows; this runs the query again, so rows not fetched yet are lost."""
         counting = BLOCKS["count"].format(query=self.query.sql)
-        row = interruptible(self.engine, lambda: self.engine.execute(counting, dict(self.parameters)).fetchone())
+        row = run_interruptible(self.engine, lambda: self.engine.execute(counting, dict(self.parameters)).fetchone())
         return int(row[0]) if row else 0
 
 
 def stored_nights(
     root: Path, tables: Collection[str], *, first: date = FIRST_NIGHT, last: date = date.max
 ) -> StoredNights:
-    """Return the nights from `first` to `last` under the folder of a database whose files of these tables are whole."""
+    """Return the nights from `first` to `last` under `root` of which the files of these tables can be read."""
     whole: list[date] = []
     left_out: dict[date, str] = {}
     for folder in sorted(root.glob(f"{PREFIX}*")):
         try:
             night = date.fromisoformat(folder.name.removeprefix(PREFIX))
         except ValueError:
-            continue  # moved aside
+            continue  # a snapshot that was moved aside
         if first <= night <= last:
             why = damage(folder, tables)
             whole, left_out = ([*whole, night], left_out) if why is None else (whole, {**left_out, night: why})
@@ -122,7 +122,7 @@ def stored_nights(
 
 
 def damage(folder: Path, tables: Collection[str]) -> str | None:
-    """Return why the files of a night can't be read, or None."""
+    """Return why the files of a night can't be read, None if they can."""
     path = folder
     try:
         taken = open_snapshot(folder)
@@ -145,23 +145,23 @@ def damage(folder: Path, tables: Collection[str]) -> str | None:
 
 
 def row_count(path: Path) -> int:
-    """Return how many rows a file has, by its footer; a damaged one raises."""
+    """Return the number of rows of a file from its footer; raises for a damaged file."""
     return pl.scan_parquet(path).select(pl.len()).collect().item()
 
 
 @contextmanager
-def answered(query: NightQuery, nights: StoredNights, database: Database, scope: QueryScope) -> Generator[Answer]:
-    """Yield the answer to a query.
+def run_query(query: NightQuery, nights: StoredNights, database: Database, scope: QueryScope) -> Generator[Answer]:
+    """Run a query and yield its result.
 
-    For one agent the columns the query names are copied first, of its rows alone: the engine that runs the query opens
-    no other file, so no query sees another's rows. For all agents it reads the files of the nights themselves. It uses
-    `scope.memory`, and spills into a folder that goes when the block ends. Raises `InvalidInput` for a query that can't
-    be answered, `NotFound` where no night has its tables, `Unavailable` for files that can't be read or written.
+    For one agent, its rows of the columns named are copied first, and the engine that runs the query may open no other
+    file, so no query can see the rows of another agent. For all agents the engine reads the files of the nights. It
+    uses `scope.memory`, then spills to a folder that is removed with the block. Raises `InvalidInput` for a query that
+    fails, `NotFound` if no night has its tables, `Unavailable` for files that can't be read or written.
     """
     missing = sorted(name for name in query.tables if TABLES[name].file and not nights.has(name))
     if missing:
         raise NotFound(f"no night here has the table {missing[0]!r}; `nous query` lists nights and tables")
-    with working_folder(nights.root) as folder, translated(scope):
+    with working_folder(nights.root) as folder, duckdb_errors(scope):
         if "proposals" in query.tables:
             write_proposals(database, nights, scope.agent_id, folder)
 
@@ -169,6 +169,8 @@ def answered(query: NightQuery, nights: StoredNights, database: Database, scope:
             for name in query.tables:
                 rows_of(engine, name, nights, folder).limit(0).create(name)
 
+        # A view that filters by agent is not enough: read_parquet() beside it, or an error about another agent's row,
+        # would show what it hides.
         def fill(engine: duckdb.DuckDBPyConnection) -> None:
             for name in query.tables:
                 rows = rows_of(engine, name, nights, folder)
@@ -179,12 +181,14 @@ def answered(query: NightQuery, nights: StoredNights, database: Database, scope:
                     columns = query.columns_of(name, rows.columns)
                     rows.filter(is_own).select(*map(duckdb.ColumnExpression, columns)).create(name)
 
+        # Planned over empty tables first: a mistake in the query is reported before anything is copied.
         with locked_engine(folder, scope, fill_empty) as engine:
             engine.execute(BLOCKS["plan"].format(query=query.sql), dict(scope.parameters))
         with locked_engine(folder, scope, fill, readable=[nights.root] if scope.agent_id is None else []) as engine:
-            interruptible(engine, lambda: engine.execute(query.sql, dict(scope.parameters)))
+            run_interruptible(engine, lambda: engine.execute(query.sql, dict(scope.parameters)))
             columns = tuple(column[0] for column in engine.description or [])
-            first = interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE))  # most that fail do so here
+            # Most queries that fail do so at their first rows: fetched now, nothing of the answer is printed before.
+            first = run_interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE))
             yield Answer(columns, chain(first, rows_read(engine)), engine, query, scope.parameters)
 
 
@@ -196,11 +200,11 @@ def locked_engine(
     *,
     readable: Collection[Path] = (),
 ) -> Generator[duckdb.DuckDBPyConnection]:
-    """Yield an engine that was filled and then locked: it reads no file but its own and those in `readable`."""
+    """Yield a DuckDB that was filled and then locked: it can open only its own file and those in `readable`."""
     path = Path(mkdtemp(dir=folder)) / "rows.duckdb"
     with closing(duckdb.connect(path)) as engine:
         engine.execute(BLOCKS["limit"].format(memory=quoted(scope.memory), spill=quoted(f"{folder}/spilled")))
-        interruptible(engine, lambda: fill(engine))
+        run_interruptible(engine, lambda: fill(engine))
         engine.execute(BLOCKS["lock"].format(readable=f"[{', '.join(quoted(f'{each}/') for each in readable)}]"))
         yield engine
 
@@ -208,7 +212,7 @@ def locked_engine(
 def rows_of(
     engine: duckdb.DuckDBPyConnection, name: str, nights: StoredNights, folder: Path
 ) -> duckdb.DuckDBPyRelation:
-    """Return the rows of a table in all nights, columns united by name, the night first."""
+    """Return the rows of a table in all nights, with the columns of all of them, the night first."""
     if TABLES[name].file is None:
         return engine.read_parquet(str(folder / f"{name}.parquet"))
     found = list[duckdb.DuckDBPyRelation]()
@@ -216,7 +220,7 @@ def rows_of(
         found.append(engine.read_parquet(files, union_by_name=True, hive_partitioning=True))
     if parts := nights.parts(name):
         rows = engine.read_parquet(parts, union_by_name=True, hive_partitioning=True)
-        placed = engine.read_parquet(nights.placed(), union_by_name=True, hive_partitioning=True)
+        placed = engine.read_parquet(nights.placement_files(), union_by_name=True, hive_partitioning=True)
         placed = placed.select(*map(duckdb.ColumnExpression, ("night", "agent_id", "part")))
         found.append(rows.join(placed, "agent_id, part"))
     columns = dict.fromkeys(["night", *(column for each in found for column in each.columns if column != "part")])
@@ -225,18 +229,18 @@ def rows_of(
 
 
 def column_of(rows: duckdb.DuckDBPyRelation, name: str) -> duckdb.Expression:
-    """Return a column of some rows, null where they have none of this name."""
+    """Return a column by name, null where the rows have none of that name."""
     return duckdb.ColumnExpression(name) if name in rows.columns else duckdb.ConstantExpression(None).alias(name)
 
 
 def rows_read(engine: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of what was executed last, some at a time."""
-    while rows := interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE)):
+    """Yield the rows of the last statement, `ROWS_AT_ONCE` at a time."""
+    while rows := run_interruptible(engine, lambda: engine.fetchmany(ROWS_AT_ONCE)):
         yield from rows
 
 
-def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) -> Thing:
-    """Return what the engine comes to, in another thread: Ctrl-C, or whatever else is raised here, ends it at once."""
+def run_interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) -> Thing:
+    """Return the result of `work`, run in another thread, so that Ctrl-C here interrupts the engine at once."""
     ended, found, failed = threading.Event(), list[Thing](), list[BaseException]()
 
     def attempt() -> None:
@@ -250,13 +254,13 @@ def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) 
     thread = threading.Thread(target=attempt, name="query", daemon=True)
     try:
         thread.start()
-        # once Polars has read a file, no signal ends a wait that has no time limit
-        while not ended.wait(LOOK_S):
+        # With a time limit: once Polars has read a file, no signal ends a wait without one.
+        while not ended.wait(POLL_S):
             pass
     except BaseException:
         engine.interrupt()
-        # between two statements nothing heard it; and what is raised as the thread starts finds it without a number
-        while not ended.wait(LOOK_S) and thread.ident is not None:
+        # Again and again: between two statements an interrupt has no effect. A thread without an ident never started.
+        while not ended.wait(POLL_S) and thread.ident is not None:
             engine.interrupt()
         raise
     for error in failed:
@@ -265,20 +269,20 @@ def interruptible(engine: duckdb.DuckDBPyConnection, work: Callable[[], Thing]) 
 
 
 def write_proposals(database: Database, nights: StoredNights, agent_id: str | None, folder: Path) -> None:
-    """Write what the nights from the first to the last proposed into a folder, as the database has it now."""
+    """Write the proposals of the nights in range, with their present states, from the database into a folder."""
     bounds = {"first": nights.first, "last": nights.last, "agent_id": agent_id}
     with (
         database.transaction(timeout_s=READ_TIMEOUT_S) as connection,
         closing(read_parts(connection, BLOCKS["proposals"], bounds)) as parts,
     ):
-        first = as_stored(next(parts))
-        write_parquet_as_read(chain([first], map(as_stored, parts)), first.schema, folder / "proposals.parquet")
+        first = to_stored_types(next(parts))
+        write_parquet_as_read(chain([first], map(to_stored_types, parts)), first.schema, folder / "proposals.parquet")
 
 
 def stored_columns(nights: StoredNights, database: Database) -> dict[str, dict[str, str]]:
-    """Return the columns of each table that some night has, with their types in SQL."""
+    """Return the columns of each available table, with their SQL types."""
     none = replace(nights, nights=(), first=date.max, last=date.max)
-    with working_folder(nights.root) as folder, translated(QueryScope(None)), closing(duckdb.connect()) as engine:
+    with working_folder(nights.root) as folder, duckdb_errors(QueryScope(None)), closing(duckdb.connect()) as engine:
         write_proposals(database, none, None, folder)
         found = {
             name: rows_of(engine, name, nights, folder)
@@ -293,7 +297,7 @@ def stored_columns(nights: StoredNights, database: Database) -> dict[str, dict[s
 
 @contextmanager
 def working_folder(root: Path) -> Generator[Path]:
-    """Yield a new folder for a query's own files, which goes when the block ends."""
+    """Yield a temporary folder for a query's files, removed when the block ends."""
     try:
         folder = Path(mkdtemp(prefix=WORK, dir=root))
     except OSError as error:
@@ -305,8 +309,8 @@ def working_folder(root: Path) -> Generator[Path]:
 
 
 @contextmanager
-def translated(scope: QueryScope) -> Generator[None]:
-    """Raise what DuckDB raises as an error of ours."""
+def duckdb_errors(scope: QueryScope) -> Generator[None]:
+    """Turn errors of DuckDB in the block into `InvalidInput` or `Unavailable`."""
     try:
         yield
     except duckdb.PermissionException as error:
@@ -323,5 +327,5 @@ def translated(scope: QueryScope) -> Generator[None]:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""The plan of a night: the proposals that don't get in each other's way."""
+"""Makes the plan of a night: the proposals that do not conflict, by precedence."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nous_pipelines.phases.proposals import Plan, Proposal
 
 
 def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]) -> Plan:
-    """Resolve conflicts by the written precedence and return the plan.
+    """Return the plan of a night, conflicts resolved by precedence.
 
-    A memory is changed by one proposal a night; a later one that reads or changes it would be decided on what is
-    no longer true, so it waits. So does one that would take out of use what an earlier one relies on: a successor.
+    A memory is changed by one proposal a night. A later one that reads or changes it was decided on an outdated
+    version, so it waits; so does one that would retire a memory that an earlier one read, such as a successor.
     """
     taken: set[tuple[str, str]] = set()
     relied_on: set[tuple[str, str]] = set()
@@ -32,8 +32,8 @@ def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[s
     return Plan(night, tuple(sorted(agent_ids)), policy, tuple(kept), tuple(waiting))
 
 
-def united(wanted: Plan, parts: Sequence[Plan]) -> Plan:
-    """Return one plan from those that were made of it for some of its agents each; of the others nothing is left."""
+def combine_plans(wanted: Plan, parts: Sequence[Plan]) -> Plan:
+    """Return the parts of one plan, each for some of its agents, as one plan; agents without a part are left out."""
     if len(parts) == 1:
         return parts[0]
     kept = {proposal.id for part in parts for proposal in part.proposals}
@@ -46,10 +46,11 @@ def united(wanted: Plan, parts: Sequence[Plan]) -> Plan:
 
 
 def precedence_among(proposals: Iterable[Proposal]) -> Callable[[Proposal], tuple[Any, ...]]:
-    """Return the order in which proposals are planned and applied.
+    """Return the sort key of the order in which proposals are planned and applied.
 
-    A supersession goes before the merges when it only reads what they change and they retire nothing it reads: both
-    can be carried out then, in this order. Otherwise a value that is repeated every day would wait for ever.
+    A supersession goes before the merges if it only reads what they change and they retire nothing it reads: then both
+    can be applied, in this order. Otherwise the supersession of a value that is repeated, and merged, every day would
+    wait for ever.
     """
     changed: set[tuple[str, str]] = set()
     retired: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""Takes back what a night did: another transition, version checked, refused with a reason where others built on it."""
+"""Undoes proposals of nights: by new, version-checked changes, refused where a later change built on them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,25 @@ from nous_online.memories.contradictions import mark_anew
 from nous_online.memories.undoing import PastChange, check_names, locked_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.plan.apply import CHUNK_SIZE, CHUNK_TIMEOUT_S, SQL, by_id, forbidden, undeadlocked, usage_delta
+from nous_pipelines.plan.apply import (
+    CHUNK_SIZE,
+    CHUNK_TIMEOUT_S,
+    SQL,
+    by_id,
+    retry_on_deadlock,
+    usage_delta,
+    violated_rule,
+)
 
 PART_TIMEOUT_S = 2.0
-"""For a part of a chunk that somebody kept busy, once the whole has waited."""
+"""For each part of a chunk that timed out: the whole has waited `CHUNK_TIMEOUT_S` already."""
 BUSY = (QueryCanceled, LockNotAvailable, DeadlockDetected)
-"""How a transaction ends because of what others are doing to the same rows."""
+"""Errors of a transaction that are caused by concurrent work on the same rows."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which applied proposals to take back; what is None does not narrow."""
+    """A filter for the applied proposals to undo; None matches everything."""
 
     agent_id: str | None = None
     night: date | None = None
@@ -43,22 +51,23 @@ class Selection:
 
 @dataclass(frozen=True)
 class Undone:
-    """Which proposals were taken back, and which not and why."""
+    """The proposals that were undone, and those that were not, with the reason."""
 
     undone: tuple[UUID, ...]
     refused: Mapping[UUID, str]
 
 
 def undo(database: Database, selection: Selection, *, reason: str, chunk_size: int = CHUNK_SIZE) -> Undone:
-    """Take back the selected proposals, the latest night first, some of one agent in each transaction.
+    """Undo the selected proposals, latest night first, each transaction with some of one agent.
 
-    Restores every column they changed. A proposal whose memories were changed since in the same columns is refused,
-    and stays applied, as is one that somebody kept busy, and those that are left when the database fails half-way.
-    Raises `NotFound` when nothing that is selected is applied, and `Unavailable` when nothing could be taken back.
+    Restores every column they changed. Refused, and still applied, is a proposal whose memories were changed since in
+    the same columns, one whose rows stayed locked, and what is left when the database fails half-way. Raises `NotFound`
+    when no selected proposal is applied, and `Unavailable` when nothing could be undone.
     """
     undone: list[UUID] = []
     refused: dict[UUID, str] = {}
-    chunks = chunks_of(selected(database, selection), chunk_size)
+    # A transaction for each proposal takes 19 times as long as applying them did.
+    chunks = chunks_of(select_proposals(database, selection), chunk_size)
     parts = deque((chunk, CHUNK_TIMEOUT_S) for chunk in chunks)
     while parts:
         part, timeout_s = parts.popleft()
@@ -70,19 +79,20 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
                     raise
                 left = [each.id for missed in (part, *(rest for rest, _ in parts)) for each in missed]
                 return Undone(tuple(undone), refused | dict.fromkeys(left, f"not reached: {error}"))
-            if len(part) > 1:
+            if len(part) > 1:  # bisect, so that one proposal does not keep its whole chunk from being undone
                 half, patience_s = len(part) // 2, min(timeout_s, PART_TIMEOUT_S)
+                # `extendleft` reverses: the first half goes first, since changes are undone in order.
                 parts.extendleft([(part[half:], patience_s), (part[:half], patience_s)])
                 continue
-            faults = {part[0].id: told(error)}
+            faults = {part[0].id: refusal_reason(error)}
         refused |= faults
         undone += [proposal.id for proposal in part if proposal.id not in faults]
         reach("undo committed")
     return Undone(tuple(undone), refused)
 
 
-def selected(database: Database, selection: Selection) -> list[AppliedProposal]:
-    """Return the proposals of a selection that stand applied, in the order to undo them; raise `NotFound` for none."""
+def select_proposals(database: Database, selection: Selection) -> list[AppliedProposal]:
+    """Return the applied proposals of a selection, in the order to undo them; raise `NotFound` for none."""
     found = database.rows(AppliedProposal, SQL["applied_proposals"], vars(selection))
     if not found:
         wanted = ", ".join(f"{name}={value}" for name, value in vars(selection).items() if value is not None)
@@ -91,7 +101,10 @@ def selected(database: Database, selection: Selection) -> list[AppliedProposal]:
 
 
 def chunks_of(proposals: Iterable[AppliedProposal], size: int) -> Iterator[list[AppliedProposal]]:
-    """Yield proposals of one agent and night, at most `size` together, of which no two changed the same memory."""
+    """Yield chunks of at most `size` proposals of one agent and night, no two of which changed the same memory.
+
+    Two changes of one memory have to be undone one after the other, the later one first.
+    """
     chunk: list[AppliedProposal] = []
     changed: set[str] = set()
     for each in proposals:
@@ -108,20 +121,20 @@ def chunks_of(proposals: Iterable[AppliedProposal], size: int) -> Iterator[list[
 def undo_chunk(
     database: Database, proposals: Sequence[AppliedProposal], *, reason: str, timeout_s: float
 ) -> dict[UUID, str]:
-    """Take back proposals of one agent in one transaction, and return why some of them could not be."""
+    """Undo proposals of one agent in one transaction, and return those that were refused with the reason."""
 
     def attempt() -> dict[UUID, str]:
         with database.transaction(proposals[0].agent_id, timeout_s=timeout_s) as connection:
             return take_back(connection, proposals, reason=reason)
 
-    return undeadlocked(attempt)
+    return retry_on_deadlock(attempt)
 
 
 def undo_range(database: Database, selection: Selection, nights: Iterable[date], *, reason: str) -> dict[date, Undone]:
-    """Take back nights one after the other, to be given newest first, up to one of which something is refused.
+    """Undo nights in the order given, newest first, and stop after the first of which something is refused.
 
-    Returns what became of each that had anything to take back. Raises `NotFound` when none had, and `Unavailable`,
-    naming the nights that were taken back, when the database fails.
+    Returns the result of each night that had anything to undo. Raises `NotFound` when none had, and `Unavailable`,
+    naming the nights that were undone, when the database fails.
     """
     results: dict[date, Undone] = {}
     missing: NotFound | None = None
@@ -144,25 +157,25 @@ def undo_range(database: Database, selection: Selection, nights: Iterable[date],
 
 
 def is_fatal(error: NousError) -> bool:
-    """Tell whether a transaction failed for another reason than its own rows, and what others are doing to them."""
+    """Return whether a transaction failed for a reason that the other chunks will meet, too."""
     if isinstance(error, Unavailable):
         return not isinstance(error.__cause__, BUSY)
     return isinstance(error.__cause__, InsufficientPrivilege)
 
 
-def told(error: Refused | InvalidInput | Unavailable) -> str:
-    """Return why one proposal can't be taken back."""
+def refusal_reason(error: Refused | InvalidInput | Unavailable) -> str:
+    """Return why one proposal can't be undone."""
     if isinstance(error, Unavailable):
         return f"busy: somebody is at work on what it changed ({error}); run it again"
-    return forbidden(error)
+    return violated_rule(error)
 
 
-# --- the proposals of one agent in one transaction: decided on locked rows, then taken back together ---
+# --- the proposals of one agent in one transaction: decided on locked rows, then undone together ---
 
 
 @dataclass(frozen=True)
 class AppliedProposal:
-    """A proposal that was applied, as far as undoing needs it."""
+    """The columns of an applied proposal that undoing needs."""
 
     agent_id: str
     id: UUID
@@ -174,7 +187,7 @@ class AppliedProposal:
 
     @cached_property
     def by_kind(self) -> dict[str, list[Change]]:
-        """What it changed, by the kind of change; those of memories, of whichever kind, under `memory`."""
+        """Its changes by kind; those of memories of any kind under `memory`."""
         found: defaultdict[str, list[Change]] = defaultdict(list)
         for each in self.changes:
             found["memory" if each["kind"] in KINDS else each["kind"]].append(Change(**each))
@@ -187,16 +200,16 @@ class AppliedProposal:
 
     @property
     def contradicting(self) -> set[UUID]:
-        """The facts it said contradict each other."""
+        """The facts between which it opened a contradiction."""
         opened = self.by_kind.get("contradiction", [])
         return {UUID(each.set[side]) for each in opened for side in ("memory_a", "memory_b")}
 
 
 def take_back(connection: Connection, proposals: Sequence[AppliedProposal], *, reason: str) -> dict[UUID, str]:
-    """Restore what proposals of one agent changed, in the caller's transaction; return why some could not be.
+    """Undo proposals of one agent in the caller's transaction; return those that were refused with the reason.
 
-    No two of them may have changed the same memory. Raises `Refused` when the database forbids what one of them needs;
-    nothing may be committed then.
+    No two of them may have changed the same memory. Raises `Refused` when the database forbids a change; the caller
+    must roll back then.
     """
     agent_id, ids = proposals[0].agent_id, [proposal.id for proposal in proposals]
     states = dict(connection.execute(SQL["lock_proposals"], {"agent_id": agent_id, "ids": ids}).fetchall())
@@ -221,7 +234,7 @@ def take_back(connection: Connection, proposals: Sequence[AppliedProposal], *, r
 def decide(
     connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal], *, reason: str
 ) -> tuple[list[AppliedProposal], list[Alteration[Any]], dict[UUID, str]]:
-    """Lock what some proposals changed; return which can be taken back, by which changes, and why the others can't."""
+    """Lock what the proposals changed; return those that can be undone, the changes needed, and the others' reasons."""
     events: defaultdict[UUID | None, list[PastChange]] = defaultdict(list)
     key = {"agent_id": agent_id, "ids": [proposal.id for proposal in proposals]}
     with connection.cursor(row_factory=class_row(PastChange)) as cursor:
@@ -253,7 +266,7 @@ def decide(
 def resolved_since(
     connection: Connection, agent_id: str, proposals: Collection[AppliedProposal]
 ) -> dict[str, tuple[str, str | None]]:
-    """Lock the contradictions that proposals opened; return how those were resolved that are open no more, by id."""
+    """Lock the contradictions that proposals opened; return resolution and note of those resolved since, by id."""
     ids = [each.id for proposal in proposals for each in proposal.by_kind.get("contradiction", [])]
     if not ids:
         return {}
@@ -262,7 +275,7 @@ def resolved_since(
 
 
 def check_unresolved(proposal: AppliedProposal, resolved: dict[str, tuple[str, str | None]]) -> None:
-    """Raise `Refused` where somebody has decided about a contradiction that a proposal opened."""
+    """Raise `Refused` if a contradiction that the proposal opened has been resolved."""
     for each in proposal.by_kind.get("contradiction", []):
         if each.id in resolved:
             resolution, note = resolved[each.id]
@@ -272,7 +285,7 @@ def check_unresolved(proposal: AppliedProposal, resolved: dict[str, tuple[str, s
 
 
 def take_back_usage(connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal]) -> None:
-    """Subtract from the counters what proposals added to them."""
+    """Subtract what proposals added to the usage counters."""
     deltas = [
         usage_delta(reads[each.id], each, sign=-1)
         for proposal in proposals
@@ -293,7 +306,10 @@ def remove_links(connection: Connection, agent_id: str, proposals: Sequence[Appl
 def close_contradictions(
     connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal], *, reason: str
 ) -> None:
-    """Say of contradictions that both facts hold, and let the facts say whether another one that is open names them."""
+    """Resolve the contradictions that proposals opened as both valid, and update the status of their facts.
+
+    A fact keeps the status `open` if another open contradiction names it.
+    """
     ids = [each.id for proposal in proposals for each in proposal.by_kind.get("contradiction", [])]
     if not ids:
         return

@@ -1,6 +1,6 @@
-"""What language models cost: sums over the metered requests, by night, purpose, model, agent and way.
+"""Costs of language models: sums over the metered requests, by night, purpose, model, agent and way.
 
-`nous cost` is registered for every command line, so nothing here imports what a report needs.
+Imported by every start of the command line (for `nous cost`), so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SQL = statements("nous_pipelines.reports", "costs.sql")
 TIMEOUT_S = 120.0
 LEAST_USD = 0.0001
 DEAREST = 20
-"""How many agents the metadata of a run names."""
+"""Agents with their own sum in the metadata of a run: the ones with the highest costs."""
 
 SHORT = (1_000_000, "M"), (1_000, "k")
 
 
 class Dimension(StrEnum):
-    """What a sum may be broken down by."""
+    """A dimension by which costs can be grouped."""
 
     NIGHT = "night"
     PURPOSE = "purpose"
@@ -37,10 +37,10 @@ class Dimension(StrEnum):
 
 @dataclass(frozen=True)
 class Cost:
-    """What some requests to a language model cost, failed ones included; what they are summed over is None."""
+    """The cost of some requests to language models, including failed ones; dimensions summed over are None."""
 
     night: date | None
-    """The night they were made in, or the day, in UTC, when it was outside of one."""
+    """The night of the requests, or their day in UTC if they were made outside of a night."""
     purpose: str | None
     model: str | None
     agent_id: str | None
@@ -56,11 +56,11 @@ class Cost:
     cache_write_tokens: int
     usd: float
     expected_usd: float
-    """What those under way will cost at the most."""
+    """Upper bound for the cost of those under way."""
 
     @property
     def tokens(self) -> int:
-        """All tokens, those read from the cache or written to it included."""
+        """All tokens, including those read from and written to the cache."""
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
@@ -73,16 +73,16 @@ def costs_of(
     agent_ids: Sequence[str] = (),
     nights_only: bool = False,
 ) -> list[Cost]:
-    """Return what was spent from one night to another, broken down: night by night, the dearest first.
+    """Return the costs from one night to another grouped by dimensions, night by night, highest first.
 
-    With `nights_only` what agents asked outside of nights is left out.
+    With `nights_only` requests made outside of nights are left out.
     """
     values = {"first": first, "last": last, "agent_ids": list(agent_ids), "nights_only": nights_only, "by": list(by)}
     return database.rows(Cost, SQL["costs"], values, timeout_s=TIMEOUT_S)
 
 
 def cost_metadata(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what a night cost in US dollars by purpose and by agent, and what it may still, as metadata of a run."""
+    """Return the costs of a night by purpose and agent, and of its open requests, in US dollars, as metadata."""
 
     def costs(by: Dimension) -> list[Cost]:
         return costs_of(database, [by], first=night, last=night, agent_ids=agent_ids, nights_only=True)
@@ -95,24 +95,26 @@ def cost_metadata(database: Database, night: date, *, agent_ids: Sequence[str] =
     }
 
 
-def told_usd(amount: float) -> str:
-    """Return an amount of US dollars for people; small ones with what makes them differ from nothing."""
+def usd_in_words(amount: float) -> str:
+    """Return an amount of US dollars as text, with four decimals below one dollar."""
     if amount == 0 or amount >= 1:
         return f"{amount:,.2f} USD"
     return f"{amount:.4f} USD" if amount >= LEAST_USD else f"under {LEAST_USD} USD"
 
 
-def told_cost(cost: Cost) -> str:
-    """Return in words what requests cost, how many there were, and what is still to come."""
+def cost_in_words(cost: Cost) -> str:
+    """Return in words the cost, the number of requests and tokens, and what is still to come."""
     requests = "one request" if cost.requests == 1 else f"{cost.requests:,} requests"
-    told = f"{told_usd(cost.usd)} for {requests} and {cost.tokens:,} tokens"
+    spent = f"{usd_in_words(cost.usd)} for {requests} and {cost.tokens:,} tokens"
     failed = f", {cost.failed:,} failed" if cost.failed else ""
-    expected = f"; {cost.under_way:,} under way, {told_usd(cost.expected_usd)} at the most" if cost.under_way else ""
-    return told + failed + expected
+    expected = (
+        f"; {cost.under_way:,} under way, {usd_in_words(cost.expected_usd)} at the most" if cost.under_way else ""
+    )
+    return spent + failed + expected
 
 
 def short(value: float) -> str:
-    """Return a number in few characters: 1.2 k, 3.4 M."""
+    """Return a number in few characters: 1.2k, 3.4M."""
     for size, letter in SHORT:
         if abs(value) >= size:
             return f"{value / size:.1f}".removesuffix(".0") + letter

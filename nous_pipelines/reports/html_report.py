@@ -1,4 +1,4 @@
-"""The report of a night as one HTML file that needs nothing else: no request leaves it, and no memory can act in it."""
+"""The report of a night as one self-contained HTML file: it makes no request, and text of a memory can run nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Unavailable
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.costs import short, told_usd
+from nous_pipelines.reports.costs import short, usd_in_words
 from nous_pipelines.reports.report import NightReport, shown_similarity
 from nous_pipelines.reports.reporting import stale_ratio, tokens_saved
 
@@ -37,12 +37,12 @@ Figures = Sequence[tuple[date, Mapping[str, float]]]
 
 
 def percent(value: float) -> str:
-    """Return a share in percent."""
+    """Return a share as a percentage."""
     return f"{100 * value:.1f}".removesuffix(".0") + " %"
 
 
 def dollars(value: float) -> str:
-    """Return an amount of US dollars: two decimals, or up to four where they say more."""
+    """Return an amount of US dollars with two decimals, or up to four if they are not 0."""
     whole, _, decimals = f"{value:,.4f}".partition(".")
     return f"${whole}.{decimals.rstrip('0'):0<2}"
 
@@ -55,7 +55,7 @@ class ChartLine:
     path: str
     area: str
     points: tuple[tuple[float, float, str], ...]
-    """x, y, and what the point says when somebody points at it."""
+    """x, y, and the tooltip of each point."""
     last: str
 
 
@@ -77,19 +77,19 @@ class Chart:
     x: tuple[Tick, ...]
     y: tuple[Tick, ...]
     summary: str
-    """What a reader who can't see it is told."""
+    """The text for screen readers."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """What a chart shows: its lines by label, each read off the figures of a night, and how numbers are written."""
+    """The definition of a chart: its lines by label, each a function of a night's figures, and the number format."""
 
     title: str
     note: str
     lines: Mapping[str, Callable[[Mapping[str, float]], float]]
     written: Callable[[float], str] = short
     least_top: float = 4.0
-    """Where the vertical axis ends at least, so that ticks of small numbers are whole."""
+    """The least upper end of the vertical axis, so that ticks of small numbers are whole."""
 
 
 def chart(plot: Plot, figures: Figures) -> Chart:
@@ -102,9 +102,9 @@ def chart(plot: Plot, figures: Figures) -> Chart:
         title=plot.title,
         note=plot.note,
         lines=tuple(line(label, row, nights, xs, top=top, plot=plot) for label, row in values.items()),
-        x=tuple(Tick(x_of(night, nights), f"{night:%d %b}".lstrip("0")) for night in dated(nights)),
+        x=tuple(Tick(x_of(night, nights), f"{night:%d %b}".lstrip("0")) for night in labelled_nights(nights)),
         y=tuple(Tick(y_of(top * step / STEPS, top), plot.written(top * step / STEPS)) for step in range(STEPS + 1)),
-        summary=f"{plot.title}, {spoken(nights)}: "
+        summary=f"{plot.title}, {nights_in_words(nights)}: "
         + "; ".join(
             f"{label} {plot.written(row[0])} → {plot.written(row[-1])}" for label, row in values.items() if row
         ),
@@ -118,42 +118,45 @@ def line(
     ys = [y_of(value, top) for value in values]
     path = " ".join(f"{'L' if place else 'M'}{x:.1f} {y:.1f}" for place, (x, y) in enumerate(zip(xs, ys, strict=True)))
     bottom = HEIGHT - BOTTOM
-    said = [f"{night.isoformat()}: {label} {plot.written(value)}" for night, value in zip(nights, values, strict=True)]
+    titles = [
+        f"{night.isoformat()}: {label} {plot.written(value)}" for night, value in zip(nights, values, strict=True)
+    ]
     return ChartLine(
         label=label,
         path=path,
         area=f"{path} L{xs[-1]:.1f} {bottom} L{xs[0]:.1f} {bottom} Z" if xs else "",
-        points=tuple((round(x, 1), round(y, 1), told) for x, y, told in zip(xs, ys, said, strict=True)),
+        points=tuple((round(x, 1), round(y, 1), title) for x, y, title in zip(xs, ys, titles, strict=True)),
         last=plot.written(values[-1]) if values else "",
     )
 
 
 def x_of(night: date, nights: Sequence[date]) -> float:
-    """Return where a night lies; a single one lies in the middle."""
+    """Return the x coordinate of a night; a single night is in the middle."""
     span = (nights[-1] - nights[0]).days
     share = (night - nights[0]).days / span if span else 0.5
     return LEFT + share * (WIDTH - LEFT - RIGHT)
 
 
 def y_of(value: float, top: float) -> float:
-    """Return where a value lies; 0 at the bottom."""
+    """Return the y coordinate of a value, 0 at the bottom."""
     return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
 
 
 def nice_top(highest: float) -> float:
-    """Return the least round number that holds the highest value, so that ticks are round too."""
+    """Return the smallest round number at or above the highest value, so that a quarter of it is round, too."""
     power = 10.0 ** floor(log10(highest))
+    # 0.999999: a value that rounding lifted just above a step stays within it.
     return next(power * step for step in (1, 2, 4, 8, 12, 20) if power * step >= highest * 0.999999)
 
 
-def dated(nights: Sequence[date]) -> list[date]:
-    """Return the nights that are named below the axis, evenly apart, the last one among them."""
+def labelled_nights(nights: Sequence[date]) -> list[date]:
+    """Return the nights labelled on the axis, evenly spaced and including the last."""
     step = max(1, ceil(len(nights) / MOST_DATES))
     return list(nights[::-1][::step])[::-1]
 
 
-def spoken(nights: Sequence[date]) -> str:
-    """Return a stretch of nights in words."""
+def nights_in_words(nights: Sequence[date]) -> str:
+    """Return a range of nights in words."""
     if not nights:
         return "no night measured yet"
     return f"night of {nights[0]}" if len(nights) == 1 else f"{len(nights)} nights from {nights[0]} to {nights[-1]}"
@@ -163,7 +166,7 @@ def spoken(nights: Sequence[date]) -> str:
 
 
 def figure(name: str) -> Callable[[Mapping[str, float]], float]:
-    """Return how to read one figure; what was not measured in some night counts as 0."""
+    """Return a function that reads one figure, 0 for a night that lacks it."""
     return lambda figures: figures.get(name, 0)
 
 
@@ -216,13 +219,13 @@ PLOTS = (
     Plot("Links", "Between memories that are about each other.", {"links": figure("links")}),
     Plot("Cost", "What language models cost that night.", {"a night": figure("cost_usd")}, dollars, least_top=0.01),
 )
-UNFOLDED = 6  # entries of a section that are seen at once; the others unfold
-LONGEST_TEXT = 600  # characters of one memory; `nous report --json` has all of it
+UNFOLDED = 6  # entries of a section shown at first; the others unfold
+LONGEST_TEXT = 600  # characters of one memory; `nous report --json` has the whole text
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One key figure, with how it moved since the night before."""
+    """One key figure, with its change since the night before."""
 
     label: str
     value: str
@@ -232,9 +235,10 @@ class Tile:
 
 
 def page_of(report: NightReport) -> str:
-    """Return the page; every text of a memory in it is escaped, and only our own script may run."""
+    """Return the page; every text of a memory is escaped, and only our own script may run."""
     environment = templates()
     script = source_of("page.js")
+    # The page's content security policy allows the script with this hash and no other.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("page.html").render(
         report=report,
@@ -251,7 +255,7 @@ def page_of(report: NightReport) -> str:
 
 
 def write_page(path: Path, report: NightReport) -> Path:
-    """Write the page and return where; raise `Unavailable` when that is not possible."""
+    """Write the page atomically and return its path; raise `Unavailable` if that is not possible."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(page_of(report), "utf-8")
@@ -263,7 +267,7 @@ def write_page(path: Path, report: NightReport) -> Path:
 
 @cache
 def templates() -> Environment:
-    """Return the templates, which escape every value that is not marked as ours."""
+    """Return the template environment, which escapes every value."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
@@ -273,22 +277,22 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cut": cut, "similarity": shown_similarity, "short": short, "usd": told_usd}
+    environment.filters |= {"cut": cut, "similarity": shown_similarity, "short": short, "usd": usd_in_words}
     return environment
 
 
 def source_of(name: str) -> str:
-    """Return a file that ships beside this module."""
+    """Return the text of a file shipped beside this module."""
     return files("nous_pipelines.reports").joinpath(name).read_text("utf-8")
 
 
 def cut(text: str) -> str:
-    """Return a text short enough for a page."""
+    """Return a text cut to `LONGEST_TEXT` characters."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT].rstrip()} …"
 
 
 def tiles_of(report: NightReport) -> list[Tile]:
-    """Return the key figures after the night; none when the store was not measured then."""
+    """Return the key figures after the night, none if the store was not measured then."""
     if not report.health or report.health[-1].night != report.night:
         return []
     now = report.health[-1].figures
@@ -300,7 +304,7 @@ def tiles_of(report: NightReport) -> list[Tile]:
         Tile("Stale facts", percent(stale_ratio(now)), "", None),
         tile("Active tokens", now, before, "tokens_active"),
         Tile("Tokens saved", short(tokens_saved(now)), "", None),
-        Tile("Cost", told_usd(report.cost_usd), "", None),
+        Tile("Cost", usd_in_words(report.cost_usd), "", None),
     ]
 
 
@@ -312,37 +316,37 @@ def tile(
     *,
     less_is_better: bool = False,
 ) -> Tile:
-    """Return one figure and its change since the night measured before."""
+    """Return one figure with its change since the night measured before."""
     value = now.get(name, 0)
     change = value - before.get(name, 0) if before is not None else 0
     sign = "+" if change > 0 else "\N{MINUS SIGN}"
-    told = f"{sign}{short(abs(change))}" if change else ""
-    return Tile(label, short(value), told, change < 0 if less_is_better and change else None)
+    moved = f"{sign}{short(abs(change))}" if change else ""
+    return Tile(label, short(value), moved, change < 0 if less_is_better and change else None)
 
 
 # --- charts as images in Markdown ---
 
 COLOURS = ("#2a6fdb", "#c2571a", "#2e8b57", "#7a52b3")
 HEAD, KEY = 24, 20
-"""Room for the title above a chart, and for the key below."""
+"""Heights of the title above a chart and of the key below, in user units."""
 MOST_NIGHTS = 60
-"""So many are in a picture: it is stored with the run, night after night."""
+"""Nights in a chart: Dagster stores the picture with every run."""
 
 
 def plots_of(report: NightReport) -> str:
-    """Return the plots of a report over its last nights as Markdown; nothing where none was measured."""
+    """Return the charts of a report over its last nights as Markdown images, empty if no night was measured."""
     figures = [(each.night, each.figures) for each in report.health[-MOST_NIGHTS:]]
     drawn = [chart(plot, figures) for plot in PLOTS] if figures else []
     return "\n".join(f"![{each.summary}](data:image/svg+xml;base64,{encoded(each)})" for each in drawn)
 
 
 def encoded(plot: Chart) -> str:
-    """Return the picture of a chart in base 64."""
+    """Return the SVG of a chart in base 64."""
     return b64encode(svg_of(plot).encode()).decode()
 
 
 def svg_of(plot: Chart) -> str:
-    """Return a chart as an SVG document of its own: title, grid, lines, and the key with their last values."""
+    """Return a chart as a complete SVG document: title, grid, lines, and a key with the last values."""
     grid = [
         f'<path stroke="#8884" d="M{LEFT} {tick.at:.1f}H{WIDTH - RIGHT}"/>'
         f'<text x="{LEFT - 8}" y="{tick.at + 4:.1f}" text-anchor="end">{escape(tick.label)}</text>'

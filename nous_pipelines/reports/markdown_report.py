@@ -7,31 +7,31 @@ from collections.abc import Iterable, Iterator
 
 from nous_online.interfaces.cli.output import inert
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.costs import Cost, told_cost, told_usd
+from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
 from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity
 
 SHOWN_REASONS = 5
 TICKS = re.compile("`+")
 ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
-"""What Markdown takes for more than itself: within a line, or where a line begins."""
+"""Characters with a meaning in Markdown: anywhere, or at the beginning of a line."""
 
 
 def plain(text: str) -> str:
-    """Return a text of somebody else on one line of Markdown in which nothing acts: no heading, image, link or tag."""
+    """Return an untrusted text as one line of Markdown, escaped so that it can make no heading, image, link or tag."""
     return ACTIVE.sub(escaped, inert(" ".join(text.split())))
 
 
 def escaped(found: re.Match[str]) -> str:
-    """Return what Markdown would act on, so that it reads as it stands; a number is parted from its full stop."""
+    """Return a match of `ACTIVE` escaped; after a number the backslash goes before its full stop."""
     return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
 
 
 def markdown_of(report: NightReport) -> str:
-    """Return the whole report; sections about nothing are left out."""
+    """Return the whole report, without empty sections."""
     counts = report.counts
     lines = [
         f"# Night {report.night}",
-        f"{report.summary}. Plan `{report.plan_hash[:12]}`, {told_usd(report.cost_usd)}.",
+        f"{report.summary}. Plan `{report.plan_hash[:12]}`, {usd_in_words(report.cost_usd)}.",
         *urgent_lines(report),
         *(line for kind in report.kinds for line in kind_lines(report, kind)),
         *listed(
@@ -69,31 +69,31 @@ def markdown_of(report: NightReport) -> str:
 
 
 def back_line(report: NightReport) -> str:
-    """Return how to take the night back."""
+    """Return how to undo the night."""
     if not report.undo:
-        return plain(report.undo_told)
+        return plain(report.undo_hint)
     return f"{commands_line(report.undo)} takes back the whole night, `nous undo --proposal ID` one entry."
 
 
 def commands_line(commands: Iterable[str]) -> str:
-    """Return commands to copy, on one line; a name of an agent in them can't end them early."""
+    """Return commands to copy, as code on one line; an agent's name in them can't end the code span."""
     return ", ".join(fenced(" ".join(inert(command).split())) for command in commands)
 
 
 def fenced(code: str) -> str:
-    """Return code between more backticks than stand anywhere in it (CommonMark 6.1)."""
+    """Return a code span fenced by more backticks than any run in it (CommonMark 6.1)."""
     fence = "`" * (1 + max((len(run) for run in TICKS.findall(code)), default=0))
     return f"{fence}{code}{fence}"
 
 
 def listed(title: str, entries: Iterable[str]) -> list[str]:
-    """Return a section, or nothing when it has no entries."""
+    """Return a section, or nothing if it has no entries."""
     lines = list(entries)
     return [title, "\n".join(lines)] if lines else []
 
 
 def urgent_lines(report: NightReport) -> Iterator[str]:
-    """Yield what needs a person; what stopped the night, whom it accuses and what to do; and whom it left out."""
+    """Yield what needs a person, the checks that stopped the night with advice, and the agents left out."""
     yield from listed("## Needs you", (f"- {plain(need)}" for need in report.needs))
     for stop in report.stopped:
         yield f"## Stopped by {stop.check}: nothing was applied"
@@ -118,19 +118,19 @@ def kind_lines(report: NightReport, kind: str) -> Iterator[str]:
 
 
 def entry_line(entry: ReportEntry) -> str:
-    """Return one proposal as a list entry, what it changes below."""
+    """Return one proposal as a list entry with its changes below."""
     changed = "".join(f"\n  - {plain(each.text)}: {plain(each.move)}" for each in entry.changed[1:])
     move = f" ({plain(entry.changed[0].move)})" if entry.changed else ""
     return f"- **{plain(entry.told[0])}**{move} — {plain(entry.reason)} (`{entry.proposal_id}`){changed}"
 
 
 def cost_line(cost: Cost) -> str:
-    """Return what was asked of one model for one purpose, and what it cost."""
-    return f"- **{plain(str(cost.purpose))}** {told_cost(cost)} ({plain(str(cost.model))}, {cost.way})"
+    """Return the requests to one model for one purpose, with their cost."""
+    return f"- **{plain(str(cost.purpose))}** {cost_in_words(cost)} ({plain(str(cost.model))}, {cost.way})"
 
 
 def left_lines(report: NightReport) -> Iterator[str]:
-    """Yield for each phase what it left alone for which reason."""
+    """Yield the account of each phase with its most frequent reasons."""
     for account in report.accounts:
         first = list(account.left.items())[:SHOWN_REASONS]
         reasons = "; ".join(f"{rows} {plain(reason)}" for reason, rows in first) or "nothing"

@@ -1,4 +1,4 @@
-"""The morning report as values: what the night changed and why, what it left alone, and how to take it back."""
+"""The report of a night as values: what it changed and why, what it left alone, and how to undo it."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.costs import Cost
 
 SHOWN = 20
-"""Entries of one kind and state that a report shows; all of them are counted, and `nous diff` has them all."""
+"""Entries of one kind and state that a report shows; the counts include all, and `nous diff` shows all."""
 NAMED_AGENTS = 5
-"""For how many agents a report names the commands, one for each; for more it names those of single proposals alone."""
+"""Agents up to which a report has a command for each; with more it has only those of single proposals."""
 FORGETTING = "forgetting_proposals"
 SHOWN_REASONS = 3
-"""Reasons why memories past their age stay that the first line of a report names."""
+"""Reasons that the summary gives for memories past their age that stay."""
 IN_FORCE = ("proposed", "applied")
 LEFT_OUT = "left_out"
-"""The state a report gives the proposals of an agent that the night left out; they are decided about in none."""
+"""The state that a report gives to planned proposals of an agent left out; the database does not have it."""
 NOT_IN_FORCE = ("stale", "refused", "undone", LEFT_OUT)
 
 
 @dataclass(frozen=True)
 class Outline:
-    """As much of a proposal as counting and choosing need: there may be tens of thousands."""
+    """The columns of a proposal needed to count and select entries; a night may have tens of thousands."""
 
     id: str
     agent_id: str
     kind: str
     state: str
     size: int
-    """How many memories it is about."""
+    """The number of its targets."""
     leaving: int
-    """How many facts it takes out of `active`; what had left before is not among them."""
+    """The number of facts it moves out of the state `active`."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """One memory a proposal changes: how it reads, and what becomes of it."""
+    """One memory that a proposal changes: its text, and its state before and after."""
 
     kind: str
     id: str
@@ -58,13 +58,13 @@ class Changed:
 
     @property
     def move(self) -> str:
-        """What becomes of it, in a few words."""
+        """The change in a few words."""
         return f"{self.before} → {self.after}" if self.before else self.after
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Words that were said for what a merge joins, and how many times."""
+    """A wording among the statements that a merge joins, and how many times it was stated."""
 
     proposal_id: str
     text: str
@@ -73,7 +73,7 @@ class Quoted:
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """One proposal in words: what it is about, why, what became of it, and how to take it back."""
+    """One proposal for people: the texts of its memories, its reason, state, outcome and changes."""
 
     proposal_id: str
     agent_id: str
@@ -81,32 +81,32 @@ class ReportEntry:
     state: str
     reason: str
     outcome: str | None
-    """Why it went stale, was refused or taken back."""
+    """Why it went stale, was refused or undone."""
     told: tuple[str, ...]
-    """The texts of its targets; of a merge the canonical memory comes first."""
+    """The texts of its targets; for a merge the canonical memory comes first."""
     changed: tuple[Changed, ...]
     said: tuple[Quoted, ...] = ()
-    """Of a merge: every wording that was said for it, the oldest first."""
+    """For a merge, every wording of its statements, oldest first."""
 
     @property
     def said_count(self) -> int:
-        """How many times it was said, in whatever words."""
+        """The number of statements in all wordings."""
         return sum(each.times for each in self.said)
 
     @property
     def undo(self) -> str:
-        """The command that takes this one back."""
+        """The command that undoes this proposal."""
         return f"nous undo --proposal {self.proposal_id}"
 
     @property
     def is_in_force(self) -> bool:
-        """Whether it holds, or will once the plan is applied."""
+        """Whether it is applied, or will be with the plan."""
         return self.state in IN_FORCE
 
 
 @dataclass(frozen=True)
 class KeptApart:
-    """Two statements that look alike and are not the same, and in what they differ."""
+    """Two similar statements that are not the same, and the reason."""
 
     agent_id: str
     a: str
@@ -118,7 +118,7 @@ class KeptApart:
 
 @dataclass(frozen=True)
 class WaitingProposal:
-    """A proposal that waits for the next night, since a memory of it is changed by another one tonight."""
+    """A proposal that waits for the next night, since another one changes a memory of it tonight."""
 
     proposal_id: str
     agent_id: str
@@ -128,13 +128,13 @@ class WaitingProposal:
 
     @property
     def title(self) -> str:
-        """What its kind is called."""
+        """The title of its kind."""
         return PROPOSAL_KINDS[self.kind].title
 
 
 @dataclass(frozen=True)
 class PhaseAccount:
-    """What one phase looked at, took up, and left alone for which reason."""
+    """The account of one phase: rows eligible, proposed, and left by reason."""
 
     phase: str
     eligible: int
@@ -144,7 +144,7 @@ class PhaseAccount:
 
 @dataclass(frozen=True)
 class Offender:
-    """A memory or proposal that a failed check names, as people know it."""
+    """A memory or proposal that a failed check names, with its text."""
 
     id: str
     text: str
@@ -152,7 +152,7 @@ class Offender:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A check that kept the plan from being applied, whom it accuses, and what to do about it."""
+    """A failed check that stopped the night, the memories or proposals it names, and advice."""
 
     check: str
     description: str
@@ -162,7 +162,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class AgentLeftOut:
-    """An agent that the night left out while the others had theirs: where, why, and what to do about it."""
+    """An agent that the night left out: the step or check, the reason, and advice."""
 
     agent_id: str
     step: str
@@ -172,17 +172,17 @@ class AgentLeftOut:
 
 @dataclass(frozen=True)
 class PolicyUsed:
-    """In which fields the policy of the night was another than the default, for all and for single agents."""
+    """The policy fields that differ from the default, for all and for single agents."""
 
     changed: Mapping[str, Any]
     agents: Mapping[str, Mapping[str, Any]]
 
     @property
     def lines(self) -> list[str]:
-        """The differences in words, one a field."""
+        """The differences as text, one line for each field."""
         default = NightPolicy().as_dict()
-        told = [f"{name} = {value} (default {default.get(name)})" for name, value in self.changed.items()]
-        return told + [
+        lines = [f"{name} = {value} (default {default.get(name)})" for name, value in self.changed.items()]
+        return lines + [
             f"{agent_id}: {name} = {value} (default {default.get(name)})"
             for agent_id, own in self.agents.items()
             for name, value in own.items()
@@ -191,28 +191,28 @@ class PolicyUsed:
 
 @dataclass(frozen=True)
 class NightFigures:
-    """How the store stood after one night, summed over the agents of the report."""
+    """The figures of the store after one night, summed over the agents of the report."""
 
     night: date
     figures: Mapping[str, float]
 
 
 MEASURED = {"contradictions": "contradictions_open", "procedures": "procedures_review"}
-"""Which figures of the store count questions that only a person can decide."""
+"""The figures of the store that count questions only a person can decide."""
 
 
 @dataclass(frozen=True)
 class NightReport:
-    """Everything a person wants to know of one night; entries are cut to some of each kind, figures are whole."""
+    """The report of one night; entries are limited for each kind and state, figures are not."""
 
     night: date
     plan_hash: str
     agent_ids: tuple[str, ...]
-    """Whom the report is about; empty for all."""
+    """The agents of the report; empty for all."""
     active_by_agent: Mapping[str, int]
-    """How many active facts each agent had before the night."""
+    """Number of active facts of each agent before the night."""
     figures: Mapping[str, Mapping[str, Mapping[str, int]]]
-    """For each kind and state: proposals, memories they are about, facts leaving `active`."""
+    """By kind and state the numbers of proposals, of their memories, and of facts leaving `active`."""
     entries: tuple[ReportEntry, ...] = ()
     kept_apart: tuple[KeptApart, ...] = ()
     apart_by_verdict: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -223,17 +223,17 @@ class NightReport:
     stopped: tuple[Stopped, ...] = ()
     left_out: tuple[AgentLeftOut, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many memories of each agent came after the night had run, and were taken in by running it again."""
+    """By agent the memories that arrived after the night had run and were included by running it again."""
     unseen: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many memories of each agent came after the night had run, and are not seen by this dry run of it."""
+    """By agent the memories that arrived after the night had run and that this dry run does not see."""
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
-    """What the night asked of language models, by purpose, model and way."""
+    """Costs of language models in the night, by purpose, model and way."""
     health: tuple[NightFigures, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
-        """The figures of the night; what went stale, was refused or taken back counts as such alone."""
+        """The counts of the night; stale, refused and undone proposals count only as such."""
         before = sum(self.active_by_agent.values())
         return {
             "active_before": before,
@@ -249,45 +249,45 @@ class NightReport:
 
     @property
     def needs(self) -> list[str]:
-        """What waits for a person: what stopped the night or left somebody out, and what nobody else can decide."""
-        told = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
-        told += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
+        """What a person has to act on: stopped nights, agents left out, and questions only a person can decide."""
+        needs = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
+        needs += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
         if self.health and self.health[-1].night == self.night:
             figures = self.health[-1].figures
-            told += [
+            needs += [
                 question(name, int(figures[figure])) for name, figure in MEASURED.items() if figures.get(figure, 0) > 0
             ]
-        return told
+        return needs
 
     @property
     def cost_usd(self) -> float:
-        """What the night cost."""
+        """The cost of the night in US dollars."""
         return sum(cost.usd for cost in self.costs)
 
     @property
     def is_merely_planned(self) -> bool:
-        """Whether what is told of would be done, and nothing of it is: a dry run, or a night its checks stopped."""
+        """Whether nothing has been applied yet: a dry run, or a night stopped by its checks."""
         return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
             self.number(kind, state) for kind in PRECEDENCE for state in ("applied", "stale", "refused", "undone")
         )
 
     @property
     def undo(self) -> tuple[str, ...]:
-        """The commands that take the whole night back, as far as this report goes; none where nothing was done."""
+        """The commands that undo the night for the agents of the report; none if nothing is applied."""
         return self.commands("undo") if self.is_applied else ()
 
     def undo_kind(self, kind: str) -> tuple[str, ...]:
-        """Return the commands that take back everything of one kind; none where nothing of it was done."""
+        """Return the commands that undo all proposals of one kind; none if none is applied."""
         return self.commands("undo", f" --kind {kind}") if self.number(kind, "applied") else ()
 
     @property
     def is_applied(self) -> bool:
-        """Whether anything the night did still stands."""
+        """Whether any proposal of the night is applied."""
         return any(self.number(kind, "applied") for kind in PRECEDENCE)
 
     @property
-    def undo_told(self) -> str:
-        """How to take back what this report tells of, where no short command would stay within it."""
+    def undo_hint(self) -> str:
+        """How to undo the night where there is no short list of commands for it."""
         if not self.is_applied:
             return "Nothing that this night did stands, so there is nothing to take back."
         return (
@@ -296,45 +296,45 @@ class NightReport:
         )
 
     def commands(self, verb: str, options: str = "") -> tuple[str, ...]:
-        """Return a command about this night, one for each agent of the report, so that it reaches nobody else.
+        """Return a command about this night for each agent of the report, so that it affects no others.
 
-        None for more than `NAMED_AGENTS`.
+        Empty for more than `NAMED_AGENTS` agents.
         """
-        told = f"nous {verb} --night {self.night}{options}"
+        command = f"nous {verb} --night {self.night}{options}"
         if not self.agent_ids:
-            return (told,)
+            return (command,)
         is_few = len(self.agent_ids) <= NAMED_AGENTS
-        return tuple(f"{told} --agent {shlex.quote(each)}" for each in self.agent_ids) if is_few else ()
+        return tuple(f"{command} --agent {shlex.quote(each)}" for each in self.agent_ids) if is_few else ()
 
     def number(self, kind: str, state: str, what: str = "proposals") -> int:
-        """Return how many proposals, memories or leaving facts there are of one kind and state."""
+        """Return the number of proposals, memories or leaving facts of one kind and state."""
         return self.figures.get(kind, {}).get(state, {}).get(what, 0)
 
     def in_force(self, kind: str, what: str = "proposals") -> int:
-        """Return how many there are of one kind that hold, or would if the plan were applied."""
+        """Return the number of one kind that are applied, or will be with the plan."""
         return sum(self.number(kind, state, what) for state in IN_FORCE)
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of which something holds, in the order of precedence."""
+        """The kinds with proposals in force, in order of precedence."""
         return [kind for kind in PRECEDENCE if self.in_force(kind)]
 
     def of_kind(self, kind: str) -> list[ReportEntry]:
-        """Return the entries shown of one kind that hold."""
+        """Return the entries of one kind that are in force."""
         return [entry for entry in self.entries if entry.kind == kind and entry.is_in_force]
 
     @property
     def not_in_force_count(self) -> int:
-        """How many proposals went stale, were refused, taken back or left out."""
+        """The number of proposals that are stale, refused, undone or left out."""
         return sum(self.counts[state] for state in NOT_IN_FORCE)
 
     @property
     def not_in_force(self) -> list[ReportEntry]:
-        """The entries shown that went stale, were refused, taken back or left out."""
+        """The entries that are stale, refused, undone or left out."""
         return [entry for entry in self.entries if not entry.is_in_force]
 
     def headline(self, kind: str) -> str:
-        """Return in a few words how much of one kind was done."""
+        """Return in a few words how many proposals of one kind are in force."""
         number, memories = self.in_force(kind), self.in_force(kind, "memories")
         if kind == "merge":
             retired = memories - number
@@ -344,31 +344,31 @@ class NightReport:
 
     @property
     def summary(self) -> str:
-        """What the night did, all kinds, in one line."""
+        """The whole night in one line."""
         done = [self.headline(kind) for kind in self.kinds] or ["nothing to change"]
         counts = self.counts
         pairs = "pair of look-alikes" if counts["kept_apart"] == 1 else "pairs of look-alikes"
         apart = f"; {counts['kept_apart']} {pairs} kept apart" if counts["kept_apart"] else ""
         would = "this would be done: " if self.is_merely_planned else ""
         active = f"{counts['active_before']} → {counts['active_after']} active facts"
-        return f"{would}{', '.join(done)}{apart}{self.past_their_age}; {active}{self.came_late}{self.without}"
+        return f"{would}{', '.join(done)}{apart}{self.kept_note}; {active}{self.late_note}{self.left_out_note}"
 
     @property
-    def without(self) -> str:
-        """Whom the night left out."""
+    def left_out_note(self) -> str:
+        """The agents left out, as the end of the summary."""
         names = [f"{each.agent_id} ({each.step})" for each in self.left_out]
         more = [f"{len(names) - NAMED_AGENTS} more"] if len(names) > NAMED_AGENTS else []
         return f"; left out: {', '.join([*names[:NAMED_AGENTS], *more])}" if names else ""
 
     @property
-    def came_late(self) -> str:
-        """Whose memories came after the night had run, how many, and whether they are seen now."""
-        again = told_late("run again for memories that came after it", self.late)
-        return again + told_late("not seen by a dry run, since they came after the night", self.unseen)
+    def late_note(self) -> str:
+        """The memories that arrived after the night had run, as the end of the summary."""
+        again = late_in_words("run again for memories that came after it", self.late)
+        return again + late_in_words("not seen by a dry run, since they came after the night", self.unseen)
 
     @property
-    def past_their_age(self) -> str:
-        """How many memories could be forgotten by their age and stay, and what most of them wait for."""
+    def kept_note(self) -> str:
+        """The memories past their age that stay, with the most frequent reasons, as a part of the summary."""
         left = Counter[str]()
         for each in self.accounts:
             left.update(each.left if each.phase == FORGETTING else {})
@@ -379,16 +379,16 @@ class NightReport:
         return f"; {left.total()} {stays}: {reasons}"
 
 
-def told_late(what: str, late: Mapping[str, int]) -> str:
-    """Say of how many memories of which agents something is true; nothing of none."""
-    told = [f"{agent_id} ({count})" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
+def late_in_words(what: str, late: Mapping[str, int]) -> str:
+    """Return `what` followed by the agents and their counts, empty for none."""
+    agents = [f"{agent_id} ({count})" for agent_id, count in list(late.items())[:NAMED_AGENTS]]
     if len(late) > NAMED_AGENTS:
-        told.append(f"{len(late) - NAMED_AGENTS} more agents")
-    return f"; {what}: {', '.join(told)}" if told else ""
+        agents.append(f"{len(late) - NAMED_AGENTS} more agents")
+    return f"; {what}: {', '.join(agents)}" if agents else ""
 
 
 def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int]]]:
-    """Count proposals, their memories and the facts that leave, by kind and state."""
+    """Return the numbers of proposals, of their memories and of facts that leave, by kind and state."""
     counted: dict[str, dict[str, dict[str, int]]] = {}
     for kind, state in {(each.kind, each.state) for each in outlines}:
         counted.setdefault(kind, {})[state] = {"proposals": 0, "memories": 0, "leaving": 0}
@@ -400,8 +400,8 @@ def figures_of(outlines: Sequence[Outline]) -> dict[str, dict[str, dict[str, int
     return counted
 
 
-def chosen(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:
-    """Return the first `shown` proposals of each kind and state, in their order by kind; all of them for None."""
+def first_of_each(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:
+    """Return the first `shown` proposals of each kind and state, sorted by kind; all of them for None."""
     taken: Counter[tuple[str, str]] = Counter()
     kept: list[Outline] = []
     for each in outlines:
@@ -412,13 +412,13 @@ def chosen(outlines: Sequence[Outline], shown: int | None) -> list[Outline]:
 
 
 def policy_used(used: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]) -> PolicyUsed:
-    """Return the differences of a night's policy from the default."""
+    """Return the differences between a night's policy and the default."""
     default = NightPolicy().as_dict()
     return PolicyUsed({name: value for name, value in used.items() if default.get(name) != value}, agents)
 
 
 def shown_similarity(similarity: float) -> str:
-    """Return a cosine for people; what is not the same never reads as 1."""
+    """Return a cosine for people, at most 0.999: a pair that is not the same must not read as 1."""
     return f"{min(similarity, 0.999):.3f}"
 
 
@@ -427,13 +427,16 @@ def shown_similarity(similarity: float) -> str:
 
 @dataclass(frozen=True)
 class NightAccount:
-    """The account of a night, as it lies beside its plan; what is about one agent stands in a row of its own."""
+    """The account of a night in the file beside its plan.
+
+    Everything about an agent is in rows of its own, from which erasing removes it.
+    """
 
     values: Mapping[str, Any]
 
     @classmethod
     def of(cls, plan: Plan, phases: Sequence[Phase]) -> NightAccount:
-        """Draw up the account of a plan."""
+        """Return the account of a plan."""
         policy = dict(plan.policy)
         agents = policy.pop("agents", {})
         waits = Counter((proposal.agent_id, proposal.kind) for proposal in plan.waiting)
@@ -461,31 +464,31 @@ class NightAccount:
 
     @property
     def agent_ids(self) -> tuple[str, ...]:
-        """Whom the run was for; empty for all."""
+        """The agents of the run; empty for all."""
         return tuple(self.values["agent_ids"])
 
     @property
     def policy(self) -> Mapping[str, Any]:
-        """The policy of agents that have none of their own."""
+        """The policy of agents without fields of their own."""
         return self.values["policy"]
 
     def policies(self, agent_ids: Sequence[str] = ()) -> dict[str, Mapping[str, Any]]:
-        """Return what agents have decided otherwise."""
+        """Return the policy fields set for agents."""
         return {row["agent_id"]: row["policy"] for row in about(self.values["policies"], agent_ids)}
 
     @property
     def threshold(self) -> float:
-        """From which cosine on two facts were candidates."""
+        """The cosine from which two facts were candidates for a merge."""
         return self.policy.get("candidate_similarity", NightPolicy().candidate_similarity)
 
     @cached_property
     def thresholds(self) -> dict[str, float]:
-        """The same, for agents that have decided otherwise."""
+        """The same, for agents with a value of their own."""
         own = {agent_id: policy.get("candidate_similarity") for agent_id, policy in self.policies().items()}
         return {agent_id: threshold for agent_id, threshold in own.items() if threshold is not None}
 
     def phases(self, agent_ids: Sequence[str] = ()) -> tuple[PhaseAccount, ...]:
-        """Return what each phase looked at, summed over some agents or all, in the order of the phases."""
+        """Return the accounts of the phases in order, summed over some agents or all."""
         rows = list(about(self.values["phases"], agent_ids))
         return tuple(
             summed(name, [row for row in rows if row["phase"] == name])
@@ -493,24 +496,24 @@ class NightAccount:
         )
 
     def waiting_by_kind(self, agent_ids: Sequence[str] = ()) -> dict[str, int]:
-        """Return how many proposals of each kind wait."""
+        """Return the number of waiting proposals by kind."""
         found = Counter[str]()
         for row in about(self.values["waiting"], agent_ids):
             found[row["kind"]] += row["count"]
         return dict(found)
 
     def first_waiting(self, agent_ids: Sequence[str] = ()) -> list[Mapping[str, Any]]:
-        """Return the first proposals that wait."""
+        """Return the first waiting proposals."""
         return list(about(self.values["first_waiting"], agent_ids))
 
 
 def about(rows: Sequence[Mapping[str, Any]], agent_ids: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the rows about some agents; all of them when none is named."""
+    """Return the rows of some agents, of all if none is given."""
     return [row for row in rows if not agent_ids or row["agent_id"] in agent_ids]
 
 
 def rows_of(phase: Phase) -> list[dict[str, Any]]:
-    """Return the account of one phase, an agent a row."""
+    """Return the account of one phase, a row for each agent."""
     return [
         {
             "agent_id": agent_id,
@@ -524,7 +527,7 @@ def rows_of(phase: Phase) -> list[dict[str, Any]]:
 
 
 def first_waiting(plan: Plan) -> list[dict[str, Any]]:
-    """Return some of the waiting proposals of each agent."""
+    """Return the first `SHOWN` waiting proposals of each agent."""
     taken = Counter[str]()
     rows: list[dict[str, Any]] = []
     for each in plan.waiting:

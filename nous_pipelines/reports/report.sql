@@ -38,7 +38,7 @@ where s.taken_back_at is null
 group by w.proposal_id, s.content
 order by min(s.said_at), s.content
 
--- name: told
+-- name: memories
 -- How memories read, and what of them a night may change, as it is now.
 with wanted as (
     select distinct agent_id, id from unnest(%(agent_ids)s::text[], %(ids)s::uuid[]) w(agent_id, id)

@@ -1,4 +1,4 @@
-"""Draws up the report of a night: what the database says was decided, what the plan holds besides, and the files."""
+"""Makes the report of a night from the decided proposals in the database, the plan and the night's files."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from nous_pipelines.reports.report import (
     Stopped,
     WaitingProposal,
     about,
-    chosen,
     figures_of,
+    first_of_each,
     policy_used,
 )
 from nous_pipelines.snapshots.snapshot import Snapshot
@@ -48,21 +48,21 @@ from nous_pipelines.snapshots.snapshot import Snapshot
 SQL = statements("nous_pipelines.reports", "report.sql")
 
 NIGHTS = 90
-"""How far back the history goes that a report plots."""
+"""Nights in the history that a report plots."""
 SIMILARITIES = {"092": 0.92, "097": 0.97}
-"""Cosines from which duplicates left are counted (the nightly candidates, and what is nearly word for word)."""
+"""Cosines from which remaining duplicates are counted: candidates for a merge, and nearly equal texts."""
 ALIKE = (Verdict.SAME.value, Verdict.UNSURE.value)
-"""What may still be said twice; a pair of another verdict differs in something and only looks alike."""
+"""Verdicts on pairs that may be duplicates; pairs with other verdicts only look alike."""
 TIMEOUT_S = 120.0
 
 
 def measure_health(
     database: Database, files: NightFiles, night: date, *, seen_at: datetime, agent_ids: Sequence[str] = ()
 ) -> None:
-    """Write the figures of some agents, or all, after a night; again only while no later night has been measured.
+    """Store the figures of some agents, or all, after a night, unless a later night has been measured.
 
-    `seen_at` is a moment from which on the night may have missed what came.
-    Raises `Unavailable` when the night's judgements can't be read.
+    `seen_at` is a time from which on the night may not have seen what was stored. Raises `Unavailable` if the night's
+    judgements can't be read.
     """
     pairs = pair_figures(candidates_left(database, files))
     values = {
@@ -78,7 +78,7 @@ def measure_health(
 
 
 def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
-    """Return the similar pairs of one place whose two facts are both active still: agent_id, similarity, verdict."""
+    """Return the similar pairs within one place whose facts are both still active: agent_id, similarity, verdict."""
     path = files.folder / "judgements.parquet"
     wanted = pl.col("similarity") >= min(SIMILARITIES.values()), ~pl.col("is_across_users")
     try:
@@ -94,9 +94,7 @@ def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
 
 
 def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Return for each agent how many similar pairs are left: those that may be duplicates, and apart from them those
-    that only look alike, from each cosine on.
-    """
+    """Return for each agent the numbers of remaining duplicates and look-alikes from each cosine on."""
     is_alike = pl.col("verdict").is_in(list(ALIKE))
     counts = left.group_by("agent_id").agg(
         ((pl.col("similarity") >= similarity) & which).sum().alias(f"{what}_{name}")
@@ -107,18 +105,18 @@ def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def health_history(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> tuple[NightFigures, ...]:
-    """Return the figures of the last nights up to one, oldest first, summed over some agents or all."""
+    """Return the figures of the last `NIGHTS` nights up to one, oldest first, summed over some agents or all."""
     values = {"night": night, "nights": NIGHTS, "agent_ids": list(agent_ids)}
     return tuple(database.rows(NightFigures, SQL["health_history"], values, timeout_s=TIMEOUT_S))
 
 
 def stale_ratio(figures: Mapping[str, float]) -> float:
-    """Return which share of the active facts a later fact of the same slot has overtaken."""
+    """Return the share of active facts for which a later fact has the same slot."""
     return figures.get("facts_stale", 0) / max(1.0, figures.get("facts_active", 0))
 
 
 def tokens_saved(figures: Mapping[str, float]) -> float:
-    """Return how many tokens the nights took out of active memory."""
+    """Return the number of tokens that nights have taken out of active memory."""
     return sum(figures.get(f"tokens_saved_by_{way}", 0) for way in ("tiers", "merges", "archiving"))
 
 
@@ -132,7 +130,7 @@ COST_BY = (Dimension.PURPOSE, Dimension.MODEL, Dimension.WAY)
 
 @dataclass(frozen=True)
 class ReportedMemory:
-    """How a memory reads, and what of it a night may change, as it is now."""
+    """The present text of a memory, and the present values of the columns that a night may change."""
 
     id: str
     kind: str
@@ -142,7 +140,7 @@ class ReportedMemory:
 
 @dataclass(frozen=True)
 class ReportedProposal:
-    """A proposal with all a report says of it, and what its memories were before it was applied."""
+    """A proposal with all columns of a report, and the values of its memories before it was applied."""
 
     id: str
     agent_id: str
@@ -156,7 +154,7 @@ class ReportedProposal:
 
     @property
     def named(self) -> set[str]:
-        """The memories whose words the report needs."""
+        """The memories whose texts the report needs."""
         others = {
             value
             for change in self.changes
@@ -174,32 +172,32 @@ def night_report(
     agent_ids: Sequence[str] = (),
     shown: int | None = SHOWN,
 ) -> NightReport:
-    """Draw up the report of a night, for some agents or all: what any of its runs decided, and what is planned besides.
+    """Return the report of a night, for some agents or all: proposals decided in any of its runs, and those planned.
 
-    At most `shown` entries of each kind and state are read, all of them for None; the counts are exact.
-    Raises `Unavailable` when the night has not been planned, or its files can't be read.
+    At most `shown` entries of each kind and state are read, all of them for None; the counts are exact. Raises
+    `Unavailable` if the night has not been planned, or its files can't be read.
     """
     account, night = NightAccount.read(files), snapshot.night
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
     checks = files.read_json("checks") if files.has("checks") else {"results": []}
     left_out = left_out_of(checks, account, agent_ids)
     every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
-    outlines, planned = without(left_out, *every)
-    decided = decided_of(database, chosen(outlines, shown), planned)
+    outlines, planned = mark_left_out(left_out, *every)
+    decided = read_proposals(database, first_of_each(outlines, shown), planned)
     replaced = replaced_together(database, night, planned.values())
     apart_by_verdict, apart = look_alikes(files, account, replaced, agent_ids=agent_ids, shown=shown)
     waiting = account.first_waiting(agent_ids)[:shown]
-    told = told_of(database, named_in(decided, apart, waiting))
+    memories = read_memories(database, named_in(decided, apart, waiting))
     return NightReport(
         night=night,
         plan_hash=account.hash,
         agent_ids=tuple(agent_ids),
         active_by_agent=active,
         figures=figures_of(outlines),
-        entries=entries_of(decided, told, said_of(database, decided)),
-        kept_apart=tuple(kept_apart(pair, told) for pair in apart),
+        entries=entries_of(decided, memories, read_statements(database, decided)),
+        kept_apart=tuple(kept_apart(pair, memories) for pair in apart),
         apart_by_verdict=apart_by_verdict,
-        waiting=tuple(waiting_of(each, told) for each in waiting),
+        waiting=tuple(waiting_of(each, memories) for each in waiting),
         waiting_by_kind=account.waiting_by_kind(agent_ids),
         accounts=account.phases(agent_ids),
         checks=tuple(checks["results"]),
@@ -216,25 +214,25 @@ def night_report(
 def named_in(
     decided: Iterable[ReportedProposal], apart: Iterable[Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]]
 ) -> set[tuple[str, str]]:
-    """Return every memory that a report names, by agent and id."""
+    """Return the memories whose texts a report needs, by agent and id."""
     wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
     wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
     return wanted | {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
 
 
 def left_out_of(checks: Mapping[str, Any], account: NightAccount, agent_ids: Sequence[str]) -> tuple[AgentLeftOut, ...]:
-    """Return whom a night left out, of some agents or all, and what to do about it."""
+    """Return the agents that a night left out, among some or all, with advice."""
     rows = about(checks.get("left_out", ()), agent_ids)
     return tuple(AgentLeftOut(**row, advice=advice_for(row["step"], account.policy)) for row in rows)
 
 
 def of_agents(counts: Mapping[str, int], agent_ids: Sequence[str]) -> dict[str, int]:
-    """Return the counts of some agents; of all when none is named."""
+    """Return the counts of some agents, of all if none is given."""
     return {agent_id: count for agent_id, count in counts.items() if not agent_ids or agent_id in agent_ids}
 
 
 def facts_before(snapshot: Snapshot, agent_ids: Sequence[str]) -> tuple[dict[str, int], frozenset[str]]:
-    """Return how many active facts each agent had when the night began, and which facts were not active then."""
+    """Return the number of active facts of each agent before the night, and the ids of facts not active then."""
     facts = snapshot.table("facts", columns=["agent_id", "id", "state"], agent_ids=agent_ids or None)
     is_active = pl.col("state") == "active"
     active = facts.filter(is_active).group_by("agent_id").len().sort("agent_id")
@@ -250,21 +248,22 @@ def outlines_of(
     night: date,
     agent_ids: Sequence[str],
 ) -> tuple[list[Outline], dict[str, ReportedProposal]]:
-    """Return all proposals of the night in outline, and those of its plan that were not decided, by id."""
+    """Return the outlines of all proposals of the night, and by id the planned ones that are not decided yet."""
     wanted = {"night": night, "agent_ids": list(agent_ids)}
     outlines = database.rows(Outline, SQL["outlines"], wanted, timeout_s=TIMEOUT_S)
+    # Once this plan was applied, every proposal in it is in the database, and its file need not be parsed.
     if files.has("applied") and files.read_json("applied").get("hash") == account.hash:
         return outlines, {}
     known = {each.id for each in outlines}
-    planned = {each.id: each for each in undecided(files, night, agent_ids) if each.id not in known}
+    planned = {each.id: each for each in planned_proposals(files, night, agent_ids) if each.id not in known}
     open_outlines = [outline_of(each, inactive) for each in planned.values()]
     return outlines + sorted(open_outlines, key=lambda each: (-each.size, each.id)), planned
 
 
-def without(
+def mark_left_out(
     left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
 ) -> tuple[list[Outline], dict[str, ReportedProposal]]:
-    """Say of what is planned for agents that are left out that it is, and why."""
+    """Return outlines and planned proposals with those of agents left out marked as such, with the reason."""
     why = {each.agent_id: f"its agent was left out ({each.step})" for each in left_out}
     out = {
         each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
@@ -274,8 +273,8 @@ def without(
     return [replace(each, state=LEFT_OUT) if each.id in out else each for each in outlines], {**planned, **out}
 
 
-def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
-    """Yield the proposals of the plan as if they were stored, without making more of them than a report needs."""
+def planned_proposals(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Iterable[ReportedProposal]:
+    """Yield the proposals in the file of the plan; only what a report needs of them is parsed."""
     for each in files.read_json("plan")["proposals"]:
         if not agent_ids or each["agent_id"] in agent_ids:
             named = Proposal(night, each["agent_id"], each["kind"], tuple(each["targets"]), (), (), each["reason"], {})
@@ -285,7 +284,7 @@ def undecided(files: NightFiles, night: date, agent_ids: Sequence[str]) -> Itera
 
 
 def outline_of(proposal: ReportedProposal, inactive: Collection[str]) -> Outline:
-    """Return a proposal in outline, as the database would; facts that were inactive before can't leave."""
+    """Return the outline of a planned proposal; facts that were inactive before are not leaving."""
     leaving = sum(
         change["kind"] == "fact"
         and change.get("set", {}).get("state", "active") != "active"
@@ -295,10 +294,10 @@ def outline_of(proposal: ReportedProposal, inactive: Collection[str]) -> Outline
     return Outline(proposal.id, proposal.agent_id, proposal.kind, proposal.state, len(proposal.targets), leaving)
 
 
-def decided_of(
+def read_proposals(
     database: Database, outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
 ) -> list[ReportedProposal]:
-    """Return the proposals outlined, in their order, with everything a report says of them."""
+    """Return the proposals of these outlines, in their order, from the database or from `planned`."""
     stored = [each for each in outlines if each.id not in planned]
     wanted = {"agent_ids": sorted({each.agent_id for each in stored}), "ids": [UUID(each.id) for each in stored]}
     decided = database.rows(ReportedProposal, SQL["decided"], wanted, timeout_s=TIMEOUT_S)
@@ -306,15 +305,15 @@ def decided_of(
     return [known[each.id] for each in outlines if each.id in known]
 
 
-def told_of(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, ReportedMemory]:
-    """Return how memories, given by agent and id, read; those that are gone are left out."""
+def read_memories(database: Database, wanted: Iterable[tuple[str, str]]) -> dict[str, ReportedMemory]:
+    """Return memories, given by agent and id, with their present texts; deleted ones are left out."""
     pairs = [(agent_id, UUID(memory)) for agent_id, memory in wanted]
     parameters = {"agent_ids": [agent_id for agent_id, _ in pairs], "ids": [memory for _, memory in pairs]}
-    return {each.id: each for each in database.rows(ReportedMemory, SQL["told"], parameters, timeout_s=TIMEOUT_S)}
+    return {each.id: each for each in database.rows(ReportedMemory, SQL["memories"], parameters, timeout_s=TIMEOUT_S)}
 
 
-def said_of(database: Database, decided: Iterable[ReportedProposal]) -> dict[str, list[Quoted]]:
-    """Return what was said for the facts that are merged, by proposal."""
+def read_statements(database: Database, decided: Iterable[ReportedProposal]) -> dict[str, list[Quoted]]:
+    """Return the wordings of the statements of merged facts, by proposal."""
     named = [
         (each.agent_id, each.id, UUID(memory))
         for each in decided
@@ -331,18 +330,22 @@ def said_of(database: Database, decided: Iterable[ReportedProposal]) -> dict[str
 
 def entries_of(
     decided: Iterable[ReportedProposal],
-    told: Mapping[str, ReportedMemory],
+    memories: Mapping[str, ReportedMemory],
     said: Mapping[str, Sequence[Quoted]] = MappingProxyType({}),
 ) -> tuple[ReportEntry, ...]:
-    """Put proposals in words."""
-    texts = {memory: known.text for memory, known in told.items()}
-    return tuple(replace(entry_of(each, told, texts), said=tuple(said.get(each.id, ()))) for each in decided)
+    """Return proposals as entries of a report."""
+    texts = {memory: known.text for memory, known in memories.items()}
+    return tuple(replace(entry_of(each, memories, texts), said=tuple(said.get(each.id, ()))) for each in decided)
 
 
-def entry_of(proposal: ReportedProposal, told: Mapping[str, ReportedMemory], texts: Mapping[str, str]) -> ReportEntry:
-    """Put a proposal in words, given how all memories read."""
+def entry_of(
+    proposal: ReportedProposal, memories: Mapping[str, ReportedMemory], texts: Mapping[str, str]
+) -> ReportEntry:
+    """Return a proposal as an entry of a report, given the texts of all memories."""
     is_applied = proposal.state in {"applied", "undone"}
-    before = proposal.before if is_applied else {memory: told[memory].now for memory in proposal.named & told.keys()}
+    before = (
+        proposal.before if is_applied else {memory: memories[memory].now for memory in proposal.named & memories.keys()}
+    )
     return ReportEntry(
         proposal_id=proposal.id,
         agent_id=proposal.agent_id,
@@ -355,14 +358,14 @@ def entry_of(proposal: ReportedProposal, told: Mapping[str, ReportedMemory], tex
     )
 
 
-def waiting_of(proposal: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> WaitingProposal:
-    """Put a proposal that waits in words."""
-    texts = tuple(told[memory].text if memory in told else UNKNOWN for memory in proposal["targets"])
+def waiting_of(proposal: Mapping[str, Any], memories: Mapping[str, ReportedMemory]) -> WaitingProposal:
+    """Return a waiting proposal with the texts of its memories."""
+    texts = tuple(memories[memory].text if memory in memories else UNKNOWN for memory in proposal["targets"])
     return WaitingProposal(proposal["id"], proposal["agent_id"], proposal["kind"], proposal["reason"], texts)
 
 
 def replaced_together(database: Database, night: date, planned: Iterable[ReportedProposal]) -> dict[str, str]:
-    """Return for each fact of a replacement that holds, or is planned, by which proposal."""
+    """Return for each fact in an applied or planned supersession the id of its proposal."""
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         found = connection.execute(SQL["replaced_together"], {"night": night}).fetchall()
     found += [
@@ -382,10 +385,9 @@ def look_alikes(
     agent_ids: Sequence[str],
     shown: int | None,
 ) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Count the pairs that a threshold alone would have merged, by verdict, and return the first of them.
+    """Return the number by verdict of pairs that a threshold alone would have merged, and the first of them.
 
-    A pair of which the night lets one replace the other is not among them. Known differences come first, then the most
-    alike.
+    Without pairs of which the night lets one supersede the other. Unsure ones come last, the most similar first.
     """
     threshold = pl.col("agent_id").replace_strict(
         account.thresholds, default=account.threshold, return_dtype=pl.Float64
@@ -399,17 +401,18 @@ def look_alikes(
     )
     if pairs.is_empty():
         return {}, []
-    told = files.read_table("judgements", columns=("left_id", "right_id", "reason"))
+    # Ids and reasons are read, and joined by row, only where any pair is left.
+    rest = files.read_table("judgements", columns=("left_id", "right_id", "reason"))
     left, right = (pl.col(side).replace_strict(replaced, default=None, return_dtype=pl.String) for side in SIDES)
-    apart = pairs.hstack(told[pairs["place"]]).filter((left != right).fill_null(True))  # noqa: FBT003
+    apart = pairs.hstack(rest[pairs["place"]]).filter((left != right).fill_null(True))  # noqa: FBT003
     counted = dict(apart.group_by("verdict").len().sort("verdict").iter_rows())
     first = apart.sort(is_unsure, "similarity", "place", descending=[False, True, False])
     return counted, first.head(len(first) if shown is None else shown).to_dicts()
 
 
-def kept_apart(pair: Mapping[str, Any], told: Mapping[str, ReportedMemory]) -> KeptApart:
-    """Put a pair that was kept apart in words."""
-    a, b = (told[pair[side]].text if pair[side] in told else UNKNOWN for side in SIDES)
+def kept_apart(pair: Mapping[str, Any], memories: Mapping[str, ReportedMemory]) -> KeptApart:
+    """Return a pair that was kept apart with the texts of both facts."""
+    a, b = (memories[pair[side]].text if pair[side] in memories else UNKNOWN for side in SIDES)
     return KeptApart(pair["agent_id"], a, b, pair["similarity"], pair["reason"], pair["verdict"])
 
 
@@ -420,13 +423,13 @@ def stopped_by(
     outlines: Sequence[Outline],
     planned: Mapping[str, ReportedProposal],
 ) -> tuple[Stopped, ...]:
-    """Say for each failed check whom it accuses, in words, and what the operator can do."""
+    """Return each failed check with the texts of the memories and proposals it names, and advice."""
     broken = [check for check in checks if not check["passed"] and check["name"] != CHECK]
     named = {memory for check in broken for memory in ID.findall(check["description"])}
     if not broken:
         return ()
     agents = {each.agent_id for each in outlines}
-    known = told_of(database, ((agent_id, memory) for agent_id in agents for memory in named))
+    known = read_memories(database, ((agent_id, memory) for agent_id in agents for memory in named))
     texts = {memory: each.text for memory, each in known.items()}
     texts |= {each.id: f"{each.kind} proposal: {each.reason}" for each in planned.values() if each.id in named}
     return tuple(
@@ -440,17 +443,17 @@ def stopped_by(
     )
 
 
-# --- what a proposal does to each memory, in a few words: from what to what ---
+# --- changes in words ---
 
-TOLD_COLUMNS = ("state", "compression_tier", "scope", "severity", "rank_weight", "confirmation_count")
-"""Of the columns a proposal sets, the first of these that changes says it all."""
+SHOWN_COLUMNS = ("state", "compression_tier", "scope", "severity", "rank_weight", "confirmation_count")
+"""The first of these columns that a proposal changes is shown for it."""
 UNSAID = "…"
 
 
 def changed_of(
     changes: Sequence[Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]
 ) -> Iterator[Changed]:
-    """Yield what becomes of each memory; what only accompanies that is left out."""
+    """Yield the changes of a proposal in words, without usage counts, cold texts and contradiction marks."""
     for change in changes:
         given = change.get("set", {})
         if change["kind"] in KINDS and set(given) != {"contradiction_status"}:
@@ -458,31 +461,33 @@ def changed_of(
             yield Changed(change["kind"], change["id"], texts.get(change["id"], UNSAID), was, becomes)
         elif change["kind"] == "link":
             other = texts.get(given["to_id"], UNSAID)
-            told = f"linked to “{other}” ({given['kind']}, {given['weight']:.2f})"
-            yield Changed("link", change["id"], texts.get(change["id"], UNSAID), "", told)
+            linked = f"linked to “{other}” ({given['kind']}, {given['weight']:.2f})"
+            yield Changed("link", change["id"], texts.get(change["id"], UNSAID), "", linked)
         elif change["kind"] == "contradiction":
             a, b = (texts.get(given[side], UNSAID) for side in ("memory_a", "memory_b"))
             yield Changed("contradiction", change["id"], a, "", f"contradicts “{b}”; both kept, open")
 
 
 def move(before: Mapping[str, Any], after: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[str, str]:
-    """Return from what to what a memory moves, by the most telling of its columns."""
-    for column in TOLD_COLUMNS:
+    """Return the state of a memory before and after in words, by the first of `SHOWN_COLUMNS` that changes."""
+    for column in SHOWN_COLUMNS:
         if column in after and after[column] != before.get(column):
-            return said(column, before.get(column)), successor(after, texts) or said(column, after[column])
+            return value_in_words(column, before.get(column)), successor(after, texts) or value_in_words(
+                column, after[column]
+            )
     if after.get("superseded_by"):
         return "", successor(after, texts)
     return "", f"{', '.join(sorted(after))} brought up to date"
 
 
 def successor(after: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """Say by what a memory is superseded, if it is."""
+    """Return by what a memory is superseded, empty if it is not."""
     heir = after.get("superseded_by")
     return f"superseded by “{texts.get(heir, UNSAID)}”" if heir else ""
 
 
-def said(column: str, value: Any) -> str:
-    """Return a value of a column in words."""
+def value_in_words(column: str, value: Any) -> str:
+    """Return the value of a column in words."""
     if value is None:
         return ""
     if column == "rank_weight":
@@ -531,7 +536,7 @@ OTHERWISE = ("Look at what the check names (nous diff), and run the night again 
 
 
 def advice_for(check: str, policy: Mapping[str, Any]) -> str:
-    """Return what to do about a failed check, with the policy fields it depends on as they were."""
+    """Return the advice for a failed check, with the present values of the policy fields it depends on."""
     sentence, names = ADVICE.get(check, OTHERWISE)
     fields = ", ".join(f"{name} ({policy[name]} now)" for name in names if name in policy)
     return f"{sentence} Policy fields: {fields}." if fields else sentence

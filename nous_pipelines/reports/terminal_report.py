@@ -11,7 +11,7 @@ from rich.text import Text
 
 from nous_online.interfaces.cli.output import escaped, show
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
-from nous_pipelines.reports.costs import Cost, told_cost, told_usd
+from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
 from nous_pipelines.reports.report import (
     AgentLeftOut,
     Changed,
@@ -32,14 +32,14 @@ INDENT = (0, 0, 0, 2)
 
 
 def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") -> None:
-    """Print the whole report: what was done and why, what was left and why, the checks, and how the store stands.
+    """Print the whole report: changes, rows left alone, checks, and the figures of the store, with reasons.
 
-    `nous` is how the program is called in what it says to type.
+    `nous` is the program's name in the commands shown.
     """
     counts = report.counts
     show(
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
-        f"   [dim]plan {report.plan_hash[:12]}   {told_usd(report.cost_usd)}[/dim]"
+        f"   [dim]plan {report.plan_hash[:12]}   {usd_in_words(report.cost_usd)}[/dim]"
     )
     for number, need in enumerate(report.needs or ("nothing",)):
         show(Text.assemble(("" if number else "Needs you").ljust(11), (need, "yellow" if report.needs else "dim")))
@@ -72,19 +72,19 @@ def show_section(title: str, entries: Iterable[Text], count: int, shown: int) ->
 
 
 def show_apart(counts: Mapping[str, int]) -> None:
-    """Say what a threshold alone would have done, if it would have done anything."""
+    """Print how many pairs a cosine threshold alone would have merged, if any."""
     apart, unsure = counts["kept_apart"], counts["unsure"]
     if apart:
-        told = (
+        message = (
             f"\nA cosine threshold alone would have merged every one of these pairs. {apart} were kept apart: "
             f"{apart - unsure} differ in something that matters, {unsure} are close but not certain, and a wrong merge "
             "costs more than a second copy."
         )
-        show(Text(told, style="bold"))
+        show(Text(message, style="bold"))
 
 
 def show_health(report: NightReport) -> None:
-    """Print how the store stands after the night."""
+    """Print the figures of the store after the night."""
     if report.health and report.health[-1].night == report.night:
         now = report.health[-1].figures
         show(
@@ -99,7 +99,7 @@ def show_health(report: NightReport) -> None:
 
 
 def show_diff(report: NightReport) -> None:
-    """Print one line for each memory that changed: how it reads, and from what to what it went."""
+    """Print one line for each memory that changed: its text, and its state before and after."""
     for entry in report.entries:
         mark = "" if entry.state == "applied" else f"  [{entry.state}]"
         for changed in entry.changed:
@@ -116,7 +116,7 @@ def sign_of(kind: str) -> tuple[str, str]:
 
 
 def section(title: str, entries: Iterable[Text], count: int, shown: int) -> RenderableType:
-    """Return a titled list, cut to `shown` entries with a line saying how many more there are."""
+    """Return a titled list of at most `shown` entries, with the number of the others in a last line."""
     lines: list[RenderableType] = [Text(f"\n{title}", style="bold")]
     first = [entry for _, entry in zip(range(shown), entries, strict=False)]
     lines += [Padding(entry, INDENT) for entry in first]
@@ -126,10 +126,10 @@ def section(title: str, entries: Iterable[Text], count: int, shown: int) -> Rend
 
 
 def entry_text(entry: ReportEntry) -> Text:
-    """Return one proposal: what it is about, what becomes of it, and why."""
+    """Return one proposal: its memory, its changes and its reason."""
     text = Text.assemble(sign_of(entry.kind), shortened(entry.told[0]))
-    for told in changed_lines(entry):
-        text.append(f"\n    {told}", style="dim")
+    for line in changed_lines(entry):
+        text.append(f"\n    {line}", style="dim")
     text.append(f"\n    {entry.reason}", style="cyan")
     if not entry.is_in_force:
         text.append(f"  [{entry.state}{f': {entry.outcome}' if entry.outcome else ''}]", style="yellow")
@@ -137,7 +137,7 @@ def entry_text(entry: ReportEntry) -> Text:
 
 
 def changed_lines(entry: ReportEntry) -> Iterator[str]:
-    """Yield what an entry changes, in the words of its kind."""
+    """Yield the changes of an entry, for a merge the other wordings."""
     if entry.kind == "merge":
         for retired in entry.told[1:]:
             yield shortened(retired) if retired != entry.told[0] else "(word for word)"
@@ -147,32 +147,32 @@ def changed_lines(entry: ReportEntry) -> Iterator[str]:
 
 
 def said(changed: Changed) -> str:
-    """Return one changed memory with what became of it."""
+    """Return one changed memory with its change."""
     return f"{shortened(changed.text)}: {changed.move}"
 
 
 def waiting_text(waiting: WaitingProposal) -> Text:
-    """Return one proposal that waits."""
+    """Return one waiting proposal."""
     title = waiting.title.lower()
     return Text.assemble(("… ", "yellow"), shortened(waiting.told[0]), (f"\n    {title}: {waiting.reason}", "cyan"))
 
 
 def pair_text(pair: KeptApart) -> Text:
-    """Return one pair that looked alike, and in what it differs."""
+    """Return one pair that was kept apart, with the reason."""
     text = Text.assemble(("≠ ", "yellow"), shortened(pair.a), f"\n  {shortened(pair.b)}")
     text.append(f"\n    {shown_similarity(pair.similarity)} similar, but {pair.reason}", style="cyan")
     return text
 
 
 def account_text(account: PhaseAccount) -> Text:
-    """Return what one phase looked at, and why it left what it left."""
+    """Return the account of one phase, with its most frequent reasons."""
     reasons = [f"{rows} {reason}" for reason, rows in account.left.items()]
     left = "; ".join([*reasons[:SHOWN_REASONS], *(["…"] if len(reasons) > SHOWN_REASONS else [])]) or "nothing left"
     return Text.assemble(f"{account.phase}: {account.proposed} of {account.eligible} taken up", (f"   {left}", "dim"))
 
 
 def stopped_text(stop: Stopped) -> Text:
-    """Return what stopped the night, whom it accuses, and what to do."""
+    """Return a check that stopped the night, with the memories it names and advice."""
     text = Text.assemble((f"\n✗ stopped by {stop.check}: nothing was applied", "bold red"), f"\n  {stop.description}")
     for offender in stop.offenders:
         text.append(f"\n  - {shortened(offender.text)}", style="yellow")
@@ -181,20 +181,20 @@ def stopped_text(stop: Stopped) -> Text:
 
 
 def left_out_text(left: AgentLeftOut) -> Text:
-    """Return whom the night left out, why, and what to do."""
+    """Return an agent that the night left out, with the reason and advice."""
     title = f"\n✗ left out: {left.agent_id}. The others had their night; the next one tries again"
     text = Text.assemble((title, "bold red"), f"\n  {left.step}: {left.reason}")
     return text.append(f"\n  what to do: {left.advice}", style="cyan")
 
 
 def shortened(text: str) -> str:
-    """Return a text for the terminal; `--json`, `--html` and the Markdown report have all of it."""
+    """Return a text cut for the terminal; `--json` has the whole text."""
     return textwrap.shorten(text, LONGEST_TEXT, placeholder=" …")
 
 
 def cost_text(cost: Cost) -> Text:
-    """Return what was asked of one model for one purpose, and what it cost."""
-    return Text.assemble(f"{cost.purpose}: {told_cost(cost)}", (f"   {cost.model}, {cost.way}", "dim"))
+    """Return the requests to one model for one purpose, with their cost."""
+    return Text.assemble(f"{cost.purpose}: {cost_in_words(cost)}", (f"   {cost.model}, {cost.way}", "dim"))
 
 
 def check_text(check: Mapping[str, object]) -> Text:

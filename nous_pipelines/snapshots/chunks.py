@@ -1,4 +1,4 @@
-"""Some agents and their rows: the unit of work of every phase, so that no step holds the whole store."""
+"""Chunks: some agents and their rows, the unit of work of every phase, so that no step holds the whole store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.snapshots.snapshot import Snapshot
 
 CHUNK_ROWS = 120_000
-"""Facts worked on together: with 384 dimensions 200 MB of vectors, and as much again for what is made of them."""
+"""Facts in a chunk: with 384 dimensions 200 MB of vectors, and as much again for what is computed from them."""
 
 CHUNKS_EACH = 4
-"""Chunks for each of several workers: with one each, all would wait for the slowest."""
+"""Chunks for each worker: with one each, all would wait for the slowest."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Chunk:
 
 
 def rows_at_once(rows: int, *, width: int) -> int:
-    """Return how many facts to take together where `width` chunks are worked on at once."""
+    """Return the most facts in a chunk where an engine works on `width` chunks at once."""
     return CHUNK_ROWS if width == 1 else max(1, min(CHUNK_ROWS, rows // (width * CHUNKS_EACH)))
 
 
 def chunked(agent_ids: Sequence[str], sizes: Mapping[str, int], *, most: int = CHUNK_ROWS) -> Iterator[list[str]]:
-    """Yield the agents in order, at most `most` facts at a time, or one agent that has more."""
+    """Yield the agents in order in chunks of at most `most` facts; an agent with more is a chunk of its own."""
     chunk: list[str] = []
     rows = 0
     for agent_id in agent_ids:

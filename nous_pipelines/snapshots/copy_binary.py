@@ -1,7 +1,7 @@
-"""Rows of Postgres as COPY sends them in binary, to columns without a Python object per number.
+"""Decodes the binary COPY of Postgres into columns, without a Python object per number.
 
-The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format". All rows of a few megabytes are
-walked together, one column at a time: where each field starts, how long it is, then its bytes at once.
+The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format". The rows of a few megabytes are
+decoded together, one column at a time: where each field starts, how long it is, then the bytes of all of them at once.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Thing = TypeVar("Thing")
 
 BLOCKS = statements("nous_pipelines.snapshots", "copy_binary.sql")
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-HEADER_SIZE = 19  # signature, flags, length of an extension that no server sends
-END_MARK_SIZE = 2
+HEADER_SIZE = 19  # bytes: signature, flags, and the length of an extension area that no server sends
+END_MARK_SIZE = 2  # bytes: the field count -1
 ROW_GROUP_SIZE = 4096  # rows encoded together: what one batch of wide vectors holds
-PARSED_AT_ONCE = 8 << 20  # bytes of rows taken together: bounds what is held twice
-FLUSHED_AT_ONCE = 32 << 20  # bytes of a file sent on to the disk together: what is left to wait for at its end
+PARSED_AT_ONCE = 8 << 20  # bytes of rows parsed together: bounds what is held twice, as bytes and as columns
+FLUSHED_AT_ONCE = 32 << 20  # bytes flushed to the disk together: at most so many are left to wait for at the end
 POSTGRES_EPOCH_DAYS = 10_957  # 2000-01-01 counted from 1970-01-01
 POSTGRES_EPOCH_US = POSTGRES_EPOCH_DAYS * 86_400_000_000
 
@@ -56,22 +56,25 @@ class Fields:
 
     def cut(self, size: int, *, skip: int = 0) -> Bytes:
         """Return `size` bytes of each value as the rows of a matrix."""
-        return anywhere(self.rows, f"V{size}")[self.starts + skip].view(np.uint8).reshape(-1, size)
+        return at_every_byte(self.rows, f"V{size}")[self.starts + skip].view(np.uint8).reshape(-1, size)
 
     def numbers(self) -> NDArray[Any]:
         """Return values of one fixed size in the byte order of this machine."""
         wire = np.dtype(WIRE_TYPES[self.kind])
-        return anywhere(self.rows, wire)[self.starts].astype(wire.newbyteorder("="))
+        return at_every_byte(self.rows, wire)[self.starts].astype(wire.newbyteorder("="))
 
 
-def anywhere(rows: bytes, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the value of a type that starts at each byte of `rows`; nothing is moved until some are picked."""
+def at_every_byte(rows: bytes, dtype: DTypeLike) -> NDArray[Any]:
+    """Return a view of `rows` with a value of `dtype` starting at every byte; nothing is copied until it is indexed.
+
+    Fields are not aligned in the stream, so the stride is one byte.
+    """
     wire = np.dtype(dtype)
     return np.ndarray((len(rows) - wire.itemsize + 1,), wire, rows, strides=(1,))
 
 
-def native(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Turn numbers, where they lie, into the byte order of this machine."""
+def to_native_order(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the byte order of this machine, swapped in place."""
     if not numbers.dtype.isnative:
         numbers.byteswap(inplace=True)
     return numbers.view(numbers.dtype.newbyteorder("="))
@@ -91,21 +94,21 @@ def read_parts(
     list of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it
     in the query.
     """
-    kinds = _described(connection, query, parameters)
+    kinds = _column_types(connection, query, parameters)
     yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
-    command = SQL(BLOCKS["copy_rows"]).format(composed(query))
+    command = SQL(BLOCKS["copy_rows"]).format(as_composable(query))
     with (
         connection.cursor() as cursor,
         cursor.copy(command, parameters) as copy,
-        closing(taken_ahead(_batches(copy))) as batches,
+        closing(prefetched(_batches(copy))) as batches,
     ):
         for rows, bounds in batches:
-            if len(bounds) > 1:
-                yield _parsed(rows, bounds, kinds)
+            if len(bounds) > 1:  # otherwise it holds nothing but the end mark
+                yield _parse_batch(rows, bounds, kinds)
 
 
-def taken_ahead(things: Iterator[Thing]) -> Generator[Thing, None, None]:
-    """Yield things, the next one taken in another thread while this one is used; what taking raises comes through."""
+def prefetched(things: Iterator[Thing]) -> Generator[Thing, None, None]:
+    """Yield things while another thread takes the next one; its exceptions are raised here."""
     with ThreadPoolExecutor(1) as other:
         taken = other.submit(next, things, None)
         while (thing := taken.result()) is not None:
@@ -113,8 +116,8 @@ def taken_ahead(things: Iterator[Thing]) -> Generator[Thing, None, None]:
             yield thing
 
 
-def composed(query: Query) -> SQL | Composed:
-    """Return a query as a part to build others from."""
+def as_composable(query: Query) -> SQL | Composed:
+    """Return a query that can be composed into another."""
     return SQL(query) if isinstance(query, str) else query
 
 
@@ -136,7 +139,10 @@ def write_parquet_atomically(table: pl.DataFrame, path: Path) -> None:
 
 
 class FlushedFile:
-    """A new file whose CRC-32 is taken as it is written, and that is on the disk soon after; closing waits for that."""
+    """A new file that computes its CRC-32 as it is written and is flushed to disk in the background.
+
+    A single fsync at the end would wait for the whole file. Closing waits for all flushes.
+    """
 
     def __init__(self, path: Path) -> None:
         self.checksum = 0
@@ -151,21 +157,21 @@ class FlushedFile:
         written = self._file.write(chunk)
         self._unflushed += written
         if self._unflushed >= FLUSHED_AT_ONCE:
-            self._send_on()
+            self._flush_in_background()
         return written
 
     def close(self) -> None:
         """Wait until everything is on the disk; raise `OSError` when it does not get there."""
         try:
             self._file.flush()
-            self._send_on()
+            self._flush_in_background()
             for flush in self._flushes:
                 flush.result()
         finally:
             self._disk.shutdown()
             self._file.close()
 
-    def _send_on(self) -> None:
+    def _flush_in_background(self) -> None:
         self._unflushed = 0
         self._flushes.append(self._disk.submit(os.fsync, self._file.fileno()))
 
@@ -175,10 +181,10 @@ def write_parquet_as_read(
 ) -> int:
     """Write tables into one file while the next ones are still being read, flush it and return its CRC-32.
 
-    The rows of a group are held in memory and encoded together. What reading raises comes through. An error leaves
-    half a file: write it into a folder that gets its name when it is whole.
+    The rows of a group are held in memory and encoded together. Exceptions of `parts` are raised as they are. An error
+    leaves half a file: write into a temporary folder that is renamed when it is complete.
     """
-    raised: list[Exception] = []
+    raised: list[Exception] = []  # Polars wraps what a source raises in an error of its own; this keeps the original
 
     def pass_on(*_: object) -> Iterator[pl.DataFrame]:
         try:
@@ -200,7 +206,7 @@ def write_parquet_as_read(
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last; Windows has no such call and does not need it."""
+    """Flush a folder, without which a rename may be lost in a power cut; Windows has no such call."""
     if os.name == "nt":
         return
     opened = os.open(folder, os.O_RDONLY)
@@ -210,11 +216,11 @@ def _sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _described(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Ask the server for the names and types of the columns of a query, without its rows."""
-    probe = SQL(BLOCKS["describe"]).format(composed(query))
+def _column_types(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names and types of the columns of a query, without its rows."""
+    probe = SQL(BLOCKS["describe"]).format(as_composable(query))
     described = connection.execute(probe, parameters).description or []
-    kinds = {column.name: _kind(connection, column.type_code) for column in described}
+    kinds = {column.name: _type_name(connection, column.type_code) for column in described}
     unknown = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in DECODERS]
     if unknown:
         message = f"can't read {', '.join(unknown)} from a binary copy; cast it to one of {', '.join(DECODERS)}"
@@ -222,8 +228,8 @@ def _described(connection: Connection, query: Query, parameters: Mapping[str, An
     return kinds
 
 
-def _kind(connection: Connection, oid: int) -> str:
-    """Return the name of a type; that of an extension is asked for, since its number differs between databases."""
+def _type_name(connection: Connection, oid: int) -> str:
+    """Return the name of a type; the oid of an extension's type differs between databases, so it is looked up."""
     known = connection.adapters.types.get(oid)
     if known is not None:
         return known.name if known.oid == oid else f"{known.name}[]"
@@ -232,7 +238,7 @@ def _kind(connection: Connection, oid: int) -> str:
 
 
 def _batches(messages: Iterable[Buffer]) -> Iterator[tuple[bytes, Places]]:
-    """Yield the stream in batches of some megabytes, with where each row starts in it and where the last one ends."""
+    """Yield the stream in batches of some megabytes, with the offset of each row and the end of the last one."""
     held, sizes = BytesIO(), list[int]()
     for message in messages:
         sizes.append(held.write(message))  # copied at once: thousands of waiting buffers would keep the collector busy
@@ -244,7 +250,10 @@ def _batches(messages: Iterable[Buffer]) -> Iterator[tuple[bytes, Places]]:
 
 
 def _batch(whole: bytes, sizes: list[int]) -> tuple[bytes, Places]:
-    """Tell where the rows in messages of one row each start; the first has the header, the last is the end mark."""
+    """Return a batch with the offsets of its rows, given the size of each message; the server sends one row in each.
+
+    The first message of the stream starts with the header, the last is the end mark.
+    """
     bounds = np.cumsum([0, *sizes])
     if whole.startswith(SIGNATURE):
         bounds[0] = HEADER_SIZE
@@ -252,10 +261,10 @@ def _batch(whole: bytes, sizes: list[int]) -> tuple[bytes, Places]:
     return whole, bounds[:-1] if is_last else bounds
 
 
-def _parsed(rows: bytes, bounds: Places, kinds: Mapping[str, str]) -> pl.DataFrame:
-    """Walk all rows together, column by column; raise `Unavailable` when a message did not hold exactly one row."""
-    place = bounds[:-1] + 2
-    size_at = anywhere(rows, ">i4")
+def _parse_batch(rows: bytes, bounds: Places, kinds: Mapping[str, str]) -> pl.DataFrame:
+    """Decode all rows together, column by column; raise `Unavailable` when a message did not hold exactly one row."""
+    place = bounds[:-1] + 2  # after the field count
+    size_at = at_every_byte(rows, ">i4")
     series: list[pl.Series] = []
     for name, kind in kinds.items():
         sizes = size_at[place].astype(np.int64)
@@ -268,8 +277,8 @@ def _parsed(rows: bytes, bounds: Places, kinds: Mapping[str, str]) -> pl.DataFra
 
 
 def _column(fields: Fields) -> pl.Series:
-    """Decode the values that are there and put null where there is none."""
-    present = fields.sizes >= 0
+    """Decode the values that are present and put null where there is none."""
+    present = fields.sizes >= 0  # null is a size of -1
     dtype, decode = DECODERS[fields.kind]
     if not present.any():
         return pl.Series(fields.name, [None], dtype=dtype).new_from_index(0, len(present))
@@ -299,7 +308,7 @@ def _days(fields: Fields) -> pl.Series:
 
 
 def _texts(fields: Fields) -> pl.Series:
-    """Cut texts out one by one, but a text that all rows share only once."""
+    """Slice texts one by one, but a text that all rows share (agent, space, state) only once."""
     size, count = int(fields.sizes[0]), len(fields.sizes)
     if size and (fields.sizes == size).all():
         first = fields.rows[fields.starts[0] : fields.starts[0] + size]
@@ -310,7 +319,7 @@ def _texts(fields: Fields) -> pl.Series:
 
 
 def _jsonb(fields: Fields) -> pl.Series:
-    """Skip the version byte before the text."""
+    """Decode jsonb: a version byte, then the text."""
     return _texts(replace(fields, starts=fields.starts + 1, sizes=fields.sizes - 1))
 
 
@@ -323,10 +332,10 @@ def _uuids(fields: Fields) -> pl.Series:
 
 
 def _vectors(fields: Fields) -> pl.Series:
-    """Skip the four bytes that hold the width; rows of several widths are taken one by one."""
+    """Decode vectors: two bytes of width, two unused, then float4 numbers; several widths are decoded row by row."""
     sizes = fields.sizes - 4
     if (sizes == sizes[0]).all():
-        return pl.Series(native(fields.cut(int(sizes[0]), skip=4).view(">f4")))
+        return pl.Series(to_native_order(fields.cut(int(sizes[0]), skip=4).view(">f4")))
     places = zip((fields.starts + 4).tolist(), sizes.tolist(), strict=True)
     return pl.Series([np.frombuffer(fields.rows, ">f4", size // 4, start).astype(np.float32) for start, size in places])
 

@@ -1,4 +1,4 @@
-"""What snapshots are made of: parts that hold all rows of some agents, written once and shared by the nights since."""
+"""The parts of snapshots: each holds all rows of some agents, is written once and shared by later nights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import polars as pl
 from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE
 
 PREFIX = "part="
-"""Before the name of a part in that of its folder, from where DuckDB reads it as a column."""
+"""The prefix of a part's folder: DuckDB reads `part=NAME` in a path as a column."""
 DESCRIPTION = "part.json"
 GAP = ROW_GROUP_SIZE
-"""Rows in between that are read along, rather than opening the file again."""
+"""Rows between two runs up to which both are read together, rather than opening the file again."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class SnapshotPart:
 
     @property
     def name(self) -> str:
-        """Return what snapshots name it by."""
+        """The name of the part in the table `placed` of snapshots."""
         return self.folder.name.removeprefix(PREFIX)
 
     def file(self, table: str) -> Path:
-        """Return the file of a table, once it is known to be the one that was written; raise `ValueError` if not."""
+        """Return the file of a table after comparing its checksum; raise `ValueError` if it is not as written."""
         path = self.folder / f"{table}.parquet"
         if checksum_at(*stamp(path)) != self.checksums.get(table):
             raise ValueError(f"the checksum of {path} is not the one it was written with")
@@ -43,7 +43,7 @@ class SnapshotPart:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its files are the ones that were written: a spoilt byte in a vector would be read unnoticed."""
+        """Whether all its files are as written; Parquet itself would not notice a damaged byte in a vector."""
         try:
             return all(self.file(table).is_file() for table in self.checksums)
         except (OSError, ValueError):
@@ -54,7 +54,7 @@ class SnapshotPart:
         return self.file(table).is_file() and self.counts.get(table) != 0
 
     def places(self, table: str) -> pl.DataFrame:
-        """Return where the rows of each agent begin in a table, and how many they are: agent_id, first, size."""
+        """Return first row and number of rows of each agent in a table: agent_id, first, size."""
         return places_at(*stamp(self.file(table)))
 
     def no_rows(self, table: str, columns: Sequence[str] | None) -> pl.DataFrame:
@@ -63,7 +63,7 @@ class SnapshotPart:
         return rows if columns is None else rows.select(columns)
 
     def slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield the rows of each run (first, size; in order), reading no more of the file than lies close to one."""
+        """Yield the rows of each run (first, size; in order), reading only those and gaps of up to `GAP` rows."""
         ends = pl.col("first") + pl.col("size")
         is_far = (pl.col("first") - ends.shift() > GAP).fill_null(value=False)
         for near in runs.with_columns(near=is_far.cum_sum()).partition_by("near", maintain_order=True):
@@ -74,7 +74,7 @@ class SnapshotPart:
 
 
 def open_part(folder: Path) -> SnapshotPart:
-    """Return the part that lies in a folder; raise `OSError` or `ValueError` if it is not described."""
+    """Return the part in a folder; raise `OSError` or `ValueError` if its description can't be read."""
     try:
         return described_at(*stamp(folder / DESCRIPTION))
     except (KeyError, TypeError) as error:
@@ -82,7 +82,7 @@ def open_part(folder: Path) -> SnapshotPart:
 
 
 def describe_part(folder: Path, written: Mapping[str, tuple[int, int]]) -> None:
-    """Write how many rows each table of a part has and the CRC-32 of its file."""
+    """Write the description of a part: number of rows and CRC-32 of each table."""
     description = {
         "counts": {name: count for name, (count, _) in written.items()},
         "checksums": {name: checksum for name, (_, checksum) in written.items()},
@@ -93,9 +93,9 @@ def describe_part(folder: Path, written: Mapping[str, tuple[int, int]]) -> None:
 def rows_of_runs(
     parts: Mapping[str, SnapshotPart], table: str, columns: Sequence[str] | None, placed: pl.DataFrame
 ) -> list[pl.DataFrame]:
-    """Return the rows of agents in a table, in the order of `placed` (agent_id, part), in as few pieces as can be.
+    """Return the rows of agents in a table, in the order of `placed` (agent_id, part), in as few pieces as possible.
 
-    Where there are no rows it is a piece without one, if there is any part.
+    Without rows it is one empty piece with the columns of the table, or nothing where there is no part at all.
     """
     named = [parts[name] for name in placed["part"].unique(maintain_order=True)]
     used = [part for part in named if part.has_rows(table)]
@@ -116,25 +116,25 @@ def rows_of_runs(
     return [pieces[number] for number in runs["run"]]
 
 
-# --- files, each read once a process while it stays as it is ---
+# --- files, each read once in a process while it does not change ---
 
 
 def stamp(path: Path) -> tuple[Path, int, int]:
-    """Return a path with what changes when its file is written again."""
+    """Return a path with time and size of its file, a cache key that changes when the file is written again."""
     written = path.stat()
     return path, written.st_mtime_ns, written.st_size
 
 
 @lru_cache(maxsize=1024)
 def described_at(path: Path, _modified_ns: int, _size: int) -> SnapshotPart:
-    """Return the part that a description describes."""
+    """Return the part described by a file."""
     values: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return SnapshotPart(path.parent, dict(values["counts"]), dict(values["checksums"]))
 
 
 @lru_cache(maxsize=1024)
 def places_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
-    """Return where each agent's rows begin in a file in which they lie together, and how many they are."""
+    """Return first row and number of rows of each agent in a file sorted by agent."""
     runs = pl.read_parquet(path, columns=["agent_id"])["agent_id"].rle().struct.unnest()
     size = pl.col("len").cast(pl.Int64)
     return runs.select(agent_id="value", first=size.cum_sum() - size, size=size)
@@ -148,7 +148,7 @@ def none_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
 
 @lru_cache(maxsize=4096)
 def checksum_at(path: Path, _modified_ns: int, _size: int) -> int:
-    """Return the CRC-32 of a file as it was last written."""
+    """Return the CRC-32 of a file, cached by time and size."""
     return checksum(path)
 
 

@@ -1,6 +1,7 @@
 """The state of the store at the end of a night, read in one transaction and kept as immutable Parquet.
 
-A night reads the rows of the agents that have changed since an earlier one; the others' lie in parts that both share.
+A night reads only the agents that changed since an earlier snapshot; the rows of the others lie in parts that both
+share. See docs/decisions/0032-parts-by-transaction.md.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ from nous_pipelines.snapshots.table_schemas import PLACED, SNAPSHOT_TABLES
 FORMAT = 5
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 UNDIVIDED = 4
-"""The format of snapshots that earlier versions wrote, with the same tables: all in the folder of their night."""
+"""The last format without parts: the same tables, all in the folder of the night. Still readable."""
 READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
 MOST_PARTS = 32
-"""So many parts share the rows of a snapshot before the next one reads all again, into one."""
+"""Parts of a snapshot at which the next one reads everything again, into a single part."""
 MOST_CHANGED = 0.5
-"""With more of the rows changed, reading all again is cheaper."""
+"""Share of changed rows above which everything is read again."""
 MOST_BASES = 16
-"""How many earlier snapshots are looked at for one to build on: the latest are not of the past of a restored backup."""
+"""Earlier snapshots tried as a base: after a backup was restored, the latest are not of the database's history."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where the tables of one night lie; `taken_at` tells whether the night was over when it was read."""
+    """The snapshot of one night: where its tables lie, and when it was taken."""
 
     folder: Path
     night: date
@@ -54,23 +55,23 @@ class Snapshot:
     checksums: Mapping[str, int]
     """CRC-32 of each file in its folder."""
     format: int = FORMAT
-    """Which tables and columns it has."""
+    """The set of tables and columns, see `FORMAT`."""
     mark: str | None = None
-    """The row of the database that says it was taken of it."""
+    """The id of its row in `lifecycle.snapshots`, by which a later snapshot knows it is of the same history."""
     probe_days: int | None = None
     late: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many memories of each agent came only after its night had run, and are in this one."""
+    """Memories of each agent that arrived after the night had run, and for which it was taken again."""
     undivided: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many rows each table has, of one that an earlier version wrote into its folder."""
+    """Number of rows of each table of a snapshot without parts."""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more could be said in this night when the snapshot was taken, and it has all tables."""
+        """Whether the night was over when the snapshot was taken, and it has all tables."""
         return self.taken_at >= end_of(self.night) and self.format >= UNDIVIDED
 
     @property
     def is_undivided(self) -> bool:
-        """Whether an earlier version wrote it, all tables into the folder of the night."""
+        """Whether all its tables lie in its own folder, as earlier versions wrote them."""
         return self.format <= UNDIVIDED
 
     @cached_property
@@ -80,12 +81,12 @@ class Snapshot:
 
     @cached_property
     def placed(self) -> pl.DataFrame:
-        """In which part the rows of each agent lie: `PLACED`, by agent; raises `OSError` or `ValueError`."""
+        """The part that holds the rows of each agent (`PLACED`), by agent; raises `OSError` or `ValueError`."""
         return PLACED.checked(pl.read_parquet(self.own.file("placed")))
 
     @property
     def parts(self) -> Mapping[str, SnapshotPart]:
-        """The parts its agents' rows lie in, by name; raises what opening one raises."""
+        """The parts that hold its rows, by name; raises what `open_part` raises."""
         if self.is_undivided:
             return {"": self.own}
         names = self.placed["part"].unique(maintain_order=True)
@@ -93,13 +94,13 @@ class Snapshot:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many rows each table has."""
+        """The number of rows of each table."""
         if self.is_undivided:
             return self.undivided
         return {name: sum(self.sizes(name).values()) for name in (*TABLES, "agents")}
 
     def sizes(self, name: str) -> Mapping[str, int]:
-        """Return how many rows of a table each agent has that has any; raises `Unavailable` as `table` does."""
+        """Return the number of rows in a table by agent, without agents that have none; raises `Unavailable`."""
         if name == "agents" or self.is_undivided:
             return dict(self.table(name, columns=["agent_id"]).group_by("agent_id").len().iter_rows())
         with self._read(name):
@@ -113,7 +114,7 @@ class Snapshot:
     def table(
         self, name: str, *, columns: Sequence[str] | None = None, agent_ids: Sequence[str] | None = None
     ) -> pl.DataFrame:
-        """Read one table, or some columns of some agents' rows, in its order: no other row is held in memory.
+        """Read one table, or some columns of some agents' rows, without holding other rows in memory.
 
         Raises `Unavailable` when its file is missing or is not the one that was written.
         """
@@ -134,7 +135,7 @@ class Snapshot:
 
     @contextmanager
     def _read(self, name: str) -> Iterator[None]:
-        """Raise `Unavailable`, with the way out, for what reading a table in the block raises."""
+        """Turn errors of reading a table in the block into `Unavailable`."""
         try:
             yield
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
@@ -150,25 +151,25 @@ class Snapshot:
         return (rows if columns is None else rows.select(columns)).collect()
 
     def move_aside(self) -> None:
-        """Give its folder, with all a night made of it, a name that no night reads."""
+        """Rename its folder, with the working files of the night, to a name that no night reads."""
         self.folder.rename(self.folder.with_name(f"{self.folder.name}.taken-{self.taken_at:%Y%m%dT%H%M%S%f}"))
 
 
 @dataclass(frozen=True)
 class EarlierSnapshot:
-    """An earlier snapshot that another is built on, and the first transaction it may not have seen."""
+    """The snapshot that a new one is built on, and the first transaction id whose rows it may not have."""
 
     snapshot: Snapshot
     since: int
 
 
 def night_folder(root: Path, database: Database, night: date) -> Path:
-    """Return where the files of a night lie: apart for each database, so that none is taken for another's."""
+    """Return the folder of a night's files; each database has its own, so that two never share one."""
     return root / identity_of(database) / f"night={night.isoformat()}"
 
 
 def identity_of(database: Database) -> str:
-    """Return what tells a database from all others."""
+    """Return the id of a database (`migration.identity`)."""
     with database.transaction() as connection:
         row = connection.execute(BLOCKS["identity"]).fetchone()
     return str(row[0] if row else "unknown")
@@ -186,11 +187,13 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
 ) -> Snapshot:
     """Return the snapshot of a night, reading the store only when there is no final one yet.
 
-    A final snapshot is never read again. One taken while its night still lasted, or by a version of Nous that knew
-    fewer tables, is moved aside, not overwritten; what takes its place is the store as it was when the night ended.
-    Of agents whose rows an earlier snapshot has as they are, none is read, unless `is_whole`.
-    Either all files appear under `folder`, or none. `late` is kept in its description.
-    Raises `Unavailable` when they can't be written.
+    A final snapshot is never taken again. One taken before its night was over, or in an older format, is moved aside,
+    not overwritten, and replaced by the store as it was when the night ended. Agents that did not change since an
+    earlier snapshot are not read, unless `is_whole`. Either all files appear under `folder`, or none. `late` goes into
+    the description. Raises `Unavailable` when the files can't be written.
+
+    The oldest running transaction is read first: the next snapshot reads rows from it on, which this one may not have
+    seen. The mark is a row of a later transaction: whatever history has it has all that the snapshot saw.
     """
     existing = open_snapshot(folder)
     if existing is not None and existing.is_final:
@@ -201,45 +204,46 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
             existing.move_aside()
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = folder.with_name(f"{PREFIX}{night}.{uuid4().hex[:12]}")
-        with unless_finished(part), unfinished(folder) as own:
+        with removed_on_failure(part), temporary_folder(folder) as own:
             reach("snapshot begins")
             bases = [] if is_whole else earlier_snapshots(folder.parent, night, probe_days)
             with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
                 reading = SnapshotTransaction(connection, night, probe_days)
                 since = connection.execute(BLOCKS["since"]).fetchall()[0][0]
-                checksums = write_snapshot(reading, own, part, base_among(reading, bases))
+                checksums = write_snapshot(reading, own, part, choose_base(reading, bases))
             with database.transaction() as connection:
                 marked = connection.execute(BLOCKS["mark"], {"night": night, "since": since}).fetchall()[0][0]
             made = Snapshot(own, night, taken_at, checksums, mark=marked, probe_days=probe_days, late=late)
-            describe(made)
+            write_description(made)
         reach("snapshot in place")
     except (OSError, pl.exceptions.PolarsError) as error:
-        made = open_snapshot(folder)  # by another run that was quicker
+        made = open_snapshot(folder)  # renaming fails, too, when another run has just finished the same snapshot
         if made is not None and made.is_final:
             return made
         message = (
             f"the snapshot {folder} can't be written ({error}); is there space left, and may this user write there?"
         )
         raise Unavailable(message) from error
-    return described(folder)
+    return read_description(folder)
 
 
 def earlier_snapshots(root: Path, night: date, probe_days: int) -> list[Snapshot]:
-    """Return the latest snapshots of a night and of those before, whether or not a later one took their place."""
+    """Return the latest snapshots up to a night, including those moved aside, latest first."""
+    # `night=2026-11-20`, or with `.taken-…` behind it where a snapshot was moved aside; [6:16] is the date in both.
     names = [path.name for path in root.glob("night=????-??-??*") if path.name[6:16] <= night.isoformat()]
     found = list[Snapshot]()
     for name in sorted(names, key=lambda name: name[6:16], reverse=True)[:MOST_BASES]:
-        with suppress(NousError):
+        with suppress(NousError):  # one that can't be read is no base, and no reason to stop this night
             taken = open_snapshot(root / name)
             if taken is not None and taken.mark is not None and taken.probe_days == probe_days:
                 found.append(taken)
     return sorted(found, key=lambda taken: (taken.night, taken.taken_at), reverse=True)
 
 
-def base_among(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> EarlierSnapshot | None:
-    """Return the first of some snapshots that is of the history of this database, and of which no file is damaged.
+def choose_base(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> EarlierSnapshot | None:
+    """Return the first snapshot that is of this database's history and has no damaged file, None for none.
 
-    One is of another history where a backup from before it was restored, or a dump: see `lifecycle.snapshots`.
+    One is of another history if a backup from before it, or a dump, was restored since: see `lifecycle.snapshots`.
     """
     marks = {"ids": [taken.mark for taken in snapshots]}
     known = dict(reading.connection.execute(BLOCKS["bases"], marks).fetchall()) if snapshots else {}
@@ -254,16 +258,17 @@ def base_among(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> E
 def write_snapshot(
     reading: SnapshotTransaction, own: Path, part: Path, base: EarlierSnapshot | None
 ) -> Mapping[str, int]:
-    """Write who there is and where their rows lie, after a part with the rows that no earlier one has as they are.
+    """Write a part with the rows of changed agents, then the tables of agents and of the part each agent lies in.
 
     Returns the CRC-32 of each file in the night's own folder.
     """
-    standing, name = standing_since(reading, base), part.name.removeprefix(PREFIX)
+    standing, name = agent_placements(reading, base), part.name.removeprefix(PREFIX)
     changed = standing.filter(pl.col("part").is_null())
     if sum(changed["row_count"]) > MOST_CHANGED * sum(standing["row_count"]):
         changed = standing.with_columns(part=pl.lit(None, pl.String))
     if len(changed):
-        with unfinished(part) as new:
+        with temporary_folder(part) as new:
+            # None, not the names of all: then `write_facts` may read without a sort.
             agent_ids = None if len(changed) == len(standing) else changed["agent_id"].to_list()
             describe_part(new, write_tables(replace(reading, agent_ids=agent_ids), new))
             reach("snapshot part described")
@@ -277,10 +282,10 @@ def write_snapshot(
     }
 
 
-def standing_since(reading: SnapshotTransaction, base: EarlierSnapshot | None) -> pl.DataFrame:
-    """Return the agents there are, how many rows each has, and in which part of the base its rows lie as they are now.
+def agent_placements(reading: SnapshotTransaction, base: EarlierSnapshot | None) -> pl.DataFrame:
+    """Return each agent with its number of rows and the part of the base that has these rows unchanged (`PLACED`).
 
-    `part` is null where none has them so; `PLACED`, by agent.
+    `part` is null for agents that changed or are new. By agent.
     """
     query = SQL(BLOCKS["standing"]).format(written=SQL(BLOCKS["written"]))
     if base is None:
@@ -290,19 +295,20 @@ def standing_since(reading: SnapshotTransaction, base: EarlierSnapshot | None) -
     moments = {"dated": before["ends_at"], "used_before": before["uses_from"], "probed_before": before["probes_from"]}
     now = reading.rows(query, since=base.since, base=base.snapshot.night, **moments)
     found = now.join(base.snapshot.placed, on="agent_id", how="left", suffix="_before", maintain_order="left")
+    # A deleted row leaves no transaction id behind: it shows in the number of rows alone.
     is_same = ~pl.col("is_changed").fill_null(value=False) & (pl.col("row_count") == pl.col("row_count_before"))
     return found.select("agent_id", pl.when(is_same).then("part").alias("part"), "row_count")
 
 
 def late_rows(late: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return how many memories came late, an agent a row, so that erasing finds it."""
+    """Return the counts of late memories as rows with an `agent_id`, the form in which erasing finds them."""
     return [{"agent_id": agent_id, "memories": count} for agent_id, count in sorted(late.items())]
 
 
-def came_late(database: Database, taken: Snapshot, *, agent_ids: Sequence[str] = ()) -> dict[str, int]:
-    """Return how many memories of its night a snapshot lacks, by agent, of some agents or all: they came after it.
+def late_memories(database: Database, taken: Snapshot, *, agent_ids: Sequence[str] = ()) -> dict[str, int]:
+    """Return by agent how many memories dated before its end a snapshot lacks, of some agents or all.
 
-    Counted, since a slow transaction stores rows that look older than a snapshot which could not see them.
+    By number, not by time stored: a slow transaction commits rows that look older than a snapshot without them.
     """
     counted = SQL(BLOCKS["memories_by_then"]).format(then_there=SQL(BLOCKS["then_there"]))
     with database.transaction(timeout_s=READ_TIMEOUT_S) as connection:
@@ -320,8 +326,8 @@ def came_late(database: Database, taken: Snapshot, *, agent_ids: Sequence[str] =
 
 
 @contextmanager
-def unless_finished(folder: Path) -> Iterator[None]:
-    """Remove a folder unless the block succeeds."""
+def removed_on_failure(folder: Path) -> Iterator[None]:
+    """Remove `folder` if the block fails."""
     try:
         yield
     except BaseException:
@@ -330,8 +336,8 @@ def unless_finished(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def unfinished(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that becomes `folder` when the block succeeds, and vanishes when it does not."""
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that is renamed to `folder` when the block succeeds, and removed when it fails."""
     part = folder.with_name(f".{folder.name}.{uuid4().hex}")
     part.mkdir(mode=0o700)
     remove_abandoned(beside=part)
@@ -344,8 +350,8 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(*, beside: Path) -> None:
-    """Remove the unfinished folders that killed processes left beside a new one, which tells the disk's own time."""
-    now = beside.stat().st_mtime
+    """Remove the temporary folders of killed processes next to a new one."""
+    now = beside.stat().st_mtime  # by the clock of the file system, which on a network share may differ from ours
     for part in beside.parent.glob(f".*.{'[0-9a-f]' * 32}"):
         with suppress(FileNotFoundError):  # another run has just finished or removed it
             if now - max(path.stat().st_mtime for path in (part, *part.iterdir())) > ABANDONED_AFTER_S:
@@ -353,12 +359,12 @@ def remove_abandoned(*, beside: Path) -> None:
 
 
 def open_snapshot(folder: Path) -> Snapshot | None:
-    """Return the snapshot that lies in `folder`, or None; raise `Unavailable` when its description is damaged."""
-    return described(folder) if (folder / "snapshot.json").exists() else None
+    """Return the snapshot in `folder`, None if there is none; raise `Unavailable` when its description is damaged."""
+    return read_description(folder) if (folder / "snapshot.json").exists() else None
 
 
 def parts_of(folder: Path) -> list[SnapshotPart]:
-    """Return the parts of the snapshot in a folder, if there is one; raise `Unavailable` when that can't be read."""
+    """Return the parts of the snapshot in a folder, none without one; raise `Unavailable` when it can't be read."""
     taken = open_snapshot(folder)
     try:
         return [] if taken is None else list(taken.parts.values())
@@ -366,8 +372,8 @@ def parts_of(folder: Path) -> list[SnapshotPart]:
         raise Unavailable(f"{folder} can't be read ({error}); move it aside and run the night again") from error
 
 
-def described(folder: Path) -> Snapshot:
-    """Return the snapshot in a folder as its description has it; the same while that stays as it is."""
+def read_description(folder: Path) -> Snapshot:
+    """Return the snapshot in a folder from its description, cached while the file does not change."""
     path = folder / "snapshot.json"
     try:
         return described_at(*stamp(path))
@@ -378,14 +384,14 @@ def described(folder: Path) -> Snapshot:
 
 @lru_cache(maxsize=64)
 def described_at(path: Path, _modified_ns: int, _size: int) -> Snapshot:
-    """Return the snapshot that a description describes."""
+    """Return the snapshot described by a file; the other arguments are the cache key (see `stamp`)."""
     values = json.loads(path.read_text("utf-8"))
     return Snapshot(
         path.parent,
         date.fromisoformat(values["night"]),
         datetime.fromisoformat(values["taken_at"]),
         checksums=dict(values["checksums"]),
-        format=known_format(path, values.get("format", 1)),
+        format=checked_format(path, values.get("format", 1)),
         mark=values.get("mark"),
         probe_days=values.get("probe_days"),
         late={row["agent_id"]: row["memories"] for row in values.get("late", ())},
@@ -393,15 +399,15 @@ def described_at(path: Path, _modified_ns: int, _size: int) -> Snapshot:
     )
 
 
-def known_format(path: Path, number: int) -> int:
-    """Return the format of a snapshot; raise `Unavailable` for one that a later version of Nous made."""
+def checked_format(path: Path, number: int) -> int:
+    """Return the format of a snapshot; raise `Unavailable` for one of a later version of Nous."""
     if number > FORMAT:
         message = f"{path} was written by a newer version of Nous (format {number}, known here: {FORMAT}); upgrade Nous"
         raise Unavailable(message)
     return number
 
 
-def describe(taken: Snapshot) -> None:
+def write_description(taken: Snapshot) -> None:
     """Write the description of a snapshot into its folder."""
     description = {
         "format": taken.format,

@@ -1,4 +1,4 @@
-"""What each table of a snapshot holds, written while it is read; memories as they were when the night ended."""
+"""The tables of a snapshot, written while they are read; memories are as they were when the night ended."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class SnapshotTransaction:
     night: date
     probe_days: int
     agent_ids: Sequence[str] | None = None
-    """Whose rows it reads; None for all."""
+    """The agents to read; None for all."""
 
     @cached_property
     def bounds(self) -> dict[str, Any]:
-        """The moments the statements ask for."""
+        """The parameters of the statements in `snapshot.sql`."""
         ends_at = end_of(self.night)
         return {
             "night": self.night,
@@ -59,7 +59,7 @@ class SnapshotTransaction:
 
     @cached_property
     def usage(self) -> pl.DataFrame:
-        """The counters of all memories that were ever used."""
+        """The usage counters of all memories that were ever used, as of the end of the night."""
         return self.rows(BLOCKS["usage"])
 
     def rows(self, query: Query, **more: Any) -> pl.DataFrame:
@@ -68,7 +68,7 @@ class SnapshotTransaction:
 
 
 def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Written]:
-    """Write what the agents that are read remember into a folder, a file for each table, each sorted by agent."""
+    """Write the rows of the agents into a folder, a file for each table, sorted by agent."""
     written: dict[str, Written] = {}
     for name, write in TABLES.items():
         written[name] = write(reading, folder / f"{name}.parquet")
@@ -76,29 +76,36 @@ def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Wri
     return written
 
 
-def as_stored(table: pl.DataFrame) -> pl.DataFrame:
-    """Turn JSON lists into lists of text, and reals into the doubles that are printed alike."""
+def to_stored_types(table: pl.DataFrame) -> pl.DataFrame:
+    """Convert JSON lists to lists of text, and reals to doubles."""
     return table.with_columns(
+        # By way of text: 0.1 stays 0.1, where a cast of the real would make 0.10000000149 of it.
         pl.col(pl.Float32).cast(pl.String).cast(pl.Float64),
         cs.by_name(*LISTS, require_all=False).str.json_decode(pl.List(pl.String)),
     )
 
 
 def write_small(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the rows of the query that is named as the file is."""
-    table = as_stored(reading.rows(BLOCKS[path.stem]))
+    """Write the rows of the query with the name of the file."""
+    table = to_stored_types(reading.rows(BLOCKS[path.stem]))
     return len(table), write_parquet_as_read([table], table.schema, path)
 
 
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the facts by agent and id while they are read, sorting them only where they don't come so."""
-    rewound = reading.rows(selected(FACT, "rewound"), kind=FACT.name)
+    """Write the facts by agent and id while they are read."""
+    rewound = reading.rows(memories_query(FACT, "rewound"), kind=FACT.name)
     is_all = reading.agent_ids is None
     is_untouched = is_all and reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
-    source = selected(FACT, "present" if is_untouched else "present_by_agent")
+    # An untouched table of one agent most likely lies in order of id, so the sort in the database is left out; where
+    # it does not, the file is sorted below.
+    source = memories_query(FACT, "present" if is_untouched else "present_by_agent")
     with closing(read_parts(reading.connection, source, reading.bounds)) as present:
-        unchanged = (without(part, rewound) for part in present)
-        written = write_used(in_places(unchanged, rewound), reading.usage, path)
+        # Without changes since the night, as in most, the join is left out: it would copy every vector.
+        unchanged = (
+            part.join(rewound, on=KEY, how="anti", maintain_order="left") if len(rewound) else part for part in present
+        )
+        # Merged as they come: appended, they would have the whole file sorted again in memory.
+        written = write_used(merged_in_order(unchanged, rewound), reading.usage, path)
     keys = pl.read_parquet(path, columns=list(KEY)).select(pl.struct(KEY)).to_series()
     if not keys.is_sorted():
         in_order = pl.read_parquet(path, memory_map=False).sort(KEY)
@@ -107,16 +114,16 @@ def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
 
 
 def write_statements(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write what was said while it is read: there are more statements than facts."""
+    """Write the statements while they are read; a heart has more of them than facts."""
     with closing(read_parts(reading.connection, BLOCKS["statements"], reading.bounds)) as parts:
-        first = as_stored(next(parts))
-        written = write_parquet_as_read(chain([first], map(as_stored, parts)), first.schema, path)
+        first = to_stored_types(next(parts))
+        written = write_parquet_as_read(chain([first], map(to_stored_types, parts)), first.schema, path)
     return pl.scan_parquet(path).select(pl.len()).collect().item(), written
 
 
 def write_episodes(reading: SnapshotTransaction, path: Path) -> Written:
-    """Write the episodes while they are read: all their texts together may be more than memory holds."""
-    source = selected(EPISODE, "episodes_as_of")
+    """Write the episodes while they are read: their texts together may not fit into memory."""
+    source = memories_query(EPISODE, "episodes_as_of")
     with closing(read_parts(reading.connection, source, {**reading.bounds, "kind": EPISODE.name})) as parts:
         written = write_used(parts, reading.usage, path, row_group_size=EPISODES_AT_ONCE)
     return pl.scan_parquet(path).select(pl.len()).collect().item(), written
@@ -124,26 +131,26 @@ def write_episodes(reading: SnapshotTransaction, path: Path) -> Written:
 
 def write_procedures(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the procedures."""
-    rows = reading.rows(selected(PROCEDURE, "as_of"), kind=PROCEDURE.name)
+    rows = reading.rows(memories_query(PROCEDURE, "as_of"), kind=PROCEDURE.name)
     return len(rows), write_used([rows], reading.usage, path)
 
 
 def write_censors(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the censors."""
-    rows = as_stored(reading.rows(selected(CENSOR, "as_of"), kind=CENSOR.name))
+    rows = to_stored_types(reading.rows(memories_query(CENSOR, "as_of"), kind=CENSOR.name))
     return len(rows), write_parquet_as_read([rows], rows.schema, path)
 
 
-def selected(kind: Kind[Any], block: str) -> Composed:
-    """Return the query for the memories of one kind as one block has them."""
+def memories_query(kind: Kind[Any], block: str) -> Composed:
+    """Return the query of a kind's columns over its rows in `block` of `snapshot.sql`."""
     later = SQL(BLOCKS["later"]).format()
     then_there = SQL(BLOCKS["then_there"])
     memories = SQL(BLOCKS[block]).format(table=Identifier("heart", kind.table), later=later, then_there=then_there)
     return SQL(BLOCKS[kind.table]).format(memories=memories)
 
 
-def in_places(parts: Iterable[pl.DataFrame], others: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the parts of a table by agent and id with a few other rows where they belong, both being in order."""
+def merged_in_order(parts: Iterable[pl.DataFrame], others: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the parts of a table with the rows of `others` merged in, both sorted by agent and id."""
     for part in parts:
         if part.is_empty() or others.is_empty():
             yield part
@@ -156,22 +163,17 @@ def in_places(parts: Iterable[pl.DataFrame], others: pl.DataFrame) -> Iterator[p
     yield others
 
 
-def without(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the facts that are in another table too."""
-    return facts.join(others, on=KEY, how="anti", maintain_order="left") if len(others) else facts
-
-
 def write_used(
     parts: Iterable[pl.DataFrame], usage: pl.DataFrame, path: Path, *, row_group_size: int = ROW_GROUP_SIZE
 ) -> int:
-    """Write memories with how they were used while they are read; return the CRC-32 of the file."""
-    used = (with_usage(as_stored(part), usage) for part in parts)
+    """Write memories with their usage while they are read; return the CRC-32 of the file."""
+    used = (with_usage(to_stored_types(part), usage) for part in parts)
     first = next(used)
     return write_parquet_as_read(chain([first], used), first.schema, path, row_group_size=row_group_size)
 
 
 def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
-    """Add how often and when last each memory was used, before the vectors, which no join has to move."""
+    """Add the usage counters of each memory, before the column of vectors, which is kept out of the join."""
     if usage.is_empty():
         counts = pl.DataFrame([
             pl.Series(name, [None if name == "last_used_at" else 0], dtype=dtype).new_from_index(0, len(memories))
@@ -196,4 +198,4 @@ TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
     "cold_texts": write_small,
     "undone": write_small,
 }
-"""The tables of a part; that of the agents is written whole every night."""
+"""The tables of a part; the table of agents is small and written whole every night."""

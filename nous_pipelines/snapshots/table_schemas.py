@@ -1,4 +1,4 @@
-"""The tables of a snapshot: every column with its type and what it means."""
+"""The schemas of the tables of a snapshot: type and meaning of every column."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ VECTOR = pl.List(pl.Float32)
 
 
 class TableSchema(dict[str, DataType | DataTypeClass]):
-    """The columns of a table with their types, in order; it can be given wherever Polars takes a schema."""
+    """The columns of a table in order, with types and meanings; Polars takes it as a schema."""
 
     def __init__(self, name: str, meaning: str, columns: Mapping[str, tuple[DataType | DataTypeClass, str]]) -> None:
         super().__init__({column: dtype for column, (dtype, _) in columns.items()})
         self.name = name
         self.meaning = meaning
-        self.meanings = {column: told for column, (_, told) in columns.items()}
-        """What each column holds, in a few words."""
+        self.meanings = {column: meaning for column, (_, meaning) in columns.items()}
+        """The meaning of each column."""
 
     def column(self, name: str) -> tuple[DataType | DataTypeClass, str]:
-        """Return the type of a column and what it holds, for a table that takes it over."""
+        """Return type and meaning of a column, for a schema that has it, too."""
         return self[name], self.meanings[name]
 
     def only(self, *columns: str) -> TableSchema:
@@ -32,14 +32,14 @@ class TableSchema(dict[str, DataType | DataTypeClass]):
         return TableSchema(self.name, self.meaning, {name: self.column(name) for name in columns})
 
     def empty(self) -> pl.DataFrame:
-        """Return the table without a row."""
+        """Return an empty table."""
         return pl.DataFrame(schema=self)
 
     def checked(self, table: pl.DataFrame, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Return a table that has the columns, all of the schema or those named, in their types.
+        """Return a table after comparing its columns, all of the schema or those given, with their types.
 
-        Columns the schema does not name are none of its business. Raises `ValueError` that names the first column that
-        is missing or of another type; no row is looked at.
+        Further columns are allowed. Raises `ValueError` with the first column that is missing or of another type; rows
+        are not checked.
         """
         found = table.schema
         for column in self if columns is None else columns:

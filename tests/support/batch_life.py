@@ -19,7 +19,7 @@ from nous_pipelines.batches.batch_requests import Models, questions_of
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
 from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
-from nous_pipelines.phases.asking import TOLD_AS, with_hashes
+from nous_pipelines.phases.asking import STATEMENT_SCHEMA, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
 NIGHT = date(2026, 6, 1)
@@ -39,8 +39,8 @@ def wanted_of(database: Database, agent_id: str = "aria", *, limit_usd: float = 
             )
         ]
         facts = pl.DataFrame(
-            connection.execute(SQL["facts_told"], {"agent_id": agent_id, "ids": ids}).fetchall(),
-            schema=TOLD_AS,
+            connection.execute(SQL["current_facts"], {"agent_id": agent_id, "ids": ids}).fetchall(),
+            schema=STATEMENT_SCHEMA,
             orient="row",
         )
     said = [datetime(2026, 5, 1, tzinfo=UTC) + timedelta(days=day) for day in range(len(ids) + 1)]

@@ -12,12 +12,20 @@ from drawn import NIGHT, NONE_UNDONE
 
 from nous_online.language.pairs.judging import Judge, Judgement, Pair, Verdict
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.asking import TOLD, ask, judged, ruled, to_ask, verdicts_of, with_hashes
+from nous_pipelines.phases.asking import (
+    STATEMENT_COLUMNS,
+    ask,
+    judged,
+    pairs_to_judge,
+    person_rulings,
+    verdicts_of,
+    with_hashes,
+)
 from nous_pipelines.phases.merging import duplicate_clusters, merge_phase
 from nous_pipelines.phases.neighbours import READ, Neighbours, neighbours_of
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.phases.rulings import carried
+from nous_pipelines.phases.rulings import follow_successors
 from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS
 
 NO_CONTRADICTIONS = CONTRADICTIONS.empty()
@@ -33,11 +41,11 @@ def judged_pairs(
 ) -> tuple[pl.DataFrame, Neighbours]:
     """Return the judgements of a night over these facts, and the neighbours they are about."""
     found = neighbours_of(facts.select(READ), policy=policy, undone=undone)
-    told = facts.select(TOLD)
+    told = facts.select(STATEMENT_COLUMNS)
     pairs = with_hashes(found.pairs, told)
-    undone, contradictions = carried(undone, contradictions, facts=facts, copies=found.copies)
-    rules = ruled(pairs, undone=undone, contradictions=contradictions)
-    asked = to_ask(pairs, rules)
+    undone, contradictions = follow_successors(undone, contradictions, facts=facts, copies=found.copies)
+    rules = person_rulings(pairs, undone=undone, contradictions=contradictions)
+    asked = pairs_to_judge(pairs, rules)
     verdicts = verdicts_of(asked, ask(judge, asked, told)).with_columns(model=pl.lit(judge.name))
     return judged(pairs, rules, verdicts), found
 

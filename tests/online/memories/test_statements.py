@@ -22,7 +22,7 @@ from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
-from nous_pipelines.plan.evidence import statements_of
+from nous_pipelines.plan.evidence import statement_counts
 from nous_pipelines.plan.undo import Selection, undo
 
 LOUDER = "the API team  deploys every Friday!"
@@ -189,7 +189,7 @@ def test_a_night_reaches_statements_of_merged_facts_through_those_they_were_merg
     apply_plan(night_database, plan, run_id="a run")
     kept, *_ = plan.proposals[0].targets
 
-    counted = statements_of(snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1)))
+    counted = statement_counts(snapshot_of(night_database, tmp_path, night=NIGHT + timedelta(days=1)))
 
     assert counted.rows() == [("aria", kept, 3)]
     assert heart.get(uuid.UUID(kept)).confirmation_count == 2

@@ -11,19 +11,19 @@ from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
-from nous_pipelines.batches.batch_requests import Outcome, Tried
+from nous_pipelines.batches.batch_requests import Outcome, PriorAttempts
 from nous_pipelines.batches.collecting import (
     GONE,
     NOT_BELIEVED,
+    AnswerStatus,
     BatchContents,
+    BatchJudgements,
     BatchOutcomes,
-    Fate,
-    Opinions,
-    Straight,
-    opinions_of,
+    FirstAnswers,
+    batch_judgements,
+    first_answers,
+    pairs_to_confirm,
     share_of,
-    straight_of,
-    to_confirm,
 )
 
 MODEL = "claude-haiku-5-5"
@@ -37,10 +37,10 @@ USAGE = Usage(1000, 100)
 
 def said(verdict: str, later: str | None = "b", confidence: float = 0.9) -> Outcome:
     answer = PairAnswer(Verdict(verdict), confidence, None, later, "why")
-    return Outcome(Fate.ANSWERED, answers={1: answer}, usage=USAGE)
+    return Outcome(AnswerStatus.ANSWERED, answers={1: answer}, usage=USAGE)
 
 
-def fell(fate: Fate) -> Outcome:
+def fell(fate: AnswerStatus) -> Outcome:
     return Outcome(fate, "why")
 
 
@@ -57,16 +57,16 @@ def opinions(
     earlier: Mapping[str, int] | None = None,
     pairs: Mapping[str, Pair] | None = None,
     canaries: Sequence[str] = tuple(canary.name for canary in CANARIES),
-) -> Opinions:
+) -> BatchJudgements:
     rows = [(MODEL, "hash", reason) for reason, count in (earlier or {}).items() for _ in range(count)]
-    asked, back = BatchContents("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.about(1)}
-    return opinions_of(
+    asked, back = BatchContents("x", [["hash"]], canaries), {} if swapped is None else {"hash": swapped.for_pair(1)}
+    return batch_judgements(
         asked,
         {"hash": PAIR} if pairs is None else pairs,
-        straight_of(asked, outcomes),
+        first_answers(asked, outcomes),
         back,
         model=MODEL,
-        tried=Tried.of(rows),
+        tried=PriorAttempts.of(rows),
     )
 
 
@@ -94,7 +94,7 @@ def test_a_verdict_that_retires_nothing_does_without_the_other_order():
 
 
 def test_a_verdict_that_retires_waits_for_the_other_order():
-    found = opinions(batch(said("same")), fell(Fate.LOST))
+    found = opinions(batch(said("same")), fell(AnswerStatus.LOST))
 
     assert (found.judgements, found.again) == ({}, {"hash": "lost"})
 
@@ -102,20 +102,20 @@ def test_a_verdict_that_retires_waits_for_the_other_order():
 @pytest.mark.parametrize(
     ("fate", "earlier", "kept", "again"),
     [
-        (Fate.LOST, {}, [], {"hash": "lost"}),
-        (Fate.LOST, {"lost": 50}, [], {"hash": "lost"}),
-        (Fate.UNKNOWN, {"unknown": 50}, [], {"hash": "unknown"}),
-        (Fate.TRUNCATED, {}, [], {"hash": "truncated"}),
-        (Fate.TRUNCATED, {"truncated": 1}, [Verdict.UNSURE], {}),
-        (Fate.MALFORMED, {"truncated": 1}, [], {"hash": "malformed"}),
-        (Fate.MALFORMED, {"malformed": 2}, [], {"hash": "malformed"}),
-        (Fate.MALFORMED, {"malformed": 3}, [Verdict.UNSURE], {}),
-        (Fate.INVALID, {}, [Verdict.UNSURE], {}),
-        (Fate.REFUSED, {}, [Verdict.UNSURE], {"hash": "refused"}),
+        (AnswerStatus.LOST, {}, [], {"hash": "lost"}),
+        (AnswerStatus.LOST, {"lost": 50}, [], {"hash": "lost"}),
+        (AnswerStatus.UNKNOWN, {"unknown": 50}, [], {"hash": "unknown"}),
+        (AnswerStatus.TRUNCATED, {}, [], {"hash": "truncated"}),
+        (AnswerStatus.TRUNCATED, {"truncated": 1}, [Verdict.UNSURE], {}),
+        (AnswerStatus.MALFORMED, {"truncated": 1}, [], {"hash": "malformed"}),
+        (AnswerStatus.MALFORMED, {"malformed": 2}, [], {"hash": "malformed"}),
+        (AnswerStatus.MALFORMED, {"malformed": 3}, [Verdict.UNSURE], {}),
+        (AnswerStatus.INVALID, {}, [Verdict.UNSURE], {}),
+        (AnswerStatus.REFUSED, {}, [Verdict.UNSURE], {"hash": "refused"}),
     ],
 )
 def test_what_is_missing_is_asked_again_as_often_as_it_may_help(
-    fate: Fate, earlier: dict[str, int], kept: list[Verdict], again: dict[str, str]
+    fate: AnswerStatus, earlier: dict[str, int], kept: list[Verdict], again: dict[str, str]
 ):
     found = opinions(batch(fell(fate)), earlier=earlier)
 
@@ -126,12 +126,14 @@ def test_what_is_missing_is_asked_again_as_often_as_it_may_help(
 def test_of_a_question_about_several_pairs_those_that_would_retire_are_asked_about_again():
     verdicts = ("same", "compatible", "updates", "unsure")
     answers = {n: PairAnswer(Verdict(each), 0.9, None, "b", "why") for n, each in enumerate(verdicts, start=1)}
-    question = Outcome(Fate.ANSWERED, answers=answers)
-    believed = Straight({each: question.about(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)})
+    question = Outcome(AnswerStatus.ANSWERED, answers=answers)
+    believed = FirstAnswers(
+        {each: question.for_pair(n) for n, each in enumerate(("a", "b", "c", "d", "gone"), start=1)}
+    )
 
-    assert to_confirm(dict.fromkeys("bcd", PAIR), believed) == ["c"]
+    assert pairs_to_confirm(dict.fromkeys("bcd", PAIR), believed) == ["c"]
     assert share_of(Usage(1000, 100), 5) == Usage(200, 20)
-    assert believed.by_hash["gone"].fate is Fate.MALFORMED
+    assert believed.by_hash["gone"].status is AnswerStatus.MALFORMED
 
 
 def test_one_canary_answered_wrongly_and_nothing_is_believed():
@@ -145,7 +147,7 @@ def test_one_canary_answered_wrongly_and_nothing_is_believed():
 
 
 def test_without_canaries_nothing_is_believed_either():
-    lost = {canary.name: fell(Fate.LOST) for canary in CANARIES}
+    lost = {canary.name: fell(AnswerStatus.LOST) for canary in CANARIES}
 
     found = opinions(batch(said("compatible"), lost))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nous_online.language.claude.replies import Usage
 from nous_pipelines.batches.batch_requests import outcomes_of
-from nous_pipelines.batches.collecting import Fate
+from nous_pipelines.batches.collecting import AnswerStatus
 
 IDS = ("x-0-s", "x-0-w", "x-1-s")
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}
@@ -32,8 +32,8 @@ def line(custom_id: str, result: Any) -> bytes:
     return json.dumps({"custom_id": custom_id, "result": result}).encode()
 
 
-def fate(result: Any) -> Fate:
-    return outcomes_of([line("x", result)], ["x"]).by_id["x"].fate
+def fate(result: Any) -> AnswerStatus:
+    return outcomes_of([line("x", result)], ["x"]).by_id["x"].status
 
 
 def test_answers_come_home_in_any_order():
@@ -48,7 +48,7 @@ def test_of_two_lines_about_one_request_the_first_counts_and_is_paid_once():
 
     found = outcomes_of(lines, ["x-0-s"])
 
-    assert found.by_id["x-0-s"].about(1).answer.verdict == "same"
+    assert found.by_id["x-0-s"].for_pair(1).answer.verdict == "same"
     assert found.duplicate_count == 1
     assert found.usage == Usage(10, 5, 3, 2)
 
@@ -63,37 +63,37 @@ def test_lines_about_requests_nobody_sent_are_counted_and_nothing_else():
 def test_a_request_without_a_line_is_lost():
     found = outcomes_of([line("x-0-s", message())], IDS)
 
-    assert [found.by_id[each].fate for each in IDS] == [Fate.ANSWERED, Fate.LOST, Fate.LOST]
+    assert [found.by_id[each].status for each in IDS] == [AnswerStatus.ANSWERED, AnswerStatus.LOST, AnswerStatus.LOST]
     assert found.failed_count == 2
 
 
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        (message(), Fate.ANSWERED),
-        (message(stop_reason="stop_sequence"), Fate.ANSWERED),
-        (message(stop_reason="refusal"), Fate.REFUSED),
-        (message(stop_reason="max_tokens"), Fate.TRUNCATED),
-        (message(stop_reason="model_context_window_exceeded"), Fate.TRUNCATED),
-        (message(stop_reason="tool_use"), Fate.MALFORMED),
-        (message(stop_reason=None), Fate.MALFORMED),
-        (message("Both are the same."), Fate.MALFORMED),
-        (message(content="no list"), Fate.MALFORMED),
-        ({"type": "succeeded"}, Fate.MALFORMED),
-        (errored("invalid_request_error"), Fate.INVALID),
-        (errored("request_too_large"), Fate.INVALID),
-        (errored("api_error"), Fate.LOST),
-        (errored("overloaded_error"), Fate.LOST),
-        (errored("authentication_error"), Fate.LOST),
-        ({"type": "errored"}, Fate.LOST),
-        ({"type": "expired"}, Fate.LOST),
-        ({"type": "canceled"}, Fate.LOST),
-        ({"type": "postponed"}, Fate.UNKNOWN),
-        ({}, Fate.UNKNOWN),
-        ("nothing", Fate.UNKNOWN),
+        (message(), AnswerStatus.ANSWERED),
+        (message(stop_reason="stop_sequence"), AnswerStatus.ANSWERED),
+        (message(stop_reason="refusal"), AnswerStatus.REFUSED),
+        (message(stop_reason="max_tokens"), AnswerStatus.TRUNCATED),
+        (message(stop_reason="model_context_window_exceeded"), AnswerStatus.TRUNCATED),
+        (message(stop_reason="tool_use"), AnswerStatus.MALFORMED),
+        (message(stop_reason=None), AnswerStatus.MALFORMED),
+        (message("Both are the same."), AnswerStatus.MALFORMED),
+        (message(content="no list"), AnswerStatus.MALFORMED),
+        ({"type": "succeeded"}, AnswerStatus.MALFORMED),
+        (errored("invalid_request_error"), AnswerStatus.INVALID),
+        (errored("request_too_large"), AnswerStatus.INVALID),
+        (errored("api_error"), AnswerStatus.LOST),
+        (errored("overloaded_error"), AnswerStatus.LOST),
+        (errored("authentication_error"), AnswerStatus.LOST),
+        ({"type": "errored"}, AnswerStatus.LOST),
+        ({"type": "expired"}, AnswerStatus.LOST),
+        ({"type": "canceled"}, AnswerStatus.LOST),
+        ({"type": "postponed"}, AnswerStatus.UNKNOWN),
+        ({}, AnswerStatus.UNKNOWN),
+        ("nothing", AnswerStatus.UNKNOWN),
     ],
 )
-def test_every_result_has_a_fate(result: Any, expected: Fate):
+def test_every_result_has_a_fate(result: Any, expected: AnswerStatus):
     assert fate(result) is expected
 
 
@@ -110,7 +110,7 @@ def test_what_a_limit_of_the_account_kept_from_an_answer_is_asked_again_and_told
 
     found = outcomes_of([line("x-0-s", result), line("x-0-w", message())], ["x-0-s", "x-0-w"])
 
-    assert found.by_id["x-0-s"].fate is Fate.LOST
+    assert found.by_id["x-0-s"].status is AnswerStatus.LOST
     assert found.unpaid == [f"{error['type']}: {error['message']}"]
 
 
@@ -131,8 +131,8 @@ def test_a_broken_line_is_one_request_to_ask_again(cut: bytes):
     found = outcomes_of([cut, line("x-0-w", message()), b"  \n"], ("x-0-s", "x-0-w"))
 
     assert found.broken_count == 1
-    assert found.by_id["x-0-s"].fate is (Fate.MALFORMED if b"x-0-s" in cut else Fate.LOST)
-    assert found.by_id["x-0-w"].fate is Fate.ANSWERED
+    assert found.by_id["x-0-s"].status is (AnswerStatus.MALFORMED if b"x-0-s" in cut else AnswerStatus.LOST)
+    assert found.by_id["x-0-w"].status is AnswerStatus.ANSWERED
 
 
 @given(st.lists(st.binary(max_size=80)))
@@ -154,4 +154,4 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_no_result_is_too_strange_to_have_a_fate(result: Any):
-    assert fate(result) in Fate
+    assert fate(result) in AnswerStatus

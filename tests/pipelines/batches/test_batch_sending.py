@@ -63,7 +63,7 @@ def test_a_batch_that_comes_home_between_two_looks_at_what_is_open_is_not_paid_t
 
         return looked
 
-    for name in ("answered_pairs", "open_pairs", "tried"):
+    for name in ("answered_pairs", "open_pairs", "prior_attempts"):
         monkeypatch.setattr(sending, name, then_home(getattr(sending, name)))
     again = estimate_for(night, wanted_of(night), night=NIGHT, models=MODELS)
 

@@ -37,7 +37,7 @@ from nous_online.language.pairs.judging import (
 from nous_online.language.pairs.pair_model import load_model
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import never_same, words_changed
-from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_on
+from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_for
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.chunk_work import (
     compared_in,
@@ -46,7 +46,14 @@ from nous_pipelines.orchestration.chunk_work import (
     write_compared,
     write_judged_by,
 )
-from nous_pipelines.phases.asking import TOLD, VERDICTS, judged, ruled, to_ask, with_hashes
+from nous_pipelines.phases.asking import (
+    STATEMENT_COLUMNS,
+    VERDICTS,
+    judged,
+    pairs_to_judge,
+    person_rulings,
+    with_hashes,
+)
 from nous_pipelines.phases.neighbours import READ, neighbours_of
 from nous_pipelines.plan.night_files import NightFiles
 
@@ -89,14 +96,16 @@ def facts():
 
 
 def asked_of(table):
-    pairs = with_hashes(neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE).pairs, table.select(TOLD))
-    rules = ruled(pairs, undone=NONE_UNDONE, contradictions=NO_CONTRADICTIONS)
-    return pairs, rules, to_ask(pairs, rules)
+    pairs = with_hashes(
+        neighbours_of(table.select(READ), policy=POLICY, undone=NONE_UNDONE).pairs, table.select(STATEMENT_COLUMNS)
+    )
+    rules = person_rulings(pairs, undone=NONE_UNDONE, contradictions=NO_CONTRADICTIONS)
+    return pairs, rules, pairs_to_judge(pairs, rules)
 
 
 def night(database, judge, table, *, earlier=NOTHING_EARLIER):
     pairs, rules, asked = asked_of(table)
-    verdicts, account = verdicts_on(database, judge, asked, table.select(TOLD), earlier=earlier)
+    verdicts, account = verdicts_for(database, judge, asked, table.select(STATEMENT_COLUMNS), earlier=earlier)
     return judged(pairs, rules, verdicts), account
 
 
@@ -179,11 +188,11 @@ def test_progress_is_told_batch_by_batch(database, monkeypatch):
     table, told = facts(), []
     _, _, asked = asked_of(table)
 
-    verdicts_on(
+    verdicts_for(
         database,
         ScriptedJudge(),
         asked,
-        table.select(TOLD),
+        table.select(STATEMENT_COLUMNS),
         earlier=NOTHING_EARLIER,
         on_progress=lambda done, total: told.append((done, total)),
     )

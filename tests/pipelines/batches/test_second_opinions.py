@@ -35,7 +35,7 @@ NEXT = NIGHT + timedelta(days=1)
 LONG = "The office opens at nine and the cellar opens at ten. " * 150
 SOFAS = ("The cat sleeps on the red sofa.", "The dog sleeps on the red sofa in the kitchen by night.")
 REFUSED = ("The shop closes at ten.", "At ten the shop closes.")
-TOLD = {"aria": (NINE, AT_NINE), "ben": (NINE, AT_NINE, FISH, CATS), "cleo": REFUSED,
+STATEMENT_COLUMNS = {"aria": (NINE, AT_NINE), "ben": (NINE, AT_NINE, FISH, CATS), "cleo": REFUSED,
         "dora": (LONG, f"{LONG}Indeed."), "eva": SOFAS}  # fmt: skip
 """What each agent of the nights that are looked at below was told."""
 BUDGET_USD = 0.0053
@@ -154,8 +154,8 @@ def is_refused(request: Request) -> bool:
 def live(owner: psycopg.Connection, url: str, home: Path, instance: dg.DagsterInstance, api: LocalAnthropic) -> Lived:
     def night(night: date) -> Moment:
         outcome = run_night(night, options(url, home), instance=instance)
-        verdicts = {agent_id: judged(url, home, night, agent_id) for agent_id in TOLD}
-        left = {agent_id: active(owner, agent_id) for agent_id in TOLD}
+        verdicts = {agent_id: judged(url, home, night, agent_id) for agent_id in STATEMENT_COLUMNS}
+        left = {agent_id: active(owner, agent_id) for agent_id in STATEMENT_COLUMNS}
         return Moment(outcome, verdicts, left, len(api.asked(PlayRoute.CREATE_BATCH)))
 
     moments = [night(NIGHT), night(NIGHT), night(NEXT)]
@@ -169,7 +169,7 @@ def live(owner: psycopg.Connection, url: str, home: Path, instance: dg.DagsterIn
 
 def tell_all(url: str) -> None:
     database = Database(url)
-    for agent_id, contents in TOLD.items():
+    for agent_id, contents in STATEMENT_COLUMNS.items():
         heart = Heart.open(agent_id, database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
         remember(heart, *contents)
     database.close()
@@ -183,7 +183,7 @@ def test_the_first_night_asks_and_changes_nothing(lived: Lived):
     waiting = {("unsure", "none", f"waits for {MODEL}")}
 
     assert (lived.asked.judged["aria"], lived.asked.judged["cleo"]) == (waiting, waiting)
-    assert lived.asked.active == {agent_id: sorted(contents) for agent_id, contents in TOLD.items()}
+    assert lived.asked.active == {agent_id: sorted(contents) for agent_id, contents in STATEMENT_COLUMNS.items()}
     assert lived.asked.outcome.is_success
 
 

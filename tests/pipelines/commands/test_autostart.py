@@ -162,7 +162,7 @@ def test_a_service_of_cron_is_none_of_systemd_and_comes_back_where_a_new_one_is_
 def test_a_setting_that_no_file_can_hold_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOUS_LLM_KEY", "it's")
 
-    with pytest.raises(InvalidInput, match="NOUS_LLM_KEY holds a quotation mark"):
+    with pytest.raises(InvalidInput, match="NOUS_LLM_KEY has a quotation mark"):
         autostart_here("systemd", (3, 0))
 
 
@@ -182,9 +182,7 @@ def test_the_commands_show_no_key_and_refuse_what_is_no_time(home: Path) -> None
 
     assert ODD not in nous("install", "--dry-run")
     assert "NOUS_LLM_KEY=…" in json.loads(nous("install", "--dry-run", "--json"))["files"][str(home / "service.env")]
-    assert (
-        nous("install", "--at", "25:00") == "error: --at '25:00' is no time of day; write it as HH:MM, such as 03:00\n"
-    )
+    assert nous("install", "--at", "25:00") == "error: not a time of day: --at '25:00' (want HH:MM, such as 03:00)\n"
     assert json.loads(nous("status", "--json"))["is_installed"] is False
     assert nous("install").startswith("installed  with cron; the nights run at 03:00")
     assert set(json.loads(nous("status", "--json"))["programs"].values()) == {"runs or waits"}

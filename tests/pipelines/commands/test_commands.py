@@ -97,10 +97,10 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("night", "--date", "soon"), "'soon' is no night; write it as a date"),
-        (("night", "--date", "2019-12-31"), "lies before the first one, 2020-01-01"),
+        (("night", "--date", "soon"), "not a night: 'soon' (want a date"),
+        (("night", "--date", "2019-12-31"), "is before the first one, 2020-01-01"),
         (("night", "--date", "2099-01-01"), "night 2099-01-01 can't be run"),
-        (("night", "--from", "2026-06-01"), "say either --date, or both --from and --to"),
+        (("night", "--from", "2026-06-01"), "give either --date, or both --from and --to"),
         (("night", "--from", "2026-06-02", "--to", "2026-06-01"), "swap them"),
         (("night", "--date", "2026-06-01", "--from", "2026-06-01", "--to", "2026-06-01"), "either --date, or both"),
         (("night", "--policy", "candidate_similarity"), "is not of the form FIELD=NUMBER"),
@@ -111,9 +111,9 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
         (("report", "--night", "2026-06-01"), "has not run here; run it with: nous night --date 2026-06-01"),
         (("diff", "--night", "2026-06-01"), "has not run here"),
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
-        (("undo",), "say what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
+        (("undo",), "name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
         (("undo", "--from", "2026-06-01"), "a range needs both --from and --to"),
-        (("undo", "--proposal", "7"), "'7' is no proposal id"),
+        (("undo", "--proposal", "7"), "not a proposal id: '7'"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
     ],
 )

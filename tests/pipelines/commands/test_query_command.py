@@ -29,7 +29,7 @@ from nous_online.heart import Heart
 from nous_pipelines.orchestration.night_erasure import night_folders
 from nous_pipelines.orchestration.retention import Retention, old_folders
 from nous_pipelines.plan.night_query import TABLES
-from nous_pipelines.plan.night_tables import WORK, interruptible
+from nous_pipelines.plan.night_tables import WORK, run_interruptible
 from nous_pipelines.snapshots.snapshot import open_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
@@ -261,7 +261,7 @@ def test_what_begins_after_the_interruption_is_ended_too():
         try:
             timer.start()
             with pytest.raises(KeyboardInterrupt):
-                interruptible(engine, fill)
+                run_interruptible(engine, fill)
         finally:
             timer.join()
             signal.signal(signal.SIGINT, before)

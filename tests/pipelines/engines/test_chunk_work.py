@@ -9,7 +9,7 @@ import pytest
 from night_runs import snapshot_of
 
 from nous_online.core.errors import InvalidInput, NousError, Refused, Unavailable
-from nous_pipelines.engines.engine import portable
+from nous_pipelines.engines.engine import picklable_error
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.chunk_work import ChunkOutput, OwnDatabase, rows_of_chunk, worker_database
 from nous_pipelines.snapshots.chunks import CHUNK_ROWS, Chunk, chunked, rows_at_once
@@ -34,7 +34,7 @@ class Unsendable(NousError):
     ],
 )
 def test_an_error_says_in_another_process_what_it_said_in_its_own(error, kind, said):
-    arrived = pickle.loads(pickle.dumps(portable(error)))  # noqa: S301 (our own bytes)
+    arrived = pickle.loads(pickle.dumps(picklable_error(error)))  # noqa: S301 (our own bytes)
 
     assert (type(arrived), str(arrived)) == (kind, said)
 
@@ -46,7 +46,7 @@ def test_an_error_that_nobody_foresaw_brings_along_where_it_was_raised():
     with pytest.raises(KeyError) as raised:
         fail()
 
-    arrived = pickle.loads(pickle.dumps(portable(raised.value)))  # noqa: S301 (our own bytes)
+    arrived = pickle.loads(pickle.dumps(picklable_error(raised.value)))  # noqa: S301 (our own bytes)
     assert 'raise KeyError("agent")' in arrived.__notes__[0]
 
 

@@ -15,7 +15,7 @@ from judged_pairs import NONE_UNDONE
 
 from nous_online.language.minilm import unit_rows
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases import compared, crowded_join, neighbours
+from nous_pipelines.phases import crowded_join, incremental_join, neighbours
 from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs
 from nous_pipelines.phases.neighbours import neighbours_of
 
@@ -114,7 +114,7 @@ def table_of(names, vectors, *, subjects=None, users=None):
 
 def small_limits(patch):
     """Let stores of some dozen facts be crowded ones."""
-    patch.setattr(compared, "PACKED_ROWS", 2)
+    patch.setattr(incremental_join, "PACKED_ROWS", 2)
     patch.setattr(neighbours, "MOST_CANDIDATES", 3)
     patch.setattr(crowded_join, "SEED_ROWS", 16)
 
@@ -166,7 +166,7 @@ def dense_stores(draw):
 def test_night_after_night_a_dense_store_gives_what_comparing_all_gives(states):
     with pytest.MonkeyPatch.context() as patch:
         small_limits(patch)
-        earlier = compared.NOTHING
+        earlier = incremental_join.NOTHING
         for table in states:
             whole, step = found(table), found(table, earlier=earlier)
 

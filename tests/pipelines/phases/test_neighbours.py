@@ -356,7 +356,7 @@ def test_a_large_place_with_a_few_new_facts_is_compared_with_them_alone(monkeypa
     table = drawn_facts(f"id | content\n---|---\n{rows}", vectors=dict(zip(names, vectors.tolist(), strict=True)))
     whole = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE)
     earlier = neighbours_of(table.filter(pl.col("id") > "f010"), policy=POLICY, undone=NONE_UNDONE)
-    monkeypatch.setattr("nous_pipelines.phases.compared._among_all", None)
+    monkeypatch.setattr("nous_pipelines.phases.incremental_join._join_all", None)
 
     step = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE, earlier=earlier.compared)
 
@@ -367,7 +367,7 @@ def test_a_large_place_with_a_few_new_facts_is_compared_with_them_alone(monkeypa
 def test_a_night_without_news_compares_nothing(monkeypatch):
     table = at(0, 5, 10)
     earlier = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE)
-    monkeypatch.setattr("nous_pipelines.phases.compared.similar_pairs", None)
+    monkeypatch.setattr("nous_pipelines.phases.incremental_join.similar_pairs", None)
 
     again = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE, earlier=earlier.compared)
 

@@ -17,7 +17,7 @@ from judged_pairs import (
 )
 
 from nous_online.language.pairs.judging import Verdict
-from nous_pipelines.phases.rulings import carried, successors
+from nous_pipelines.phases.rulings import follow_successors, successors
 from nous_pipelines.phases.sharing import share_phase
 from nous_pipelines.phases.updates import update_phase
 from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, UNDONE
@@ -150,7 +150,7 @@ def test_a_contradiction_whose_sides_came_together_stands_between_nothing():
     """)
     copies = judged_pairs(table, Agreeing(), policy=POLICY)[1].copies
 
-    _, left = carried(NONE_UNDONE, contradiction("open", between="a | x"), facts=table, copies=copies)
+    _, left = follow_successors(NONE_UNDONE, contradiction("open", between="a | x"), facts=table, copies=copies)
 
     assert left.is_empty()
 

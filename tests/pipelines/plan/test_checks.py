@@ -12,7 +12,7 @@ from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.checks import CANARIES, CHECKS
-from nous_pipelines.plan.left_out import checked_apart
+from nous_pipelines.plan.left_out import check_without_offenders
 
 
 def facts_with(**columns):
@@ -190,10 +190,10 @@ def test_an_agent_that_alone_breaks_a_check_is_left_out_unless_it_is_about_all()
     plan = [merge(*(f"{agent}{n}" for n in range(n)), agent_id=agent) for agent, n in (("aria", 9), ("ben", 25))]
     across = merge("cleo1", "aria10", agent_id="aria")
 
-    results, left = checked_apart(evidence(*plan, facts=facts))
-    alone, nobody = checked_apart(evidence(plan[1], facts=facts.filter(agent_id="ben")))
-    stopping = [checked_apart(evidence(*plan, facts=facts, judge=ScriptedJudge())),
-                checked_apart(evidence(*plan, across, facts=facts))]  # fmt: skip
+    results, left = check_without_offenders(evidence(*plan, facts=facts))
+    alone, nobody = check_without_offenders(evidence(plan[1], facts=facts.filter(agent_id="ben")))
+    stopping = [check_without_offenders(evidence(*plan, facts=facts, judge=ScriptedJudge())),
+                check_without_offenders(evidence(*plan, across, facts=facts))]  # fmt: skip
 
     assert [(each.agent_id, each.step) for each in left] == [("ben", "blast_radius")]
     assert all(result.passed for result in results.values())
@@ -240,7 +240,7 @@ def test_verdicts_that_cost_more_than_the_policy_allows_stop_the_night():
 def found(**left):
     """A phase that had three of aria's rows to decide about, proposed one, and left others for the reasons given."""
     phase = Phase("merge_proposals")
-    phase.look("aria", 3)
+    phase.add_eligible("aria", 3)
     phase.propose(merge("a", "b"))
     for reason, rows in left.items():
         phase.leave("aria", reason, rows)
@@ -265,7 +265,7 @@ def test_a_row_that_is_counted_twice_can_not_hide_another():
 
 def test_one_agent_does_not_excuse_another():
     phase = found(pinned=2)
-    phase.look("ben")
+    phase.add_eligible("ben")
 
     result = CHECKS["effect"](evidence(phases=[phase]))
 

@@ -7,39 +7,39 @@ from night_runs import remember
 
 from nous_online.core.errors import Conflict
 from nous_online.memories import erasure
-from nous_pipelines.plan.apply import holding_night
+from nous_pipelines.plan.apply import night_locks
 
 MANY = [f"agent {number}" for number in range(30_000)]
 
 
 def test_a_night_of_very_many_agents_keeps_all_of_them_with_a_bounded_number_of_locks(night_database, owner):
-    with holding_night(night_database, MANY):
+    with night_locks(night_database, MANY):
         (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
         for one in (MANY[0], MANY[-1]):
             with (
                 pytest.raises(Conflict, match=f"for agent '{one}', or for others"),
-                holding_night(night_database, [one]),
+                night_locks(night_database, [one]),
             ):
                 raise AssertionError(one)
-        with pytest.raises(Conflict, match="for many"), holding_night(night_database, MANY):
+        with pytest.raises(Conflict, match="for many"), night_locks(night_database, MANY):
             raise AssertionError
 
     assert held <= 1100
-    with holding_night(night_database, MANY[:2]):
+    with night_locks(night_database, MANY[:2]):
         pass
 
 
 def test_a_night_of_very_many_agents_waits_for_that_of_one_of_them(night_database):
     with (
-        holding_night(night_database, [MANY[7]]),
+        night_locks(night_database, [MANY[7]]),
         pytest.raises(Conflict, match="or for others of its bucket: this night or that one is for many"),
-        holding_night(night_database, MANY),
+        night_locks(night_database, MANY),
     ):
         raise AssertionError
 
 
 def test_nights_of_different_agents_never_meet_while_they_are_not_very_many(night_database, owner):
-    with holding_night(night_database, MANY[:1000]), holding_night(night_database, MANY[1000:2000]):
+    with night_locks(night_database, MANY[:1000]), night_locks(night_database, MANY[1000:2000]):
         (held,) = owner.execute("select count(*) from pg_locks where locktype = 'advisory' and granted").fetchone()
 
     assert 2000 < held < 4200
@@ -52,9 +52,9 @@ def test_erasing_an_agent_waits_for_a_night_of_very_many_that_holds_it(
     remember(heart, "cats like fish")
 
     with (
-        holding_night(night_database, ["aria", *MANY]),
+        night_locks(night_database, ["aria", *MANY]),
         pytest.raises(Conflict, match="a night or a call has been at work on agent 'aria'"),
     ):
         erasure.erase_agent(database_url, "aria", reason="asked for")
-    with holding_night(night_database, MANY[:2]):
+    with night_locks(night_database, MANY[:2]):
         assert erasure.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1

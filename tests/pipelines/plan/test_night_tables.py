@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_pipelines.plan.night_query import NightQuery, parsed_query
-from nous_pipelines.plan.night_tables import QueryScope, answered, stored_nights
+from nous_pipelines.plan.night_tables import QueryScope, run_query, stored_nights
 from nous_pipelines.snapshots.parts import checksum
 from nous_pipelines.snapshots.snapshot import FORMAT, UNDIVIDED
 
@@ -93,7 +93,7 @@ def ask_parsed(
     root: Path, query: NightQuery, *, agent: str | None = None, memory: str = "1GB", **bounds: date
 ) -> list[Any]:
     nights = stored_nights(root, query.tables, **bounds)
-    with answered(query, nights, NO_DATABASE, QueryScope(agent, memory)) as answer:
+    with run_query(query, nights, NO_DATABASE, QueryScope(agent, memory)) as answer:
         return list(answer.rows)
 
 

@@ -12,7 +12,7 @@ from nous_online.language.minilm import unit_rows
 from nous_pipelines.phases.arrays import vector_matrix
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.replaying import Replay, probe_of, relevance, spared
+from nous_pipelines.plan.replaying import Replay, probe_of, relevance, without_harmful_proposals
 
 
 def test_a_used_memory_that_would_be_harder_to_find_stops_the_night():
@@ -127,7 +127,7 @@ def test_a_promotion_that_would_hide_a_used_memory_waits_and_the_night_goes_on()
     asked = probe("b", vector=(0.6, 0.8, 0.0))
     wanted = evidence(reweighted("c", 1.5), reweighted("d", 1.5), probes=asked)
 
-    plan = spared(wanted)
+    plan = without_harmful_proposals(wanted)
 
     assert [proposal.targets for proposal in plan.proposals] == [("d",)]
     assert [proposal.targets for proposal in plan.waiting] == [("c",)]
@@ -138,7 +138,7 @@ def test_a_merge_that_would_hide_a_used_memory_waits_as_well():
     asked = probe("b", vector=(0.6, 0.8, 0.0))
     wanted = evidence(merge("a", "b"), probes=asked)
 
-    plan = spared(wanted)
+    plan = without_harmful_proposals(wanted)
 
     assert [proposal.kind for proposal in plan.waiting] == ["merge"]
     assert CHECKS["recall_does_not_regress"](replace(wanted, plan=plan)).passed
@@ -147,7 +147,7 @@ def test_a_merge_that_would_hide_a_used_memory_waits_as_well():
 def test_what_vanishes_without_an_heir_is_left_to_the_check():
     wanted = evidence(gone("b", state="archived"), probes=probe("b", vector=VECTORS["b"]))
 
-    assert spared(wanted) is wanted.plan
+    assert without_harmful_proposals(wanted) is wanted.plan
     assert not CHECKS["recall_does_not_regress"](wanted).passed
 
 
@@ -189,7 +189,7 @@ def test_a_promotion_that_is_held_back_may_uncover_another_that_hides():
     asked = pl.concat([probe("a", vector=(1.0, 0.0, 0.0)), probe("c", vector=(0.85, 0.52678, 0.0), limit=2)])
     wanted = evidence(reweighted("a", 1.5), reweighted("b", 1.4), facts=facts, probes=asked)
 
-    plan = spared(wanted)
+    plan = without_harmful_proposals(wanted)
 
     assert CHECKS["recall_does_not_regress"](replace(wanted, plan=plan)).passed
     assert len(plan.proposals) + len(plan.waiting) == 2

@@ -13,7 +13,7 @@ from nous_online.interfaces.cli import application
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import Spent, meter_of
 from nous_pipelines.batches.batch_rows import set_state
-from nous_pipelines.reports.costs import Dimension, cost_metadata, costs_of, told_usd
+from nous_pipelines.reports.costs import Dimension, cost_metadata, costs_of, usd_in_words
 
 FIRST, SECOND = date(2026, 6, 1), date(2026, 6, 2)
 HAIKU, SONNET = "claude-haiku-5-5", "claude-sonnet-5-5"
@@ -109,7 +109,7 @@ def test_a_batch_that_never_came_home_is_counted_at_its_estimate_if_it_was_made(
     ],
 )  # fmt: skip
 def test_a_small_amount_never_reads_as_nothing(amount, told):
-    assert told_usd(amount) == told
+    assert usd_in_words(amount) == told
 
 
 def test_the_command_shows_every_figure_and_the_sum(spent, nous):
@@ -160,7 +160,7 @@ def test_nothing_spent_says_so(nous):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--from", "yesterday"), "no night"),
+        (("--from", "yesterday"), "not a night"),
         (("--from", "2026-06-02", "--to", "2026-06-01"), "after"),
         (("--by", "weather"), "weather"),
     ],

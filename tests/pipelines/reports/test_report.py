@@ -151,7 +151,7 @@ def test_a_night_that_was_taken_back_says_so_and_names_nothing_to_undo(night):
     report = night.report()
 
     assert (report.undo, report.undo_kind("merge")) == ((), ())
-    assert report.undo_told == "Nothing that this night did stands, so there is nothing to take back."
+    assert report.undo_hint == "Nothing that this night did stands, so there is nothing to take back."
 
 
 def test_before_a_plan_is_applied_its_changes_are_proposed(night):
@@ -200,10 +200,10 @@ def test_what_waits_is_told_with_its_kind_and_reason(night):
 
 def test_what_a_phase_left_alone_is_told_with_the_reasons(night):
     phase = Phase("usage_ranks")
-    phase.look("aria", 7)
+    phase.add_eligible("aria", 7)
     phase.leave("aria", "below one step", 4)
     phase.leave("ben", "pinned", 1)
-    phase.look("ben", 1)
+    phase.add_eligible("ben", 1)
     night.plan(phases=[phase])
 
     (everyone,), (arias,) = night.report().accounts, night.report(agent_ids=("aria",)).accounts

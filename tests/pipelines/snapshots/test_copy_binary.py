@@ -17,9 +17,9 @@ from nous_pipelines.snapshots import copy_binary
 from nous_pipelines.snapshots.copy_binary import (
     ROW_GROUP_SIZE,
     FlushedFile,
+    prefetched,
     read_parts,
     read_rows,
-    taken_ahead,
     write_parquet_as_read,
     write_parquet_atomically,
 )
@@ -321,7 +321,7 @@ def test_the_next_thing_is_taken_while_one_is_used():
             taken.set()
             yield number
 
-    for number in taken_ahead(things()):
+    for number in prefetched(things()):
         assert all(taken.wait(timeout=10) for taken in is_taken[: number + 2])
 
 
@@ -330,7 +330,7 @@ def test_what_is_raised_while_taking_ahead_comes_through_in_its_turn():
         yield "row"
         raise DeadlineExceeded("too slow")
 
-    taken = taken_ahead(things())
+    taken = prefetched(things())
 
     assert next(taken) == "row"
     with pytest.raises(DeadlineExceeded, match="too slow"):

@@ -1,7 +1,7 @@
-"""A join that remembers: what an earlier night compared is not compared again, and the nearest of each are the same.
+"""A cosine join that reuses the pairs of an earlier night; the nearest pairs of each row are those of a full join.
 
-In a store where nearly everything is near everything, only a few times the nearest of each row are kept, and with each
-row down to which similarity its pairs are all there. A row that lost too many of those is compared anew.
+For rows with very many near rows only some multiple of the nearest pairs is kept, with the similarity (`reach`) above
+which the row's pairs are complete. A row that has lost too many of them is compared again.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ PAIRS = TableSchema("compared_pairs", "The nearest pairs of what was compared.",
     "similarity": (pl.Float32, "cosine of their vectors"),
 })  # fmt: skip
 PACKED_ROWS = 256  # small places are compared in one product of this size; what lies across places is dropped
-MOST_FRESH = 0.5  # with more new rows than this, comparing all of them again is cheaper
-SPARE = 1.5  # how many times the nearest asked for are kept, so that few rows are compared anew when others leave
+MOST_FRESH = 0.5  # share of new rows above which joining all rows again is cheaper
+SPARE = 1.5  # times the nearest asked for that are kept: a row survives losing a third of them before it is recompared
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What was compared, and the nearest pairs that reached its threshold, by row: what a later night builds on."""
+    """The compared rows (`ROWS`) and their nearest pairs at or above the threshold (`PAIRS`), for a later night."""
 
     rows: pl.DataFrame
     pairs: pl.DataFrame
@@ -67,12 +67,12 @@ class Compared:
 NOTHING = Compared(pl.DataFrame(schema=ROWS), pl.DataFrame(schema=PAIRS))
 
 
-def compared(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: Compared = NOTHING) -> Compared:
-    """Return pairs of one place at or above its threshold, as rows of `sites` (left < right), sorted.
+def compare(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: Compared = NOTHING) -> Compared:
+    """Return the nearest pairs within each place at or above its threshold, as rows of `sites` (left < right), sorted.
 
-    Those of each row with its `nearest` are there, ties to the smaller row, and of a row with more of them at least one
-    more. Only what `earlier` does not hold with the same mark is compared, with everything of its place. Raises
-    `InvalidInput` for vectors that are not of length one, or of several widths in one place.
+    Holds the `nearest` pairs of each row, ties to the smaller row, and at least one more where there are more, so that
+    the caller can tell a cut row. Rows that `earlier` has with the same mark are not compared with each other again.
+    Raises `InvalidInput` for vectors that are not of length one, or of several widths in one place.
     """
     rows = sites.with_row_index("row").select("agent_id", "id", "mark", "row")
     known = rows.join(earlier.rows, on=["agent_id", "id", "mark"], suffix="_earlier").select(
@@ -83,21 +83,22 @@ def compared(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: 
     is_fresh = np.ones(len(sites), dtype=np.bool_)
     is_fresh[known["row"].to_numpy()] = False
     kept = kept_pairs(earlier.pairs, known)
-    is_short = too_short(kept, reach, least=nearest + 1)
+    # A cut row that lost its nearest (merged, archived) may lack pairs that were never stored: compare it as new.
+    is_short = rows_to_recompare(kept, reach, least=nearest + 1)
     is_fresh, reach[is_short] = is_fresh | is_short, 0
     known = known.filter(~pl.Series(is_fresh).gather(known["row"]))
     kept = kept_pairs(earlier.pairs, known) if is_short.any() else kept
     most = int(SPARE * (nearest + 1))
     parts = [kept, *(as_table(part) for part in _new_pairs(sites, vectors, is_fresh, reach, most=most))]
-    pairs = bounded(once(pl.concat(parts)), reach, most=most)
+    pairs = cut_to_nearest(unique_pairs(pl.concat(parts)), reach, most=most)
     return Compared(
         rows.with_columns(reach=pl.Series(reach)).select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         pairs.select(sites["agent_id"].gather(pairs["left"]).alias("agent_id"), *list(PAIRS)[1:]),
     )
 
 
-def too_short(pairs: pl.DataFrame, reach: NDArray[np.float32], *, least: int) -> Mask:
-    """Tell for each row whether it was cut, and has fewer than `least` pairs left of those known to be all there."""
+def rows_to_recompare(pairs: pl.DataFrame, reach: NDArray[np.float32], *, least: int) -> Mask:
+    """Return for each row whether it was cut and has fewer than `least` pairs left above its reach."""
     counts = np.zeros(len(reach), dtype=np.int64)
     similarity = pairs["similarity"].to_numpy()
     for side in ("left", "right"):
@@ -106,17 +107,18 @@ def too_short(pairs: pl.DataFrame, reach: NDArray[np.float32], *, least: int) ->
     return (reach > 0) & (counts < least)
 
 
-def once(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return pairs sorted by (left, right), each one time."""
+def unique_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the distinct pairs, sorted by (left, right)."""
     ordered = pairs.sort("left", "right")
+
     is_first = (pl.col("left") != pl.col("left").shift()) | (pl.col("right") != pl.col("right").shift())
     return ordered.filter(is_first.fill_null(value=True))
 
 
-def bounded(pairs: pl.DataFrame, reach: NDArray[np.float32], *, most: int) -> pl.DataFrame:
-    """Return sorted pairs, at most `most` for each row on average, by leaving what is beyond the nearest of both ends.
+def cut_to_nearest(pairs: pl.DataFrame, reach: NDArray[np.float32], *, most: int) -> pl.DataFrame:
+    """Drop pairs that are not among the `most` nearest of either end, when there are more than `most` a row on average.
 
-    Raises the `reach` of the rows that are cut.
+    Raises `reach`, in place, for the rows that are cut.
     """
     if len(pairs) <= most * len(reach):
         return pairs
@@ -132,12 +134,13 @@ def bounded(pairs: pl.DataFrame, reach: NDArray[np.float32], *, most: int) -> pl
 def ranks_of(
     left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the place of each pair among those of its left and of its right end, nearest first, ties by smaller row.
+    """Return the rank of each pair among those of its left and of its right end, nearest first, ties by smaller row.
 
     The pairs are sorted by (left, right), the smaller row left.
     """
-    ends = np.concatenate([right, left]).astype(np.uint64)  # so that of each end the other rows come in order
-    distance = np.uint32(0xFFFFFFFF) - np.tile(similarity.view(np.uint32), 2)  # bits of floats above 0 sort as they do
+    ends = np.concatenate([right, left]).astype(np.uint64)  # in this order a stable sort leaves ties by smaller row
+    # The bits of positive floats sort like their values, so one 64-bit key orders by row, then by distance.
+    distance = np.uint32(0xFFFFFFFF) - np.tile(similarity.view(np.uint32), 2)
     order = np.argsort((ends << np.uint64(32)) | distance, kind="stable")
     counts = np.bincount(ends.astype(np.int64))
     place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -147,7 +150,7 @@ def ranks_of(
 
 
 def kept_pairs(pairs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return the earlier pairs of which both rows are still there, by their present rows."""
+    """Return the earlier pairs of which both rows still exist, by their current row numbers."""
     return (
         pairs.join(known.rename({"row": "a"}), left_on="left", right_on="row_earlier")
         .join(known.rename({"row": "b"}), left_on="right", right_on="row_earlier")
@@ -169,7 +172,7 @@ def as_table(pairs: Pairs) -> pl.DataFrame:
 def _new_pairs(
     sites: pl.DataFrame, vectors: pl.Series, is_fresh: Mask, reach: NDArray[np.float32], *, most: int
 ) -> Iterator[Pairs]:
-    """Yield what is found, place by place, by rows of `sites`; sets the `reach` of the fresh rows that are cut."""
+    """Yield the pairs of fresh rows, unit by unit, by rows of `sites`; sets the `reach` of fresh rows that are cut."""
     place, threshold = sites["place"].to_numpy(), sites["threshold"].to_numpy()
     about, owner = sites["about"].to_numpy(), sites["owner"].to_numpy()
     width = vectors.list.len().gather(sites["at"]).to_numpy()
@@ -179,29 +182,34 @@ def _new_pairs(
             continue
         own = vector_matrix(_slice(vectors, sites["at"].slice(start, stop - start)))
         crowd = Crowd(own, about[span], owner[span])
-        found = _found(crowd, place[span], is_fresh[span], reach[span], threshold=threshold[start], most=most)
+        found = _unit_pairs(crowd, place[span], is_fresh[span], reach[span], threshold=threshold[start], most=most)
         yield Pairs(found.left + np.int32(start), found.right + np.int32(start), found.similarity)
 
 
-def _found(
+def _unit_pairs(
     crowd: Crowd, place: NDArray[np.uint32], fresh: Mask, reach: NDArray[np.float32], *, threshold: float, most: int
 ) -> Pairs:
     is_small, new = len(place) <= 2 * PACKED_ROWS, np.flatnonzero(fresh).astype(np.int32)
     if not is_small and is_crowded(crowd.rows, new, threshold=threshold, most=most):
+        # A pair with a known row also counts if it lies above that row's reach, or the row's pairs would have a gap.
+        # Fresh rows have no floor: each finds its own nearest.
         least = np.nextafter(np.float32(threshold), np.float32(0))
         floors = np.where(fresh, np.float32(np.inf), np.maximum(reach, least))
         found, reach[new] = nearest_pairs(crowd, new, Limits(threshold, most, floors))
         return found
     if is_small or fresh.mean() > MOST_FRESH:
-        found = _among_all(crowd.rows, place, fresh, threshold=threshold)
+        found = _join_all(crowd.rows, place, fresh, threshold=threshold)
     else:
-        found = _fresh_with_all(crowd.rows, fresh, threshold=threshold)
+        found = _join_fresh(crowd.rows, fresh, threshold=threshold)
     may_meet = crowd.may_meet(found.left, found.right)
     return Pairs(found.left[may_meet], found.right[may_meet], found.similarity[may_meet])
 
 
 def _units(place: NDArray[np.uint32], alike: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """Yield what is compared at once: a large place, or small ones in a row that agree in threshold and width."""
+    """Yield the ranges compared at once: a large place, or consecutive small ones of the same threshold and width.
+
+    Place by place, a night over thousands of small agents would pay the overhead of a join thousands of times.
+    """
     bounds = [0, *(np.flatnonzero(np.diff(place)) + 1).tolist(), len(place)]
     first = 0
     for start, stop in pairwise(bounds):
@@ -213,19 +221,19 @@ def _units(place: NDArray[np.uint32], alike: NDArray[np.float64]) -> Iterator[tu
 
 
 def _slice(vectors: pl.Series, at: pl.Series) -> pl.Series:
-    """Return the vectors at some rows, without a copy where they lie in a row."""
+    """Return the vectors at some rows, without a copy where the rows are consecutive."""
     first = int(at[0])
     is_run = at[-1] == first + len(at) - 1 and bool((at.diff().drop_nulls() == 1).all())
     return vectors.slice(first, len(at)) if is_run else vectors.gather(at)
 
 
-def _among_all(own: NDArray[np.float32], place: NDArray[np.uint32], fresh: Mask, *, threshold: float) -> Pairs:
+def _join_all(own: NDArray[np.float32], place: NDArray[np.uint32], fresh: Mask, *, threshold: float) -> Pairs:
     found = similar_pairs(own, threshold=threshold)
     is_new = (place[found.left] == place[found.right]) & (fresh[found.left] | fresh[found.right])
     return Pairs(found.left[is_new], found.right[is_new], found.similarity[is_new])
 
 
-def _fresh_with_all(own: NDArray[np.float32], fresh: Mask, *, threshold: float) -> Pairs:
+def _join_fresh(own: NDArray[np.float32], fresh: Mask, *, threshold: float) -> Pairs:
     new, known = np.flatnonzero(fresh).astype(np.int32), np.flatnonzero(~fresh).astype(np.int32)
     across = similar_pairs_between(own[new], own[known], threshold=threshold)
     within = similar_pairs(own[new], threshold=threshold)
