@@ -59,7 +59,7 @@ class UsageDelta:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the delta as plain JSON values."""
-        return plain(vars(self))
+        return json_values(vars(self))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Alteration(Generic[M]):
         before, after = self.noted.images if self.noted else ({}, {})
         read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
         stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, ConfirmingStatement) else {}
-        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause)), **stated}
+        return {**read, "abridged_before": before, "abridged_after": after, **json_values(vars(self.cause)), **stated}
 
 
 def version_of(kind: Kind[M], memory: M) -> Version[M]:
@@ -151,22 +151,22 @@ def version_of(kind: Kind[M], memory: M) -> Version[M]:
 def get_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
     """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
-        found = cursor.execute(composed("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
+        found = cursor.execute(fill_statement("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
     if found is None:
         raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
     return found
 
 
-def locked_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
+def lock_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
     """Lock memories in id order until the transaction ends and return them; absent ones are left out."""
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
         parameters = {"agent_id": agent_id, "ids": sorted(memory_ids)}
-        return cursor.execute(composed("lock_memories", kind), parameters).fetchall()
+        return cursor.execute(fill_statement("lock_memories", kind), parameters).fetchall()
 
 
-def locked_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+def lock_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
     """Lock one memory until the transaction ends and return it; raise `NotFound` when there is none."""
-    for found in locked_memories(connection, agent_id, kind, [memory_id]):
+    for found in lock_memories(connection, agent_id, kind, [memory_id]):
         return found
     raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
 
@@ -180,7 +180,7 @@ def add_memory(connection: Connection, agent_id: str, kind: Kind[M], values: Map
     row = {**values, "agent_id": agent_id}
     parameters = {"values": Jsonb(row), "kind": kind.name, **vars(cause)}
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
-        stored = cursor.execute(composed("add_memory", kind, tuple(row)), parameters).fetchone()
+        stored = cursor.execute(fill_statement("add_memory", kind, tuple(row)), parameters).fetchone()
     if stored is None:
         raise NotFound(f"the {kind.name} of agent {agent_id!r} was not stored")
     return stored
@@ -200,14 +200,14 @@ def change_memory(
     `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
     """
     entry = Alteration(read, values, cause, noted).as_dict()
-    statement = composed(
+    statement = fill_statement(
         "change_memories", read.kind, tuple(values), has_statement=isinstance(noted, ConfirmingStatement)
     )
     parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
     with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
         changed = cursor.execute(statement, parameters).fetchone()
     if changed is None:
-        raise stale(read)
+        raise stale_error(read)
     return changed
 
 
@@ -220,32 +220,32 @@ def change_memories(connection: Connection, agent_id: str, alterations: Sequence
     for alteration in alterations:
         groups[alteration.read.kind, tuple(sorted(alteration.values))].append(alteration)
     for (kind, given), members in groups.items():
-        statement = composed("change_memories", kind, given, ("id",))
+        statement = fill_statement("change_memories", kind, given, ("id",))
         entries = Jsonb([member.as_dict() for member in members])
         parameters = {"agent_id": agent_id, "kind": kind.name, "entries": entries}
         changed = {row[0] for row in connection.execute(statement, parameters)}
         for member in members:
             if member.read.id not in changed:
-                raise stale(member.read)
+                raise stale_error(member.read)
 
 
-def stale(read: Version[Any]) -> Stale:
+def stale_error(read: Version[Any]) -> Stale:
     """Return the error for a memory that is no longer at the version read."""
     return Stale(
         f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
     )
 
 
-def locked_versions(
+def lock_versions(
     connection: Connection, agent_id: str, kind: Kind[Any], memory_ids: Collection[UUID]
 ) -> dict[UUID, int]:
     """Lock memories in id order until the transaction ends and return their versions; absent ones are left out."""
-    statement = composed("lock_memories", kind, (), ("id", "row_version"))
+    statement = fill_statement("lock_memories", kind, (), ("id", "row_version"))
     return dict(connection.execute(statement, {"agent_id": agent_id, "ids": sorted(memory_ids)}).fetchall())
 
 
 @cache
-def composed(
+def fill_statement(
     statement: str,
     kind: Kind[Any],
     given: tuple[str, ...] = (),
@@ -266,10 +266,10 @@ def composed(
     )
 
 
-def cool_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
+def store_cold_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
     """Copy texts of episodes to cold storage as they read now; to be called before the episodes change."""
     if coolings:
-        texts = Jsonb([plain(vars(cooling)) for cooling in coolings])
+        texts = Jsonb([json_values(vars(cooling)) for cooling in coolings])
         connection.execute(BLOCKS["store_cold_texts"], {"agent_id": agent_id, "texts": texts})
 
 
@@ -282,12 +282,12 @@ def add_usage(connection: Connection, agent_id: str, deltas: Sequence[UsageDelta
     connection.execute(BLOCKS["add_usage"], parameters)
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as JSON has them: moments and dates as ISO 8601, ids as text."""
-    return {name: as_json(value) for name, value in values.items()}
+    return {name: json_value(value) for name, value in values.items()}
 
 
-def as_json(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return one value as JSON has it."""
     if isinstance(value, date):
         return value.isoformat()

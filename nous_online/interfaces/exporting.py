@@ -25,7 +25,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
-from nous_online.database.connection import Database, operated, register_space
+from nous_online.database.connection import Database, operator_database, register_space
 from nous_online.database.statements import statements
 from nous_online.interfaces.imports.records import parsed_object
 from nous_online.language.embedding import embedder_of
@@ -140,7 +140,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     """
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
-    with copying(database.url), replaced(path) as file, operated(database.url) as operated_on:
+    with copying(database.url), replaced(path) as file, operator_database(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
@@ -349,7 +349,7 @@ def restore_agent(
     for number, space in enumerate(header.spaces):
         register_space(database, space, is_indexed=number == 0)
     with (
-        operated(database.url) as operated_on,
+        operator_database(database.url) as operated_on,
         operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
     ):
         connection.execute(BLOCKS["act_as_night"])

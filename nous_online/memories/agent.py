@@ -29,7 +29,7 @@ from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
 from nous_online.language.writing.credentials import MARK, hidden
-from nous_online.memories.store import ask_space, register_agent, require_space
+from nous_online.memories.store import query_space, register_agent, require_space
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
@@ -93,7 +93,7 @@ class Agent:
         """
         seconds = deadline.remaining()
         with self.database.transaction(self.id, timeout_s=seconds, keeps_space=True) as connection:
-            require_space(ask_space(connection, self.id), self.id, self.embedder.space)
+            require_space(query_space(connection, self.id), self.id, self.embedder.space)
             yield connection
 
     def followed(self, moved: Moved) -> Agent:

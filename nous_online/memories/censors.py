@@ -33,9 +33,9 @@ from nous_online.database.changes import (
     add_memory,
     change_memories,
     change_memory,
-    locked_memories,
-    locked_memory,
-    plain,
+    json_values,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -57,7 +57,7 @@ from nous_online.memories.checking import (
 from nous_online.memories.episodes import drawn_from
 from nous_online.memories.events import emit
 from nous_online.memories.status import check_quota
-from nous_online.memories.store import ask_space, fetch, filled, lock_agent, require_space
+from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 REPORTERS = ("agent", "user")
@@ -136,7 +136,7 @@ class CensorVerbs(Verbs):
         vectors = agent.embed(asked.parts, deadline)
         with agent.transaction(deadline) as connection:
             suspects = find_suspects(connection, agent, asked, vectors)
-            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
+            require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
         found = matches(agent, asked, suspects, vectors, deadline)
         deadline.remaining()
         if not found:
@@ -194,7 +194,7 @@ class CensorVerbs(Verbs):
         fired_as = None if activation_id is None else checked_id("activation_id", activation_id)
         known_id = checked_id("censor_id", censor_id)
         with self._transaction(deadline_s) as connection:
-            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            found = lock_memory(connection, self.agent.id, CENSOR, known_id)
             self.agent.rights.check_may_change(found)
             if reporter == "user":
                 self.agent.rights.check_may_speak_for_user()
@@ -232,7 +232,7 @@ class CensorVerbs(Verbs):
         cause = Cause("agent", "changed", said, effective_at=datetime.now(UTC))
         rights, known_id = self.agent.rights, checked_id("censor_id", censor_id)
         with self._transaction(deadline_s) as connection:
-            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            found = lock_memory(connection, self.agent.id, CENSOR, known_id)
             rights.check_may_change(found)
             if values.get("is_pinned"):
                 rights.check_may_pin()
@@ -278,11 +278,11 @@ def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors,
     lock_agent(connection, agent.id)
     known = find_same(connection, agent, new, vector, at=cause.effective_at)
     if known is not None:
-        locked = locked_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
+        locked = lock_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
         return set_values(connection, agent.id, locked, stricter(locked, new), cause=cause)
     row = {
         **new.origin.row(now=cause.effective_at),
-        **plain({name: value for name, value in vars(new).items() if name != "origin"}),
+        **json_values({name: value for name, value in vars(new).items() if name != "origin"}),
         "escalation_threshold": new.escalation_threshold or POLICY.escalation_threshold,
         "embedding": Vector(vector).to_text(),
         "embedding_space_id": agent.embedder.space.id,
@@ -308,7 +308,7 @@ def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vect
         "limit": COMPARED,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(filled(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
+        rows = cursor.execute(fill_columns(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
     for row in rows:
         is_close = row.pop("similarity") >= POLICY.same_similarity and not new.is_literal
         known = Censor(**row)
@@ -323,7 +323,7 @@ def set_values(
     connection: Connection, agent_id: str, known: Censor, wanted: Mapping[str, Any], *, cause: Cause
 ) -> Censor:
     """Write the values a censor does not have yet, as one version; none when it has them all."""
-    values = plain({name: value for name, value in wanted.items() if value != getattr(known, name)})
+    values = json_values({name: value for name, value in wanted.items() if value != getattr(known, name)})
     return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause) if values else known
 
 
@@ -355,7 +355,7 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
     }
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
         return cursor.execute(
-            filled(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
+            fill_columns(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
         ).fetchall()
 
 
@@ -381,7 +381,7 @@ def activate(
 
     The activation that reaches the threshold is the first that blocks. Archived ones are left out.
     """
-    found = locked_memories(connection, agent_id, CENSOR, list(firings))
+    found = lock_memories(connection, agent_id, CENSOR, list(firings))
     active = [each for each in found if each.state == "active"]
     counted = [
         Alteration(version_of(CENSOR, each), activation_values(each, firings[each.id], cause), cause) for each in active

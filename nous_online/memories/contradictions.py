@@ -22,7 +22,7 @@ from nous_online.database.changes import (
     Version,
     change_memories,
     change_memory,
-    locked_memories,
+    lock_memories,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -192,7 +192,7 @@ def open_between(
     }
     if connection.execute(BLOCKS["open_contradiction"], row).fetchone() is None:
         return False
-    for fact in locked_memories(connection, agent_id, FACT, [one.id, other.id]):
+    for fact in lock_memories(connection, agent_id, FACT, [one.id, other.id]):
         mark(connection, agent_id, fact, "open", cause=cause)
     return True
 
@@ -218,7 +218,7 @@ def resolve(
             "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
         )
     wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-    facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
+    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, wanted)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
     key = {"agent_id": agent.id, "id": found.id}

@@ -32,7 +32,7 @@ from nous_online.core.fields import check_known, checked_as, checked_details, ro
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_id, checked_moment, checked_said, checked_text
-from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, locked_memory, version_of
+from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
@@ -238,7 +238,7 @@ class EpisodeVerbs(Verbs):
         known_id = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
             store.lock_agent(connection, self.agent.id)
-            episode = locked_memory(connection, self.agent.id, EPISODE, known_id)
+            episode = lock_memory(connection, self.agent.id, EPISODE, known_id)
             if episode.state != "closed" or episode.completed_at is not None:
                 found = "complete" if episode.completed_at else episode.state
                 raise Refused(f"episode {known_id} is {found}; only a closed one that is not complete is tried again")
@@ -512,7 +512,7 @@ def amend(
     vector: Vectors | None = None,
 ) -> Episode:
     """Add to an episode; what is known already changes nothing. Raises `NotFound`, `Refused` and `InvalidInput`."""
-    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    known = lock_memory(connection, agent.id, EPISODE, episode_id)
     values = changed_values(change, known)
     store_artifacts(connection, agent.id, {episode_id: change.artifacts})
     if not values:
@@ -536,7 +536,7 @@ def close(
     It ends no earlier than it began, whatever the clocks say. Set `agent.awake` once the transaction has ended.
     Raises `NotFound`, `InvalidInput`, and `Conflict` where it would have lasted too long.
     """
-    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    known = lock_memory(connection, agent.id, EPISODE, episode_id)
     if known.state != "open":
         return known
     check_procedures(connection, agent.id, change)
@@ -595,7 +595,7 @@ def set_aside(agent: Agent, episode_id: UUID, *, failure_count: int, reason: str
     note = f"set aside after {failure_count} attempts: {reason}"[:LONGEST_NOTE]
     with agent.transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as completing one does
-        episode = locked_memory(connection, agent.id, EPISODE, episode_id)
+        episode = lock_memory(connection, agent.id, EPISODE, episode_id)
         if episode.state == "closed" and episode.completed_at is None:
             note_completion(connection, agent.id, episode, note, "set_aside", note)
         connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": episode_id, "note": note})

@@ -27,9 +27,9 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
-from nous_online.database.changes import plain
-from nous_online.database.connection import Database, connected
-from nous_online.database.driver_errors import translated
+from nous_online.database.changes import json_values
+from nous_online.database.connection import Database, connect
+from nous_online.database.driver_errors import driver_errors_translated
 from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, embedder_of
 from nous_online.language.passages import passages
@@ -277,8 +277,8 @@ def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
 
     An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
     """
-    with closing(connected(url, role="nous_night")) as connection:
-        with translated(wait_s):
+    with closing(connect(url, role="nous_night")) as connection:
+        with driver_errors_translated(wait_s):
             connection.execute(BLOCKS["hold_copies"], {"wait": f"{wait_s:g}s"})
         yield
 
@@ -286,7 +286,7 @@ def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
 @contextmanager
 def alone_with_copies(url: str) -> Generator[None]:
     """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
-    with closing(connected(url, role="nous_purge")) as connection:
+    with closing(connect(url, role="nous_purge")) as connection:
         connection.autocommit = False
         try:
             connection.execute(BLOCKS["hold_copies_alone"], {"wait": f"{WAIT_S}s"})
@@ -371,7 +371,7 @@ def sweep(url: str, tables: Iterable[str]) -> None:
     Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
     Before 17 the owner alone may vacuum.
     """
-    with translated(ERASE_TIMEOUT_S), closing(connected(url, role="nous_purge")) as connection:
+    with driver_errors_translated(ERASE_TIMEOUT_S), closing(connect(url, role="nous_purge")) as connection:
         connection.execute(BLOCKS["act_as_purge"])
         can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
         for name in tables:
@@ -442,7 +442,7 @@ def rewritings(connection: Connection, found: PartContents, find_embedder: Embed
         if fact_id in reworded:
             values |= words_of(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
         values |= {"source_episode_id": first["episode_id"], "source_decision_id": first["decision_id"]}
-        made[fact_id] = plain(values)
+        made[fact_id] = json_values(values)
     return made
 
 

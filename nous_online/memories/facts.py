@@ -18,7 +18,7 @@ from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound,
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
-from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
@@ -42,7 +42,7 @@ from nous_online.memories.learning import (
 )
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import Embedded, KeyedRequest, wording_of
+from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement
 from nous_online.memories.verdicts import keep_readings
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
@@ -144,7 +144,7 @@ def look(
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
     new, left_s = ready.fact, deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
-        request, near, forgotten = store.look_around(
+        request, near, forgotten = store.lock_and_find_neighbours(
             connection,
             agent.id,
             ready,
@@ -251,14 +251,14 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
     if new.key is not None and known.key is None:
         values["key"] = new.key
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
-    wording = wording_of(known, new)
+    wording = confirming_statement(known, new)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
 
 
 def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
     """Confirm an active fact by its id; raise `NotFound` when there is none, `Conflict` when it is no longer active."""
     with agent.transaction(deadline) as connection:
-        known = locked_memory(connection, agent.id, FACT, fact_id)
+        known = lock_memory(connection, agent.id, FACT, fact_id)
         check_active(known, "confirmed")
         whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
         details: FactDetails = {**whose, "subject": known.subject, "source": source}
@@ -278,7 +278,7 @@ def supersede_known(
     if old_id == new_id:
         raise InvalidInput(f"fact {old_id} can't supersede itself; name the fact that replaces it")
     with agent.transaction(deadline) as connection:
-        known = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, [old_id, new_id])}
+        known = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, [old_id, new_id])}
         for fact_id in (old_id, new_id):
             if fact_id not in known:
                 raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
@@ -296,7 +296,7 @@ def keep_both(agent: Agent, later_id: UUID, earlier_id: UUID, *, reason: str, de
     Raises `NotFound` when there is no such fact, or it is not in doubt to replace that one.
     """
     with agent.transaction(deadline) as connection:
-        fact = locked_memory(connection, agent.id, FACT, later_id)
+        fact = lock_memory(connection, agent.id, FACT, later_id)
         if not agent.rights.is_operator:
             agent.rights.check_may_change(fact)
         if earlier_id not in fact.perhaps_replaces:

@@ -18,7 +18,7 @@ from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kin
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id, checked_text
-from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
+from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages
 from nous_online.memories.agent import Agent, Verbs
@@ -136,7 +136,7 @@ class MemoryVerbs(Verbs):
             vectors = vector_columns(*told, made, agent.embedder.space.id)
         begun = agent.space_transaction if vectors else agent.transaction
         with begun(deadline) as connection:
-            memory = locked_memory(connection, agent.id, kind, known_id)
+            memory = lock_memory(connection, agent.id, kind, known_id)
             fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
             if not fresh:
                 return memory
@@ -146,7 +146,7 @@ class MemoryVerbs(Verbs):
             dependent = dependent_values(memory, fresh) if isinstance(memory, Fact) else {}
             action = "changed" if set(fresh) != {"is_pinned"} else "pinned" if fresh["is_pinned"] else "unpinned"
             cause = Cause("agent", action, why, effective_at=datetime.now(UTC))
-            values = plain(fresh) | vectors | dependent
+            values = json_values(fresh) | vectors | dependent
             return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
 
 
@@ -177,7 +177,7 @@ def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -
     """Lock a memory, and before it its agent, until the transaction ends; return its kind and it."""
     lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
-    return kind, locked_memory(connection, agent_id, kind, memory_id)
+    return kind, lock_memory(connection, agent_id, kind, memory_id)
 
 
 def gave_way_to(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:

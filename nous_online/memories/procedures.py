@@ -32,8 +32,8 @@ from nous_online.database.changes import (
     add_memory,
     change_memory,
     get_memory,
-    locked_memories,
-    locked_memory,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -125,7 +125,7 @@ class ProcedureVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             procedure_id = find(connection, agent.id, asked)
             episode_id = note_in_episode(connection, agent.id, procedure_id, session, at=moment)
-            known = locked_memory(connection, agent.id, PROCEDURE, procedure_id)
+            known = lock_memory(connection, agent.id, PROCEDURE, procedure_id)
             values = {
                 "activation_count": known.activation_count + 1,
                 "last_activated_at": max(filter(None, (known.last_activated_at, moment))).isoformat(),
@@ -271,7 +271,7 @@ def store_or_revise(
     if row is None:
         told = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
         return add_memory(connection, agent.id, PROCEDURE, {**told, **space}, cause=cause)
-    known = locked_memory(connection, agent.id, PROCEDURE, row[0])
+    known = lock_memory(connection, agent.id, PROCEDURE, row[0])
     changed = changed_content(known, new)
     check_revisable(known, new, is_changed=bool(changed))
     values = {**changed, **space} if changed else {}
@@ -321,7 +321,7 @@ def note_in_episode(
     current = current_episode(connection, agent_id, None if session_id == DEFAULT_SESSION else session_id)
     if current is None:
         return None
-    episode = locked_memory(connection, agent_id, EPISODE, current.id)
+    episode = lock_memory(connection, agent_id, EPISODE, current.id)
     if episode.state == "open" and procedure_id not in episode.procedures_activated:
         values = {"procedures_activated": [str(each) for each in (*episode.procedures_activated, procedure_id)]}
         cause = Cause("agent", "linked", "a procedure was activated in it", effective_at=at)
@@ -333,7 +333,7 @@ def record_outcome(
     connection: Connection, agent_id: str, procedure_id: UUID, *, is_success: bool, cause: Cause
 ) -> Procedure:
     """Count one more time that a procedure worked or failed; raise `NotFound` when there is none of that id."""
-    found = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    found = lock_memory(connection, agent_id, PROCEDURE, procedure_id)
     counter = "success_count" if is_success else "failure_count"
     values = {counter: getattr(found, counter) + 1}
     return change_memory(connection, agent_id, version_of(PROCEDURE, found), values, cause=cause)
@@ -351,7 +351,7 @@ def flag_for_review(
     """Put the active procedures named, and those of `domain`, under review; return how many that were."""
     parameters = {"agent_id": agent_id, "ids": list(procedure_ids), "domain": domain}
     ids = [row[0] for row in connection.execute(BLOCKS["reviewable_procedures"], parameters)]
-    found = [each for each in locked_memories(connection, agent_id, PROCEDURE, ids) if each.state == "active"]
+    found = [each for each in lock_memories(connection, agent_id, PROCEDURE, ids) if each.state == "active"]
     for procedure in found:
         values = {"state": "review", "review_reason": reason}
         change_memory(connection, agent_id, version_of(PROCEDURE, procedure), values, cause=cause)

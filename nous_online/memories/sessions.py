@@ -29,7 +29,7 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
 from nous_online.core.validation import checked_id, checked_list, checked_optional, checked_text
-from nous_online.database.changes import get_memory, locked_memory
+from nous_online.database.changes import get_memory, lock_memory
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import episodes
@@ -429,7 +429,7 @@ def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_l
     episode_id = episode_of(connection, agent_id, session_id)
     if episode_id is None:
         return None
-    found = (locked_memory if is_locked else get_memory)(connection, agent_id, EPISODE, episode_id)
+    found = (lock_memory if is_locked else get_memory)(connection, agent_id, EPISODE, episode_id)
     return found if found.state == "open" else None
 
 

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound
 from nous_online.core.texts import folded
-from nous_online.database.changes import ConfirmingStatement, plain
+from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.language.passages import recall_vector
@@ -65,7 +65,7 @@ class Split:
 
 
 @cache
-def composed(
+def fact_statement(
     statement: str,
     space: EmbeddingSpace,
     row: str,
@@ -98,13 +98,13 @@ def fetch(
     row: str | None = None,
     **parts: LiteralString,
 ) -> list[V]:
-    """Return the values a statement finds, once `filled` is what it leaves open."""
+    """Return the values a statement finds, once `fill_columns` is what it leaves open."""
     with connection.cursor(row_factory=class_row(value)) as cursor:
-        return cursor.execute(filled(statement, value, row, **parts), parameters).fetchall()
+        return cursor.execute(fill_columns(statement, value, row, **parts), parameters).fetchall()
 
 
 @cache
-def filled(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
+def fill_columns(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
     """Fill the columns of a value, taken from `row`, and other parts into a statement.
 
     Once for each: doing it again takes as long as some queries.
@@ -124,21 +124,21 @@ def register_agent(connection: Connection, agent_id: str, space_id: str) -> Embe
 
     One that is known is only read: a server that takes no writes can still open it.
     """
-    known = ask_space(connection, agent_id).fetchone()
+    known = query_space(connection, agent_id).fetchone()
     if known is not None:
         return known
     connection.execute(FACTS["register_agent"], {"agent_id": agent_id, "space_id": space_id})
-    return settled_space(ask_space(connection, agent_id), agent_id)
+    return read_space(query_space(connection, agent_id), agent_id)
 
 
-def ask_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]:
+def query_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]:
     """Ask in which embedding space an agent's memories live now."""
     cursor = connection.cursor(row_factory=class_row(EmbeddingSpace))
     return cursor.execute(FACTS["agent_space"], {"agent_id": agent_id}, prepare=True)
 
 
-def settled_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
-    """Return the answer of `ask_space`; raise `NotFound` when nobody knows the agent."""
+def read_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
+    """Return the answer of `query_space`; raise `NotFound` when nobody knows the agent."""
     space = asked.fetchone()
     if space is None:
         raise NotFound(f"agent {agent_id!r} is not known here")
@@ -146,8 +146,8 @@ def settled_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpac
 
 
 def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
-    """Raise `Moved` when the answer of `ask_space` is another space than the caller's vectors are of."""
-    found = settled_space(asked, agent_id)
+    """Raise `Moved` when the answer of `query_space` is another space than the caller's vectors are of."""
+    found = read_space(asked, agent_id)
     if found.id != space.id:
         message = (
             f"agent {agent_id!r} was re-embedded: its memories live in embedding space {found.id!r}, this process "
@@ -177,7 +177,7 @@ def move_memories(
 
 
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, KeyedRequest]:
-    return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
+    return {row.idempotency_key: row for row in query_requests(connection, agent_id, keys).fetchall()}
 
 
 def earlier_request(
@@ -195,7 +195,7 @@ def earlier_request(
     return request
 
 
-def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
+def query_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
     """Ask what was stored under these idempotency keys."""
     cursor = connection.cursor(row_factory=class_row(KeyedRequest))
     return cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)})
@@ -211,7 +211,7 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         cursor.executemany(FACTS["store_request"], rows)
 
 
-def look_around(
+def lock_and_find_neighbours(
     connection: Connection,
     agent_id: str,
     new: Embedded,
@@ -230,12 +230,12 @@ def look_around(
     fact = new.fact
     whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
     with connection.cursor(row_factory=dict_row) as neighbours:
-        home = ask_space(connection, agent_id)
+        home = query_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
-        requests = sought(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
+        requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
         asked = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
-        parameters = {**around(agent_id, new), "limit": limit, "replaces": list(replaces)}
-        neighbours.execute(composed("nearest_facts", space, "f", **whose), parameters)
+        parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
+        neighbours.execute(fact_statement("nearest_facts", space, "f", **whose), parameters)
         rows = neighbours.fetchall()
         has_splits, has_forgotten = asked.fetchone() or (False, False)
         require_space(home, agent_id, space)
@@ -250,7 +250,7 @@ def look_around(
     return earlier, near, gone[0] if gone else None
 
 
-def around(agent_id: str, new: Embedded) -> dict[str, Any]:
+def match_parameters(agent_id: str, new: Embedded) -> dict[str, Any]:
     """Return the parameters by which `nearest_facts` and `find_forgotten` know a new fact."""
     names = ("content", "slot", "key", "scope", "user_id", "project_id")
     told = {name: getattr(new.fact, name) for name in names}
@@ -282,7 +282,7 @@ def store_fact(
     """Insert one fact with its event and its announcement, and return it."""
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
         row = fact_row(agent_id, new, space, actor, reason)
-        (fact,) = cursor.execute(composed("store_fact", space, "stored"), row).fetchall()
+        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored"), row).fetchall()
     return fact
 
 
@@ -292,7 +292,7 @@ def store_facts(
     """Insert many facts, each with its event, in one round trip."""
     rows = [fact_row(agent_id, new, space, actor, reason) for new in news]
     with connection.cursor() as cursor:
-        cursor.executemany(composed("store_fact", space, "stored"), rows)
+        cursor.executemany(fact_statement("store_fact", space, "stored"), rows)
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
@@ -320,10 +320,10 @@ def vector_columns(
     content: str, subject: str | None, context: str | None, vectors: Mapping[str, Vectors], space_id: str
 ) -> dict[str, Any]:
     """Return the vector columns of a fact, from the vectors of its passages."""
-    around = recall_vector(content, subject, context, vectors)
+    context_vector = recall_vector(content, subject, context, vectors)
     return {
         "embedding": Vector(vectors[content]).to_text(),
-        "context_embedding": None if around is None else Vector(around).to_text(),
+        "context_embedding": None if context_vector is None else Vector(context_vector).to_text(),
         "embedding_space_id": space_id,
     }
 
@@ -339,7 +339,7 @@ def store_split(connection: Connection, agent_id: str, new: Embedded, split: Spl
         "effective_at": datetime.now(UTC),
     }
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        (fact,) = cursor.execute(composed("store_fact", space, "stored", has_statement=True), row).fetchall()
+        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored", has_statement=True), row).fetchall()
     return fact
 
 
@@ -350,7 +350,7 @@ def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
 # --- what was said for a fact: kept word for word, and found again whatever became of the fact ---
 
 
-def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
+def confirming_statement(known: Fact, new: NewFact) -> ConfirmingStatement:
     """Return the statement by which `new` confirms a known fact."""
     said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
     whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
@@ -358,7 +358,7 @@ def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
     drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
     reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
     moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}
-    return ConfirmingStatement(plain({**said, **whose, **drawn_from, **moments}))
+    return ConfirmingStatement(json_values({**said, **whose, **drawn_from, **moments}))
 
 
 def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:
@@ -379,17 +379,17 @@ def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> 
     return found
 
 
-def take_back_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:
+def revoke_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:
     """Let a statement count no longer; it stays where it is."""
     connection.execute(STATEMENTS["take_back"], {"agent_id": agent_id, "id": statement_id})
 
 
-def is_founding(said: Statement) -> bool:
+def is_first_statement(said: Statement) -> bool:
     """Tell whether a statement gave its fact the words, so that it can't leave it."""
     return said.reason in {"first", "imported"}
 
 
-def own_fact(said: Statement, known: Fact) -> NewFact:
+def fact_from_statement(said: Statement, known: Fact) -> NewFact:
     """Return the fact a statement becomes when it is split off: what it said itself, and the rest as of its fact."""
     own = ("content", "subject", "source", "source_kind", "trust", "scope", "user_id", "project_id")
     rest = ("category", "tags", "confidence", "valid_from", "valid_to")

@@ -27,8 +27,8 @@ from nous_online.database.changes import (
     change_memories,
     change_memory,
     get_memory,
-    locked_memories,
-    locked_memory,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -39,11 +39,11 @@ from nous_online.memories.store import (
     REEMBEDDED,
     Embedded,
     Split,
+    fact_from_statement,
     get_statement,
-    is_founding,
-    own_fact,
+    is_first_statement,
+    revoke_statement,
     statements_of,
-    take_back_statement,
 )
 
 BLOCKS = statements("nous_online.memories", "undoing.sql")
@@ -134,7 +134,7 @@ class HistoryVerbs(Verbs):
                     return event
                 known = get_memory(connection, agent.id, FACT, said.fact_id)
             # Embedding may take seconds: never inside a transaction that others wait for.
-            (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+            (ready[said.id],) = facts.embedded(agent, [fact_from_statement(said, known)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
         """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
@@ -180,11 +180,11 @@ class HistoryVerbs(Verbs):
             known = get_memory(connection, agent.id, FACT, said.fact_id)
         check_splittable(said, known)
         agent.rights.check_may_change(known)
-        if is_founding(said):
+        if is_first_statement(said):
             with agent.transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
                 return take_out(connection, agent, said, reason=why)
-        (ready,) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+        (ready,) = facts.embedded(agent, [fact_from_statement(said, known)], [None], deadline)
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
             return split_off(connection, agent, said, ready, reason=why)
@@ -242,10 +242,10 @@ def take_back(
         store.store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
         return
     if said.fact_id == event.memory_id:
-        take_back_statement(connection, agent.id, said.id)
+        revoke_statement(connection, agent.id, said.id)
         return
     # It was split off and joined again: its own fact becomes active when it no longer confirms the other.
-    (own,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    (own,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     if own.superseded_by == event.memory_id and own.succession == "merged":
         note = EventNote({"statement": str(said.id), "split_from": str(event.memory_id)})
         cause = Cause("agent", "learned", reason, datetime.now(UTC))
@@ -520,7 +520,7 @@ def take_back_of_source(
     way to it come back.
     """
     kind, now = KINDS[event.memory_kind], datetime.now(UTC)
-    memory = locked_memory(connection, agent.id, kind, event.memory_id)
+    memory = lock_memory(connection, agent.id, kind, event.memory_id)
     agent.rights.check_may_change(memory)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
     said = statement_of(connection, agent.id, event)
@@ -534,7 +534,7 @@ def take_back_of_source(
     back = superseding(connection, agent.id, event)
     restore_all(connection, agent.id, back, reason=reason, besides=[event.memory_id])
     if said is not None:
-        take_back_statement(connection, agent.id, said.id)
+        revoke_statement(connection, agent.id, said.id)
 
 
 def check_unshared(
@@ -555,14 +555,14 @@ def check_unshared(
 
 def check_splittable(said: Statement, known: Fact) -> None:
     """Raise `Refused` where a statement can't be split off its fact."""
-    if is_founding(said) and known.succession != "merged":
+    if is_first_statement(said) and known.succession != "merged":
         raise Refused(
             f"statement {said.id} is what fact {known.id} says, so it can't be split off it; split off another of its "
             "statements, or undo the fact"
         )
     if said.taken_back_at is not None:
         raise Refused(f"the confirmation by statement {said.id} was undone, so it no longer counts for fact {known.id}")
-    if not is_founding(said) and known.succession == "merged":
+    if not is_first_statement(said) and known.succession == "merged":
         raise Refused(
             f"statement {said.id} came with fact {known.id}, which was merged into {known.superseded_by}; "
             f"split off the first statement of {known.id}, then this one"
@@ -571,7 +571,7 @@ def check_splittable(said: Statement, known: Fact) -> None:
 
 def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
     """Store a statement as a fact of its own and take back what it lent to the fact it confirmed."""
-    (known,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    (known,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, known)
     events = history(connection, agent.id, known.id)
     confirmation = next(event for event in events if event.after.get("statement") == str(said.id))
@@ -587,14 +587,14 @@ def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embe
 
 def take_out(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
     """Bring back a fact that was merged into another, which loses what was confirmed by it."""
-    (merged,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    (merged,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, merged)
     if merged.superseded_by is None:
         raise Conflict(f"fact {merged.id} was brought back meanwhile")
-    (keeper,) = locked_memories(connection, agent.id, FACT, [merged.superseded_by])
+    (keeper,) = lock_memories(connection, agent.id, FACT, [merged.superseded_by])
     agent.rights.check_may_change(keeper)
     if keeper.succession == "merged":
-        first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_founding(each))
+        first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_first_statement(each))
         raise Refused(
             f"fact {merged.id} was merged into {keeper.id}, and that into {keeper.superseded_by}; "
             f"split off statement {first} of {keeper.id} first"

@@ -24,7 +24,7 @@ from nous_online.core.domain import PROCEDURE, Episode, Procedure
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.core.validation import checked_optional, checked_text
-from nous_online.database.changes import Cause, change_memory, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import content_words
@@ -358,7 +358,7 @@ def free_name(connection: Connection, agent_id: str, name: str) -> str:
 
 def count_sessions(connection: Connection, agent_id: str, procedure_id: UUID, found: FoundWorkflow) -> Procedure:
     """Count the sessions of a workflow that were not counted for it yet, by their outcomes."""
-    known = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    known = lock_memory(connection, agent_id, PROCEDURE, procedure_id)
     judged = dict.fromkeys(found.successes, "success") | dict.fromkeys(found.failures, "failure")
     keys = {f"workflow {procedure_id} {session}": outcome for session, outcome in judged.items()}
     before = store.find_requests(connection, agent_id, list(keys))

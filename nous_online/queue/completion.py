@@ -24,7 +24,7 @@ from nous_online.core.details import FactDetails, OriginDetails
 from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy
-from nous_online.database.changes import Cause, change_memory, locked_memories, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, lock_memories, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
@@ -265,7 +265,7 @@ def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> b
     """
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
-        episode = locked_memory(connection, agent.id, EPISODE, read.id)
+        episode = lock_memory(connection, agent.id, EPISODE, read.id)
         is_standing = episode.completed_at is not None or episode.state == "closed"
         if is_standing:
             check_unchanged(read, episode)
@@ -296,7 +296,7 @@ def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Dr
     if episode.outcome in ("success", "failure"):
         reason = f"episode {episode.id} ended in {episode.outcome}"
         counted, is_success = replace(cause, action=episode.outcome, reason=reason), episode.outcome == "success"
-        for procedure in locked_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
+        for procedure in lock_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
             procedures.record_outcome(connection, agent.id, procedure.id, is_success=is_success, cause=counted)
     suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
     stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]

@@ -17,7 +17,7 @@ from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories.agent import Agent
-from nous_online.memories.store import ask_space, require_space
+from nous_online.memories.store import query_space, require_space
 from nous_online.queue.completion import complete_due
 from nous_online.queue.outbox import HEART, deliver_due
 from nous_online.queue.reactions import REACTIONS
@@ -60,7 +60,7 @@ def work(
         raise DeadlineExceeded(f"another thread was at work for agent {agent.id!r} until the deadline; it goes on")
     try:
         with agent.transaction(deadline) as connection:
-            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
+            require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
         completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
         return Worked(completed, 0 if is_stopping() else deliver_due(agent, deadline))
     finally:

@@ -26,7 +26,7 @@ from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent, logged, situated
 from nous_online.memories.levels import levels_of
-from nous_online.memories.store import ask_space, require_space
+from nous_online.memories.store import query_space, require_space
 from nous_online.recall.periods import Period, periods_in
 from nous_online.recall.ranking import (
     Candidate,
@@ -190,13 +190,13 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
     prepared = prepare(connection, agent_id, cue, policy)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
-    home = ask_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
+    home = query_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
     recall_id, held, can_be_logged = settled(prepared.fetchall(), cue, policy)
     remember(agent_id, held)
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
-        home = ask_space(connection, agent_id)
+        home = query_space(connection, agent_id)
     require_space(home, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = [

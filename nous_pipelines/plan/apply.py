@@ -25,8 +25,8 @@ from nous_online.database.changes import (
     Version,
     add_usage,
     change_memories,
-    cool_texts,
-    locked_versions,
+    lock_versions,
+    store_cold_texts,
 )
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
@@ -268,7 +268,7 @@ def versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal
     found: dict[str, int] = {}
     for name, kind in KINDS.items():
         if wanted[name]:
-            locked = locked_versions(connection, agent_id, kind, wanted[name])
+            locked = lock_versions(connection, agent_id, kind, wanted[name])
             found |= {str(memory_id): version for memory_id, version in locked.items()}
     return found
 
@@ -324,7 +324,7 @@ def change(connection: Connection, agent_id: str, proposals: Sequence[Proposal],
             every["memory" if each.kind in KINDS else each.kind].append((proposal, each))
     reads = {proposal.id: by_id(proposal.read_set) for proposal in proposals}
     coolings = [cooling_of(each) for _, each in every["cold_text"]]
-    cool_texts(connection, agent_id, coolings)
+    store_cold_texts(connection, agent_id, coolings)
     reach("texts cooled")
     cold = {cooling.id: cooling for cooling in coolings}
     altered = [alteration(p, each, reads[p.id][each.id], cold, run_id=run_id) for p, each in every["memory"]]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, operated
+from nous_online.database.connection import Database, operator_database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.queue.worker import staff
@@ -133,7 +133,7 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
 
 def test_an_operator_may_take_each_role_and_a_night_its_own(database_url: str) -> None:
     acted: list[tuple[str, str] | None] = []
-    with operated(database_url) as database, database.transaction() as connection:
+    with operator_database(database_url) as database, database.transaction() as connection:
         for role in ("nous_app", "nous_night", "nous_purge"):
             connection.execute(f"set local role {role}")  # type: ignore[arg-type]
             acted.append(connection.execute("select session_user, current_user").fetchone())

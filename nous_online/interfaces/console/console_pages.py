@@ -32,7 +32,7 @@ from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.rendering import Asked, Filled, OpenHeart, filled, page
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
-from nous_online.memories.store import is_founding, unrecorded_count
+from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import standing
 from nous_online.recall.recall import Recall
 
@@ -171,7 +171,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
 
 def can_split(said: Statement, fact: Memory) -> bool:
     """Tell whether a statement can become a fact of its own: it did not give this fact its words, and it counts."""
-    return said.taken_back_at is None and not (is_founding(said) and said.fact_id == fact.id)
+    return said.taken_back_at is None and not (is_first_statement(said) and said.fact_id == fact.id)
 
 
 def details_of(found: Memory) -> list[tuple[str, str]]:

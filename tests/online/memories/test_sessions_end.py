@@ -13,7 +13,7 @@ import pytest
 
 from nous_online.core.domain import EPISODE
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.database.changes import locked_memory
+from nous_online.database.changes import lock_memory
 from nous_online.heart import Heart
 from nous_online.memories import sessions
 
@@ -185,7 +185,7 @@ def test_ending_waits_for_whoever_holds_the_episode_and_wants_the_session_next(
 
     with ThreadPoolExecutor(1) as pool:
         with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-            locked_memory(connection, "aria", EPISODE, episode.id)
+            lock_memory(connection, "aria", EPISODE, episode.id)
             ending = pool.submit(heart.end_session, "s")
             wait_for_a_waiting_call(owner)
             sessions.take_in(connection, heart.agent, "s", [("fact", fact.id)])
