@@ -87,7 +87,7 @@ class RecallVerbs(Verbs):
         neither hides anything. A server that takes no writes, such as a standby, answers too, and remembers nothing.
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
-        return recall.ask(self.agent, query, details, self.agent.deadline(deadline_s))
+        return recall.recall_and_log(self.agent, query, details, self.agent.deadline(deadline_s))
 
     def cite(
         self,
@@ -264,7 +264,7 @@ class DecisionVerbs(Verbs):
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
         with self.agent.transaction(deadline) as connection:
             outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
-        outbox.enrol(subscription)
+        outbox.add_subscription(subscription)
         self.agent.awake.set()
         return subscription
 

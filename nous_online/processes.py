@@ -134,7 +134,7 @@ def stop_all(home: Path) -> list[str]:
     for record in sorted((home / "background").glob("*.json")):
         process = running(record.stem, home=home)
         if process is not None:
-            end({process, *below(process)})
+            end_processes({process, *descendants(process)})
             stopped.append(record.stem)
         record.unlink(missing_ok=True)
     return stopped
@@ -220,7 +220,7 @@ class Running:
 
 
 @contextmanager
-def together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -> Generator[list[Running]]:
+def run_together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -> Generator[list[Running]]:
     """Start programs, each line of theirs going to `tell` with their name, and end all of them after the block.
 
     Ending them, another Ctrl-C ends at once what has not ended yet.
@@ -235,14 +235,14 @@ def together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -
         yield started
     finally:
         try:
-            end(in_sessions(started))
+            end_processes(session_processes(started))
         finally:
-            end(in_sessions(started), at_once=True)  # also what was begun meanwhile
+            end_processes(session_processes(started), at_once=True)  # also what was begun meanwhile
             for each in started:
                 each.process.wait()
 
 
-def attend(
+def watch_programs(
     started: Sequence[Running], *, stop: ProcessStop, on_answer: Callable[[Program], None], ready_timeout_s: float
 ) -> None:
     """Watch over programs until somebody asks to stop, and say of each when it answers.
@@ -262,7 +262,7 @@ def attend(
         stop.rest(LOOK_EVERY_S)
 
 
-def in_sessions(started: Sequence[Running]) -> set[psutil.Process]:
+def session_processes(started: Sequence[Running]) -> set[psutil.Process]:
     """Return every process in the sessions of these programs and below them, also where what started it has gone."""
     sessions = {each.process.pid for each in started}
     found: set[psutil.Process] = set()
@@ -270,21 +270,21 @@ def in_sessions(started: Sequence[Running]) -> set[psutil.Process]:
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(process.pid) in sessions:
                 found.add(process)
-    return found.union(*map(below, found))
+    return found.union(*map(descendants, found))
 
 
 # --- ending ---
 
 
-def end(members: Collection[psutil.Process], *, at_once: bool = False) -> None:
+def end_processes(members: Collection[psutil.Process], *, at_once: bool = False) -> None:
     """Ask processes to end, wait for that, and end those that don't; `at_once` asks none."""
     if not at_once:
         for member in members:
-            signalled(member, signal.SIGTERM)
+            send_signal(member, signal.SIGTERM)
         wait_for(members)
     alive = [each for each in members if is_alive(each)]
     for member in alive:
-        signalled(member, signal.SIGKILL)
+        send_signal(member, signal.SIGKILL)
     wait_for(alive)
 
 
@@ -306,7 +306,7 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def below(process: psutil.Process) -> list[psutil.Process]:
+def descendants(process: psutil.Process) -> list[psutil.Process]:
     """Return what a process started, and what that started."""
     try:
         return process.children(recursive=True)
@@ -314,7 +314,7 @@ def below(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def signalled(process: psutil.Process, number: signal.Signals) -> None:
+def send_signal(process: psutil.Process, number: signal.Signals) -> None:
     """Send a signal to a process that may be gone by now."""
     with suppress(psutil.NoSuchProcess):
         process.send_signal(number)

@@ -20,9 +20,9 @@ from nous_online.context.known import (
     Answered,
     ContextReach,
     Known,
-    ask,
     by_section,
     pairs_of,
+    query_known,
     read_named,
     use_counts,
     with_contradictions,
@@ -30,18 +30,18 @@ from nous_online.context.known import (
 from nous_online.context.packing import (
     Placed,
     Shown,
-    answering,
     arrange,
     ids_of,
     lines_of,
     pointers,
+    relevant_answers,
     render,
-    rooms,
+    tier_budgets,
     tier_entries,
     topics_of,
     usual_budget,
 )
-from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
+from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, record_sighting, vectors_of
 from nous_online.context.scorer import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
@@ -51,7 +51,7 @@ from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
-from nous_online.memories.agent import Agent, logged
+from nous_online.memories.agent import Agent, loggable
 from nous_online.memories.working_memory import NOTE, Session, held_items
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
@@ -121,7 +121,7 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         )
         if can_be_logged:
             sought = (line for line in placed["relevant"] if line.entry.is_sought)
-            log(connection, agent, context, request, ids_of(sought))
+            log_context(connection, agent, context, request, ids_of(sought))
     return context
 
 
@@ -138,7 +138,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
     session = None
     if at is None and (session_id is not None or is_for_anyone):
         with agent.transaction(deadline) as connection:
-            session = sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
+            session = sessions.read_session(connection, agent.id, session_id or DEFAULT_SESSION)
     frame = told["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
         budget=told["budget"] or usual_budget(frame),
@@ -171,11 +171,13 @@ def read_known(
     Beside a question or a task only what is likely is predicted, else whatever was used.
     """
     reach, session = request.reach, request.session
-    standing, pairs, decisions = (ask(connection, name, reach) for name in ("standing", "contradictions", "decisions"))
+    standing, pairs, decisions = (
+        query_known(connection, name, reach) for name in ("standing", "contradictions", "decisions")
+    )
     if reach.session_id and not reach.is_past and request.signals != Signals():
-        see(connection, agent.id, request.signals, reach.session_id, reach.at)
+        record_sighting(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
-        answered_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
+        recall_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
     ]
     near = nearness_of(answer for each in answered for answer in each.answers)
     least = POLICY.least_confidence if request.query or reach.task else 0.0
@@ -184,7 +186,7 @@ def read_known(
     )
     predicted, _ = predict_memories(connection, agent.id, request.signals, asked, near, is_used_only=True)
     held = held_items(session.items) if session else []
-    best = [answer.id for each in answered[:1] for answer in answering(each)[:LINKED_FROM]]
+    best = [answer.id for each in answered[:1] for answer in relevant_answers(each)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
         memories=by_section(standing.fetchall()),
@@ -202,7 +204,7 @@ def read_known(
     return replace(known, use_counts=use_counts(connection, agent.id, sorted(recalled | listed)))
 
 
-def answered_for(
+def recall_for(
     connection: Connection, agent: Agent, request: ContextRequest, cue: ContextCue, vector: Vectors | None
 ) -> Answered:
     """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
@@ -235,13 +237,13 @@ def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[
     def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
-    placed = arrange(entries, points, rooms=rooms(request.budget, frame=request.frame))
+    placed = arrange(entries, points, rooms=tier_budgets(request.budget, frame=request.frame))
     shown = ids_of(line for tier in TIERS[:-1] for line in placed[tier])
-    left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
+    left_out: dict[Tier, int] = {tier: len(not_placed(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
 
 
-def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
+def not_placed(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
     """Return what of a tier is not shown: memories by their ids, open threads, which have none, by their words."""
     texts = {line.shown[1] for line in placed}
     of_memories = {entry.memory_ids for entry in entries if entry.memory_ids and shown.isdisjoint(entry.memory_ids)}
@@ -251,7 +253,9 @@ def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Sh
 # --- logging ---
 
 
-def log(connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]) -> None:
+def log_context(
+    connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]
+) -> None:
     """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
 
     What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
@@ -262,7 +266,7 @@ def log(connection: Connection, agent: Agent, context: Context, request: Context
     kinds: Mapping[str, str] = {**dict(zip(KINDS, KINDS, strict=True)), "contradiction": "fact"}
     memories: list[ContextLine] = [line for line in context.lines if line.tier != "index" and line.kind in kinds]
     shown = [(kinds[line.kind], each) for line in memories for each in line.memory_ids]
-    query = "context" if request.query is None else f"context: {logged(request.query, agent.rights)}"
+    query = "context" if request.query is None else f"context: {loggable(request.query, agent.rights)}"
     row = {
         "id": context.recall_id,
         "agent_id": agent.id,

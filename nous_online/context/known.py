@@ -97,7 +97,7 @@ class Known:
 # --- reading ---
 
 
-def ask(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
+def query_known(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
     """Send one of the statements below; in a pipeline it is waited for when its rows are fetched."""
     parameters = {
         **vars(reach),
@@ -115,11 +115,11 @@ def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
     """Return what stands whatever is asked, by section, each in its order."""
     memories: dict[str, list[FoundMemory]] = {}
     for row in sorted(rows, key=lambda row: row["place"]):
-        memories.setdefault(row["section"], []).append(memory_of(row))
+        memories.setdefault(row["section"], []).append(memory_without_scores(row))
     return memories
 
 
-def memory_of(row: Mapping[str, Any]) -> FoundMemory:
+def memory_without_scores(row: Mapping[str, Any]) -> FoundMemory:
     """Return the memory of a row, which no question found."""
     columns = {name: value for name, value in row.items() if name not in BESIDE}
     return FoundMemory(**columns, dense=0.0, lexical=0.0)
@@ -128,7 +128,7 @@ def memory_of(row: Mapping[str, Any]) -> FoundMemory:
 def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
     """Yield the contradictions whose two rows are both there."""
     for (_, detected_at), both in groupby(rows, key=lambda row: (row["pair"], row["detected_at"])):
-        facts = [memory_of(row) for row in both]
+        facts = [memory_without_scores(row) for row in both]
         if len(facts) == 2:  # noqa: PLR2004 (a pair)
             yield Contradicting(detected_at, (facts[0], facts[1]))
 
@@ -139,8 +139,8 @@ def read_named(
     """Return the memories of these ids and those linked to some others, as far as they stand and are in reach."""
     if not ids and not linked_from:
         return []
-    rows = ask(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
-    return [Linked(memory_of(row), row["weight"]) for row in rows]
+    rows = query_known(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
+    return [Linked(memory_without_scores(row), row["weight"]) for row in rows]
 
 
 def with_contradictions(connection: Connection, known: Known, reach: ContextReach) -> Known:
@@ -151,7 +151,7 @@ def with_contradictions(connection: Connection, known: Known, reach: ContextReac
     ids = list(dict.fromkeys(memory.id for memory in shown if memory.contradiction_status != "none"))
     if not ids:
         return known
-    rows = ask(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
+    rows = query_known(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
     places = {each: place for place, each in enumerate(ids)}
     own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
     pairs = {each.ids: each for each in (*own, *known.contradictions)}
@@ -208,7 +208,7 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = [
         SQL(BLOCKS["section"]).format(
-            **of_kind(section.kind, is_past=is_past),
+            **parts_of_kind(section.kind, is_past=is_past),
             section=Literal(section.name),
             condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category), reference=reference),
             order=SQL(BLOCKS[section.order]),
@@ -216,18 +216,18 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
         )
         for section in sections()
     ]
-    kinds = [SQL(BLOCKS["named_of_kind"]).format(**of_kind(kind, is_past=is_past)) for kind in KINDS]
+    kinds = [SQL(BLOCKS["named_of_kind"]).format(**parts_of_kind(kind, is_past=is_past)) for kind in KINDS]
     both = SQL("\nunion all\n")
     composed = {
         "standing": SQL(BLOCKS["standing"]).format(sections=both.join(parts)),
-        "contradictions": SQL(BLOCKS["contradictions"]).format(**of_kind("fact", is_past=is_past)),
+        "contradictions": SQL(BLOCKS["contradictions"]).format(**parts_of_kind("fact", is_past=is_past)),
         "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
         "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
     }
     return {name: statement.as_bytes() for name, statement in composed.items()}
 
 
-def of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
+def parts_of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
     """Return what recall shows of a kind of memory, and to whom."""
     table = KINDS[kind].table
     shown = SQL(RECALL[f"{table}_shown"]).format()

@@ -100,7 +100,7 @@ def concerning(known: Known) -> frozenset[UUID] | None:
     """
     if not known.answered and not known.held:
         return None
-    answers = (answer.id for each in known.answered for answer in answering(each))
+    answers = (answer.id for each in known.answered for answer in relevant_answers(each))
     pinned = (each.id for each in known.memories.get("pinned", ()))
     return frozenset(
         chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
@@ -178,11 +178,11 @@ def relevant(known: Known) -> list[ContextEntry]:
     What several signs speak for is the likelier: the chance that none of them is right is the product of theirs. Each
     that a recall put before an earlier memory goes in front of that one.
     """
-    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each))
+    answers = (answer_entry(answer, each) for each in known.answered for answer in relevant_answers(each))
     signs: dict[UUID, list[ContextEntry]] = {}
     for entry in chain(answers, likely_entries(known), held_entries(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
-    ordered = sorted(map(unite, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+    ordered = sorted(map(merge_signs, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
     answered = (answer for each in known.answered for answer in each.answers)
     for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
         places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
@@ -191,7 +191,7 @@ def relevant(known: Known) -> list[ContextEntry]:
     return ordered
 
 
-def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
+def merge_signs(entries: Sequence[ContextEntry]) -> ContextEntry:
     """Return one entry for all that speaks for a memory."""
     return replace(
         max(entries, key=lambda entry: entry.value),
@@ -201,7 +201,7 @@ def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
     )
 
 
-def answering(answered: Answered) -> list[Recalled]:
+def relevant_answers(answered: Answered) -> list[Recalled]:
     """Return the answers that are relevant to what was told, best first."""
     least = POLICY.least_fix_score if answered.cue == ERROR else POLICY.least_score
     return [answer for answer in answered.answers if answer.score >= least]
@@ -257,7 +257,7 @@ def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     linked = (each for each in known.named if each.weight is not None)
     sections: list[list[ContextEntry]] = [
         [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
-        [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
+        [entry_of("episode", vars(each), time_since(each.learned_at, at)) for each in memories.get("episode", ())],
         [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
         [
             entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
@@ -268,7 +268,7 @@ def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     yield from interleaved(sections)
 
 
-def ago(moment: datetime, at: datetime) -> str:
+def time_since(moment: datetime, at: datetime) -> str:
     """Return how long ago something happened."""
     days = max((at - moment).days, 0)
     return "happened today" if days == 0 else f"happened {days} day{'s' if days > 1 else ''} ago"
@@ -368,7 +368,7 @@ class Placed:
         return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
-def rooms(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
+def tier_budgets(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
     """Return how many of the budget's tokens each tier may use before any flows down; what rounding leaves is added."""
     is_debugging = (frame or "").casefold() in DEBUGGING
     shares = POLICY.debugging_shares if is_debugging else POLICY.shares
@@ -393,22 +393,22 @@ def arrange(
     placed: dict[Tier, list[Placed]] = {}
     critical = not_shown(wanted.get("critical", ()), frozenset())
     rooms = lend_to_pinned(rooms, critical)
-    due = {"critical": due_levels(critical, rooms["critical"])}
+    due = {"critical": pinned_levels(critical, rooms["critical"])}
 
     def fill(tier: Tier, room: int) -> int:
         """Place what a tier has room for, and return the tokens it leaves."""
         elsewhere = ids_of(line for other, lines in placed.items() if other != tier for line in lines)
         placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
-        return room - cost(placed[tier])
+        return room - tier_cost(placed[tier])
 
     spare = 0
     for tier in TIERS[:-1]:
         spare = fill(tier, rooms[tier] + spare)
     room = rooms["index"] + spare
-    index_cost = cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
+    index_cost = tier_cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
     spare = room - index_cost
     for tier in ("relevant", "critical", "background"):
-        spare = fill(tier, cost(placed[tier]) + spare)
+        spare = fill(tier, tier_cost(placed[tier]) + spare)
     shown = ids_of(line for lines in placed.values() for line in lines)
     placed["index"] = pack(pointers(shown), index_cost + spare)
     return placed
@@ -441,14 +441,14 @@ def lend_to_pinned(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) 
     return {tier: rooms[tier] + loans[tier] for tier in TIERS}
 
 
-def due_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
+def pinned_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
     """Return the level of each pinned entry: each has a line, and the first are told in full, within three quarters."""
     pinned = [entry for entry in entries if entry.is_pinned]
     left = int((room - heading_tokens()) * FULL_SHARE)
     if sum(entry.first_cost for entry in pinned) <= left:
         return {entry.memory_ids: 0 for entry in pinned}
-    levels = in_short(pinned, {}, left)
-    levels |= in_more_detail(pinned, levels, left - spent(pinned, levels))
+    levels = shortest_levels(pinned, {}, left)
+    levels |= longer_levels(pinned, levels, left - tokens_used(pinned, levels))
     return {pinned[place].memory_ids: level for place, level in levels.items()}
 
 
@@ -463,17 +463,17 @@ def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -
     if sum(entry.first_cost for entry in entries) <= left:
         return [Placed(entry, 0) for entry in entries]
     levels = {place: due[each.memory_ids] for place, each in enumerate(entries) if each.memory_ids in due}
-    in_full = int(left * FULL_SHARE) - spent(entries, levels)
+    in_full = int(left * FULL_SHARE) - tokens_used(entries, levels)
     for place, entry in enumerate(entries):
         if place not in levels and entry.first_cost <= in_full:
             levels[place] = 0
             in_full -= entry.first_cost
-    levels |= in_short(entries, levels, left - spent(entries, levels))
-    levels |= in_more_detail(entries, levels, left - spent(entries, levels))
+    levels |= shortest_levels(entries, levels, left - tokens_used(entries, levels))
+    levels |= longer_levels(entries, levels, left - tokens_used(entries, levels))
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]
 
 
-def in_short(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
+def shortest_levels(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
     """Return which others get their shortest line, by their places; it ends where several in a row found no room."""
     levels: dict[int, int] = {}
     misfits = 0
@@ -490,7 +490,7 @@ def in_short(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int
     return levels
 
 
-def in_more_detail(entries: Sequence[ContextEntry], levels: Mapping[int, int], left: int) -> dict[int, int]:
+def longer_levels(entries: Sequence[ContextEntry], levels: Mapping[int, int], left: int) -> dict[int, int]:
     """Return the shortened ones at the most detailed levels there is room for."""
     detailed: dict[int, int] = {}
     for place, shortest in levels.items():
@@ -501,7 +501,7 @@ def in_more_detail(entries: Sequence[ContextEntry], levels: Mapping[int, int], l
     return detailed
 
 
-def spent(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
+def tokens_used(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
     """Return the tokens of entries, given by their places, at some levels."""
     return sum(Placed(entries[place], level).tokens for place, level in levels.items())
 
@@ -511,7 +511,7 @@ def heading_tokens() -> int:
     return max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
 
 
-def cost(placed: Sequence[Placed]) -> int:
+def tier_cost(placed: Sequence[Placed]) -> int:
     """Return the tokens of a tier, its heading included; nothing for an empty one."""
     return heading_tokens() + sum(each.tokens for each in placed) if placed else 0
 

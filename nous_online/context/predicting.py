@@ -105,14 +105,14 @@ def predict(
             found += recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy()).answers
         memories, expected = predict_memories(connection, agent.id, signals, wanted, nearness_of(found))
         if is_now:
-            see(connection, agent.id, signals, wanted.session_id, wanted.at)
+            record_sighting(connection, agent.id, signals, wanted.session_id, wanted.at)
     if vectors is not None:
-        SHELF.put(place_of(agent, wanted.session_id), dict(zip(map(digest, texts), vectors, strict=True)))
+        VECTOR_CACHE.put(cache_key(agent, wanted.session_id), dict(zip(map(text_hash, texts), vectors, strict=True)))
     share = expected_share([each.confidence for each in memories], expected)
     return Prediction(wanted.session_id, memories, round(share, 4))
 
 
-def see(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
+def record_sighting(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
     """Write down what a session sees; each signal counts once a session, when it was first seen."""
     row = {"agent_id": agent_id, "session_id": session_id, "at": at, "atoms": list(atoms_of(signals, at=at))}
     connection.execute(PREDICTING["see"], row, prepare=True)
@@ -209,7 +209,7 @@ Key = tuple[str, ...]
 
 
 @dataclass
-class Shelf:
+class VectorCache:
     """Vectors by session and by the hash of their text, the latest session last; safe to share between threads.
 
     What is predicted is read again each time, in milliseconds, so that nothing stale is served; embedding takes long.
@@ -238,7 +238,7 @@ class Shelf:
             return vectors
 
 
-SHELF = Shelf()
+VECTOR_CACHE = VectorCache()
 
 
 def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadline: Deadline) -> list[Vectors] | None:
@@ -246,21 +246,21 @@ def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadl
 
     None where that takes an embedder that fails.
     """
-    found = {} if session_id is None else dict(SHELF.look(place_of(agent, session_id)))
-    wanting = [text for text in texts if digest(text) not in found]
+    found = {} if session_id is None else dict(VECTOR_CACHE.look(cache_key(agent, session_id)))
+    wanting = [text for text in texts if text_hash(text) not in found]
     if wanting:
         vectors = agent.embed_if_able(wanting, deadline)
         if vectors is None:
             return None
-        found |= dict(zip(map(digest, wanting), vectors, strict=True))
-    return [found[digest(text)] for text in texts]
+        found |= dict(zip(map(text_hash, wanting), vectors, strict=True))
+    return [found[text_hash(text)] for text in texts]
 
 
-def place_of(agent: Agent, session_id: str) -> Key:
+def cache_key(agent: Agent, session_id: str) -> Key:
     """Return where a session's vectors are kept: one of one space means nothing in another."""
     return (agent.database.url, agent.id, agent.embedder.space.id, session_id)
 
 
-def digest(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
     """Return the hash of a text, which is not kept itself."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 SESSIONS = statements("nous_online.memories", "sessions.sql")
 
 
-class Bell(Event):
+class WakeUpEvent(Event):
     """Rung by verbs that leave work behind; `on_ring` is called each time, to start whoever does the work."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Agent:
     """How far whoever calls is believed."""
     at_work: RLock = field(default_factory=RLock, compare=False)
     """Held by the thread of this process that completes episodes and delivers events: the others wait for it."""
-    awake: Bell = field(default_factory=Bell, compare=False)
+    awake: WakeUpEvent = field(default_factory=WakeUpEvent, compare=False)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
     """Who in this process hears of events."""
@@ -160,7 +160,7 @@ def register(agent: Agent) -> Agent:
     return replace(agent, embedder=embedder)
 
 
-def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
+def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
     """Return details with the frame and censors of the session they name, where none are told and `known` has them."""
     told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
     wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
@@ -173,7 +173,7 @@ def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: De
     return told | {name: row[name] for name in missing if row.get(name) is not None}
 
 
-def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+def hide_credentials(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
     """Return what is told with its credentials hidden in the texts of these names, and how many there were.
 
     Raises `Refused` where the policy wants none told at all.
@@ -182,7 +182,7 @@ def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tu
     if rights.on_credential == "keep":
         return values, 0
     for name in (each for each in names if each in told):
-        values[name], found = hide_in(values.get(name))
+        values[name], found = hide_in_value(values.get(name))
         if found and rights.on_credential == "refuse":
             raise Refused(
                 f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
@@ -192,20 +192,20 @@ def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tu
     return values, count
 
 
-def logged(text: str, rights: Rights) -> str:
+def loggable(text: str, rights: Rights) -> str:
     """Return a text as it is noted that it was asked or done: credentials hidden, unless the policy keeps them."""
     return text if rights.on_credential == "keep" else hidden(text)[0]
 
 
-def hide_in(value: Any) -> tuple[Any, int]:
+def hide_in_value(value: Any) -> tuple[Any, int]:
     """Return a text, or texts in lists and mappings, with its credentials hidden, and how many there were."""
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, list | tuple):
-        found = [hide_in(each) for each in cast("Sequence[object]", value)]
+        found = [hide_in_value(each) for each in cast("Sequence[object]", value)]
         return [text for text, _ in found], sum(count for _, count in found)
     if isinstance(value, Mapping):
-        entries = {name: hide_in(each) for name, each in cast("Mapping[str, object]", value).items()}
+        entries = {name: hide_in_value(each) for name, each in cast("Mapping[str, object]", value).items()}
         return {name: text for name, (text, _) in entries.items()}, sum(count for _, count in entries.values())
     return value, 0
 
@@ -222,7 +222,7 @@ class Verbs:
             is_public = inspect.isfunction(verb) and not name.startswith("_")
             if is_public and "deadline_s" in inspect.signature(verb).parameters:
                 describe(verb)
-                setattr(cls, name, calling(verb))
+                setattr(cls, name, routed_through_call(verb))
 
     def _call(self, verb: Callable[..., Any], arguments: Sequence[Any], details: Mapping[str, Any]) -> Any:
         """Call a verb; where its agent was moved to another space, go over to that and do it there in the time left.
@@ -247,7 +247,7 @@ class Verbs:
             return get_memory(connection, self.agent.id, kind, known_id)
 
 
-def calling(verb: Callable[..., Any]) -> Callable[..., Any]:
+def routed_through_call(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Return a verb as its group has it called."""
 
     @wraps(verb)

@@ -43,7 +43,7 @@ from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.writing.credentials import hidden
-from nous_online.memories.agent import Agent, Verbs, guarded, logged, situated
+from nous_online.memories.agent import Agent, Verbs, hide_credentials, loggable, with_session_frame
 from nous_online.memories.checking import (
     POLICY,
     ActionQuestion,
@@ -51,10 +51,10 @@ from nous_online.memories.checking import (
     CensorCheck,
     Match,
     Suspect,
-    matches,
-    question,
+    checked_question,
+    find_matches,
 )
-from nous_online.memories.episodes import drawn_from
+from nous_online.memories.episodes import with_episode_trust
 from nous_online.memories.events import emit
 from nous_online.memories.status import check_quota
 from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
@@ -108,13 +108,13 @@ class CensorVerbs(Verbs):
         then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        (told,) = drawn_from(agent, [details], "learned_from_episode_id", deadline)
+        (told,) = with_episode_trust(agent, [details], "learned_from_episode_id", deadline)
         new = new_censor(trigger, reason, cast("CensorDetails", told), agent.rights)
         check_quota(agent, deadline, count=1, size=0)
         (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:
-            return store(connection, agent, new, vector, cause=cause)
+            return store_censor(connection, agent, new, vector, cause=cause)
 
     def check_censors(
         self, action: Action, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
@@ -131,17 +131,17 @@ class CensorVerbs(Verbs):
         embedding, open the Heart with an embedder that looks its vectors up.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        told = cast("CheckDetails", situated(agent, details, CheckDetails, deadline))
-        asked = question(action, told, now=datetime.now(UTC))
+        told = cast("CheckDetails", with_session_frame(agent, details, CheckDetails, deadline))
+        asked = checked_question(action, told, now=datetime.now(UTC))
         vectors = agent.embed(asked.parts, deadline)
         with agent.transaction(deadline) as connection:
             suspects = find_suspects(connection, agent, asked, vectors)
             require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
-        found = matches(agent, asked, suspects, vectors, deadline)
+        found = find_matches(agent, asked, suspects, vectors, deadline)
         deadline.remaining()
         if not found:
             return CensorCheck(())
-        firings = {each: Firing(match.match, logged(match.part, agent.rights)) for each, match in found.items()}
+        firings = {each: Firing(match.match, loggable(match.part, agent.rights)) for each, match in found.items()}
         with agent.transaction(deadline) as connection:
             fired = record_firings(connection, agent.id, asked, firings)
         if fired and asked.is_recorded:
@@ -266,11 +266,11 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
             "trigger looks as if it held a credential: name what it is for, such as 'posting the deploy key', for a "
             "censor without it would never be set off; nothing was stored"
         )
-    why = guarded({"reason": why}, ["reason"], rights)[0]["reason"]
+    why = hide_credentials({"reason": why}, ["reason"], rights)[0]["reason"]
     return NewCensor(trigger=text, reason=why, origin=origin_of(details, rights), **told)
 
 
-def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, cause: Cause) -> Censor:
+def store_censor(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, cause: Cause) -> Censor:
     """Store a censor and return it; an active one of the same reach that says the same is returned instead.
 
     That one is changed only where the new one is stricter: severity, threshold, expiry, trust and pin.
@@ -279,7 +279,7 @@ def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors,
     known = find_same(connection, agent, new, vector, at=cause.effective_at)
     if known is not None:
         locked = lock_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
-        return set_values(connection, agent.id, locked, stricter(locked, new), cause=cause)
+        return set_values(connection, agent.id, locked, stricter_values(locked, new), cause=cause)
     row = {
         **new.origin.row(now=cause.effective_at),
         **json_values({name: value for name, value in vars(new).items() if name != "origin"}),
@@ -327,7 +327,7 @@ def set_values(
     return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause) if values else known
 
 
-def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
+def stricter_values(known: Censor, new: NewCensor) -> dict[str, Any]:
     """Return for each column the stricter of both values."""
     expiries = (known.expires_at, new.expires_at)
     return {
@@ -366,10 +366,10 @@ def record_firings(
     if not asked.is_recorded:
         return fetch(connection, Censor, BLOCKS["read_censors"], {"agent_id": agent_id, "ids": list(firings)})
     cause = Cause("agent", "activated", "an action set it off", effective_at=asked.at)
-    return activate(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
+    return count_activations(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
 
 
-def activate(
+def count_activations(
     connection: Connection,
     agent_id: str,
     firings: Mapping[UUID, Firing],

@@ -193,7 +193,7 @@ def open_between(
     if connection.execute(BLOCKS["open_contradiction"], row).fetchone() is None:
         return False
     for fact in lock_memories(connection, agent_id, FACT, [one.id, other.id]):
-        mark(connection, agent_id, fact, "open", cause=cause)
+        set_contradiction_status(connection, agent_id, fact, "open", cause=cause)
     return True
 
 
@@ -228,7 +228,7 @@ def resolve(
         proposed = {**told, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
         return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
     (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **told, "at": at})
-    carry_out(connection, agent.id, found, ruling, facts, at=at)
+    apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
 
 
@@ -252,7 +252,7 @@ def winner_of(found: Contradiction, keep: UUID) -> Resolution:
     return "a_wins" if keep == found.memory_a else "b_wins"
 
 
-def carry_out(
+def apply_ruling(
     connection: Connection,
     agent_id: str,
     found: Contradiction,
@@ -269,7 +269,7 @@ def carry_out(
         if facts[loser].state != "active":
             continue
         if how == "merged":
-            facts[winner] = absorb(connection, agent_id, facts[winner], facts[loser], cause=cause)
+            facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
         gone = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
@@ -280,7 +280,7 @@ def carry_out(
             BLOCKS["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
         ).fetchone()
         if row is not None and not row[0]:
-            mark(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+            set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
 
 
 def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
@@ -290,7 +290,7 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
 
 
-def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
+def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
     """Let what was said for a fact count for the one it is merged into; as a night does."""
     is_weighty = loser.trust >= winner.trust
     moments = [winner.last_confirmed_at, winner.learned_at]
@@ -322,7 +322,7 @@ def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID],
     change_memories(connection, agent_id, marks)
 
 
-def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
+def set_contradiction_status(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
     """Say on a fact how its contradictions stand, where that is news."""
     if fact.contradiction_status != status:
         change_memory(connection, agent_id, version_of(FACT, fact), {"contradiction_status": status}, cause=cause)

@@ -21,7 +21,7 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, guarded
+from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.store import KeyedRequest
@@ -83,7 +83,9 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime, righ
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
     known = checked_details(DecisionDetails, details, now=now)
-    told, _ = guarded({"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights)
+    told, _ = hide_credentials(
+        {"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights
+    )
     key, reference = told.pop("idempotency_key"), told.pop("reference")
     told |= {"files": told["files"] or [], "tags": told["tags"] or []}
     told |= {"reference": reference} if reference else {}
@@ -110,7 +112,7 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
             get_memory(connection, agent.id, EPISODE, new.episode_id)
         episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
         if new.reference is not None:
-            check_free(connection, agent.id, new.reference)
+            check_reference_free(connection, agent.id, new.reference)
         (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
         payload = {
             "decision_id": str(decision.id),
@@ -125,7 +127,7 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
     return decision
 
 
-def check_free(connection: Connection, agent_id: str, reference: str) -> None:
+def check_reference_free(connection: Connection, agent_id: str, reference: str) -> None:
     """Raise `Conflict` when a decision of this reference is recorded already."""
     store.lock_agent(connection, agent_id)
     key = {"agent_id": agent_id, "id": None, "reference": reference}

@@ -109,7 +109,7 @@ class Documents(Verbs):
     def _apply(self, edits: Sequence[Edit], deadline: Deadline) -> None:
         written = [edit for edit in edits if edit.text is not None]
         news = [new_version(edit, self.place, now=datetime.now(UTC)) for edit in written]
-        ready = facts.embedded(self.agent, news, [None] * len(news), deadline) if news else []
+        ready = facts.embed_facts(self.agent, news, [None] * len(news), deadline) if news else []
         with self.agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, self.agent.id)
             now = datetime.now(UTC)

@@ -36,7 +36,7 @@ from nous_online.database.changes import Cause, Growth, add_memory, change_memor
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, Verbs, guarded, situated
+from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
@@ -144,15 +144,15 @@ class EpisodeVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
-        told = situated(agent, details, StartDetails, deadline)
+        told = with_session_frame(agent, details, StartDetails, deadline)
         change = checked_change({**told, "title": title}, agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
         check_quota(agent, deadline, count=1, size=size_of(change.append))
-        call = RetryKey("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
+        call = RetryKey("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
         cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
         values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
         with agent.transaction(deadline) as connection:
-            return call.once(connection, agent.id, lambda: add(connection, agent.id, values, change, cause))
+            return call.once(connection, agent.id, lambda: insert_episode(connection, agent.id, values, change, cause))
 
     def update_episode(
         self,
@@ -210,11 +210,11 @@ class EpisodeVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
-        told = situated(agent, details, RecordDetails, deadline)
+        told = with_session_frame(agent, details, RecordDetails, deadline)
         change = checked_change({**told, "append": detail}, agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
-        said = {**told_of(beginning, change, is_dated=end is not None), "ended_at": end}
+        said = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
         call = RetryKey("record_episode", beginning.idempotency_key, said)
         if (known := call.answered(agent, deadline)) is not None:
             return known
@@ -277,7 +277,7 @@ class EpisodeVerbs(Verbs):
 
 def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
     """Check what is told about an episode; raise `InvalidInput` naming what to mend."""
-    told, _ = guarded(checked_details(ChangeDetails, details), TEXTS, rights)
+    told, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
     lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
     frame, censors = told.pop("frame"), told.pop("active_censors")
     return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)
@@ -327,13 +327,13 @@ def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, An
             values[name] = told
     for name in LISTS:
         before = list[Any](getattr(known, name, ()))
-        after = united(before, getattr(change, name))
+        after = union(before, getattr(change, name))
         if after != before:
             values[name] = [str(entry) for entry in after]
     return values
 
 
-def united(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
+def union(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
     """Return what is in either, each once, what was there before first."""
     return list(dict.fromkeys([*before, *more]))
 
@@ -387,7 +387,7 @@ class RetryKey:
         return None if request is None else get_memory(connection, agent_id, EPISODE, request.memory_id)
 
 
-def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
+def request_fields(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
     """Return what was told of a new episode; when it began only counts if that was told, not if it is this moment."""
     told = {**asdict(beginning), **asdict(change)}
     return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
@@ -421,7 +421,9 @@ def current_episode(connection: Connection, agent_id: str, session_id: str | Non
     return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
 
 
-def drawn_from(agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline) -> list[dict[str, Any]]:
+def with_episode_trust(
+    agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
+) -> list[dict[str, Any]]:
     """Return the details of memories said to be drawn from episodes, which `name` names: trusted as those, unless told.
 
     Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
@@ -487,12 +489,12 @@ def record(
     cause = Cause("agent", "recorded", "told when it was over", effective_at=end)
     values = {**beginning_values(beginning), **changed_values(change, None), **vector_values(agent, vector)}
     values |= {"state": "closed", "ended_at": end.isoformat()}
-    episode = add(connection, agent.id, values, change, cause)
+    episode = insert_episode(connection, agent.id, values, change, cause)
     queue_completion(connection, agent.id, episode.id)
     return episode
 
 
-def add(
+def insert_episode(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
     """Store a new episode with its artifacts; raise `NotFound` when it names a procedure that is not there."""
@@ -621,7 +623,9 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
     started_at = began or ended or now
     ended_at = checked_end(ended or started_at, started_at=started_at, now=now)
     check_length(started_at, ended_at)
-    checked, _ = guarded({"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights)
+    checked, _ = hide_credentials(
+        {"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights
+    )
     beginning = replace(checked_beginning(details, now=now, rights=rights), started_at=started_at)
     return NewEpisode(checked["detail"], checked_change(details, rights), beginning, ended_at)
 

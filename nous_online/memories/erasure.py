@@ -193,7 +193,7 @@ def erase_everywhere(
         erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=True)
         erased = Erased(agent_id, count_rows(url, agent_id), erase_copies(erasure, erasers), is_dry_run=True)
     else:
-        with alone_with_copies(url):
+        with exclusive_copies_lock(url):
             erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=False)
             copies = Counter(erase_copies(erasure, erasers))
             rows = erase_agent(url, agent_id, reason=reason).rows
@@ -220,23 +220,23 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
     can't be embedded here.
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
-    with purging(url) as connection:
+    with purge_transaction(url) as connection:
         found = find_part(connection, agent_id, part)
         rows = count_part(connection, found)
         erasure = erasure_of(connection, url, found, is_dry_run=is_dry_run)
-        made = {} if is_dry_run else rewritings(connection, found, embedder_of)
+        made = {} if is_dry_run else remaining_fact_values(connection, found, embedder_of)
     if is_dry_run:
         copies = Counter(erase_copies(erasure, erasers))
     else:
-        with alone_with_copies(url):
+        with exclusive_copies_lock(url):
             copies = Counter(erase_copies(erasure, erasers))
-            with purging(url) as connection:
-                hold(connection, agent_id)
+            with purge_transaction(url) as connection:
+                lock_agent_exclusively(connection, agent_id)
                 found = find_part(connection, agent_id, part)
                 erasure = erasure_of(connection, url, found, is_dry_run=False)
                 rows = erase_part(connection, found, made, erasure.quotations)
             copies += Counter(erase_copies(erasure, erasers))
-        sweep(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
+        vacuum(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
         logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
     named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
     return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
@@ -254,8 +254,8 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
     Raises `Conflict` when a night or a call is at work on it for longer than a minute; nothing was erased then.
     The reason goes to the log, which does not name the agent.
     """
-    with purging(url) as connection:
-        hold(connection, agent_id)
+    with purge_transaction(url) as connection:
+        lock_agent_exclusively(connection, agent_id)
         if count_rows_of(connection, agent_id):
             connection.execute(BLOCKS["bury"], {"agent_id": agent_id})
         key = {"agent_id": agent_id}
@@ -265,14 +265,14 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
             connection.execute(BLOCKS[b], key).rowcount for b in ("delete_own_plans", "leave_shared_plans")
         )
     erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
-    sweep(url, erased.rows)
+    vacuum(url, erased.rows)
     if erased:
         logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased
 
 
 @contextmanager
-def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
+def shared_copies_lock(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
     """Keep erasing away while memories are read and written to files: what is held in memory can't be erased.
 
     An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
@@ -284,8 +284,8 @@ def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
 
 
 @contextmanager
-def alone_with_copies(url: str) -> Generator[None]:
-    """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
+def exclusive_copies_lock(url: str) -> Generator[None]:
+    """Wait for whoever is `shared_copies_lock`, and keep everybody else from it; raise `Conflict` after a minute."""
     with closing(connect(url, role="nous_purge")) as connection:
         connection.autocommit = False
         try:
@@ -297,7 +297,7 @@ def alone_with_copies(url: str) -> Generator[None]:
 
 
 @contextmanager
-def purging(url: str) -> Generator[Connection]:
+def purge_transaction(url: str) -> Generator[Connection]:
     """Yield a connection in a transaction of the one role that may delete."""
     with (
         closing(Database(url, role="nous_purge", max_connections=1)) as database,
@@ -306,7 +306,7 @@ def purging(url: str) -> Generator[Connection]:
         yield connection
 
 
-def hold(connection: Connection, agent_id: str) -> None:
+def lock_agent_exclusively(connection: Connection, agent_id: str) -> None:
     """Wait for whoever is at work on the agent, and keep everybody else waiting until the transaction ends."""
     try:
         connection.execute(BLOCKS["hold_agent"], {"agent_id": agent_id, "wait": f"{WAIT_S}s"})
@@ -328,7 +328,7 @@ def tables_in_order(connection: Connection) -> list[AgentTable]:
 
 
 def count_rows(url: str, agent_id: str) -> dict[str, int]:
-    with purging(url) as connection:
+    with purge_transaction(url) as connection:
         return count_rows_of(connection, agent_id)
 
 
@@ -347,7 +347,7 @@ def count_rows_of(connection: Connection, agent_id: str) -> dict[str, int]:
 
 def find_quotations(url: str, agent_id: str) -> frozenset[str]:
     """Return everything by which a copy of an agent's memories can be recognised."""
-    with purging(url) as connection:
+    with purge_transaction(url) as connection:
         found = connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}).fetchall()
     return frozenset(row[0] for row in found)
 
@@ -365,7 +365,7 @@ def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
     return {name: count for name, count in sorted(found.items()) if count}
 
 
-def sweep(url: str, tables: Iterable[str]) -> None:
+def vacuum(url: str, tables: Iterable[str]) -> None:
     """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
 
     Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
@@ -407,18 +407,20 @@ def quotations_of(connection: Connection, found: PartContents) -> frozenset[str]
 def count_part(connection: Connection, found: PartContents) -> dict[str, int]:
     """Return how many rows of each table go with a part."""
     counts = {
-        table: connection.execute(of_part("count_of_part", table, condition), vars(found)).fetchall()[0][0]
+        table: connection.execute(part_statement("count_of_part", table, condition), vars(found)).fetchall()[0][0]
         for table, condition in ROWS
     }
     return {table: count for table, count in sorted(counts.items()) if count}
 
 
-def of_part(block: str, table: str, condition: str) -> Composed:
+def part_statement(block: str, table: str, condition: str) -> Composed:
     """Fill a table and the condition for its rows into a statement."""
     return SQL(BLOCKS[block]).format(table=Identifier(*table.split(".")), condition=SQL(BLOCKS[condition]))
 
 
-def rewritings(connection: Connection, found: PartContents, find_embedder: EmbedderOf) -> dict[UUID, dict[str, Any]]:
+def remaining_fact_values(
+    connection: Connection, found: PartContents, find_embedder: EmbedderOf
+) -> dict[UUID, dict[str, Any]]:
     """Return what becomes of the facts that stay, as columns: the words of the oldest statement left, embedded again.
 
     Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where nobody can embed
@@ -440,13 +442,13 @@ def rewritings(connection: Connection, found: PartContents, find_embedder: Embed
         }
         first = next((row for row in rows if row["content"] == told[fact_id]["content"]), rows[0])
         if fact_id in reworded:
-            values |= words_of(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
+            values |= rewritten_columns(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
         values |= {"source_episode_id": first["episode_id"], "source_decision_id": first["decision_id"]}
         made[fact_id] = json_values(values)
     return made
 
 
-def words_of(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def rewritten_columns(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a fact that follow from the statement it stands on now."""
     content, subject = statement["content"], statement["subject"]
     said = {"content": content, "context": None, "subject": subject, "slot": slot_of(content, subject)}
@@ -500,36 +502,36 @@ def erase_part(
     for block in BEFORE_DELETING:
         connection.execute(BLOCKS[block], parameters)
     rows = {
-        table: connection.execute(of_part("delete_of_part", table, condition), parameters).rowcount
+        table: connection.execute(part_statement("delete_of_part", table, condition), parameters).rowcount
         for table, condition in ROWS
     }
     connection.execute(BLOCKS["blank_events"], parameters)
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
     connection.execute(BLOCKS["forget_words"], parameters)
-    unquote_rows(connection, found.agent_id, quotations)
+    redact_rows(connection, found.agent_id, quotations)
     return {table: count for table, count in sorted(rows.items()) if count}
 
 
-def unquote_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
+def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
     """Take quotations out of the rows that stay: their words in prose, never a term of ours."""
     quoted = sorted({form for text in quotations for form in (text, json.dumps(text, ensure_ascii=False)[1:-1])})
     if not quoted:
         return
     parameters: dict[str, Any] = {"agent_id": agent_id, "quoted": quoted}
     connection.execute(BLOCKS["drop_quoting_verdicts"], parameters)
-    replace = unquoting(quotations)
+    replace = redactor(quotations)
     for table, column, kind in TEXTS:
         names = {"table": Identifier(*table.split(".")), "column": Identifier(column), "type": Identifier(kind)}
         whose = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
         find, write = (SQL(BLOCKS[b]).format(**names, agent=whose) for b in ("find_quoting", "write_unquoted"))
         for ctid, text in connection.execute(find, parameters).fetchall():
-            new = unquoted(json.loads(text), replace) if kind == "jsonb" else replace(text)
+            new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
             connection.execute(write, {"text": erased, "ctid": ctid})
 
 
-def unquoting(quotations: Iterable[str]) -> Callable[[str], str]:
+def redactor(quotations: Iterable[str]) -> Callable[[str], str]:
     """Return a function that takes quotations out of a text, the longest first."""
     ordered = sorted(quotations, key=len, reverse=True)
     either = "|".join(re.escape(text) if len(text) >= LONG else rf"(?<!\w){re.escape(text)}(?!\w)" for text in ordered)
@@ -537,24 +539,24 @@ def unquoting(quotations: Iterable[str]) -> Callable[[str], str]:
     return lambda text: pattern.sub(ERASED, text)
 
 
-def unquoted(value: Any, replace: Callable[[str], str]) -> Any:
+def redact_json(value: Any, replace: Callable[[str], str]) -> Any:
     """Return a JSON value with quotations taken out of its texts; one without a space is a term, unless long."""
     if isinstance(value, str):
         return replace(value) if len(value) >= LONG or any(map(str.isspace, value)) else value
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
-        return {name: unquoted(each, replace) for name, each in inner.items()}
+        return {name: redact_json(each, replace) for name, each in inner.items()}
     if isinstance(value, list):
-        return [unquoted(each, replace) for each in cast("list[Any]", value)]
+        return [redact_json(each, replace) for each in cast("list[Any]", value)]
     return value
 
 
-def erase_buried(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
+def erase_again(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
     """Erase again, in a transaction of `nous_purge`, what came back after it was erased here; return how many."""
     ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
     if not ids:
         return 0
     found = find_part(connection, agent_id, Part(ids))
-    made = rewritings(connection, found, find_embedder)
+    made = remaining_fact_values(connection, found, find_embedder)
     erase_part(connection, found, made, quotations_of(connection, found))
     return len(found.ids)

@@ -22,22 +22,22 @@ from nous_online.database.changes import Cause, change_memory, get_memory, lock_
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, guarded
+from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import (
     LearningDecision,
-    Named,
+    NamedFact,
     check_active,
-    decide_told,
+    decide_with_named,
     holds_since,
-    in_doubt,
     is_later,
-    keyed,
     near_facts,
     pair_of,
+    partition_neighbours,
+    possible_replacements,
     questions,
     slot_of,
-    told,
+    with_inherited_key,
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
@@ -70,7 +70,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     check_known(details, FactDetails)
     told = checked_details(FactDetails, details, now=now)
     text = checked_as(Content, "content", content, now=now)
-    told, hidden = guarded({**told, "content": text}, ("content", "subject", "context"), rights)
+    told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
     check_interval(told, now=now)
     values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
@@ -93,7 +93,9 @@ def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
         raise InvalidInput(f"{message}; learn it without the key, or once it holds")
 
 
-def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
+def embed_facts(
+    agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline
+) -> list[Embedded]:
     """Return the facts with the vectors they are compared and recalled by, and at the levels they are shown at.
 
     No passage is embedded twice.
@@ -112,16 +114,16 @@ def levelled(new: NewFact) -> NewFact:
     return replace(new, **stored_levels(vars(new)))
 
 
-def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[Named] = ()) -> Learned:
+def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[NamedFact] = ()) -> Learned:
     """Confirm, supersede or store one fact, in one transaction; what it replaces gives way in the same one."""
     check_quota(agent, deadline, count=1, size=size_of(new.content, new.context))
-    (ready,) = embedded(agent, [new], [None], deadline)
+    (ready,) = embed_facts(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
     rounds_left = ROUNDS
     while True:
         rounds_left -= 1
         try:
-            outcome = look(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
+            outcome = match_and_write(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
         except Stale:  # somebody confirmed, undid or ruled on a neighbour in between: look again
             if not rounds_left:
                 raise
@@ -129,16 +131,16 @@ def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[
         if isinstance(outcome, Learned):
             return replace(outcome, hidden=new.hidden)
         # Asking may take seconds: never inside a transaction that others wait for.
-        judgements.update(ask(agent, new, outcome, deadline))
+        judgements.update(judge_neighbours(agent, new, outcome, deadline))
 
 
-def look(
+def match_and_write(
     agent: Agent,
     ready: Embedded,
     judgements: dict[UUID, Judgement],
     deadline: Deadline,
     *,
-    replaces: Sequence[Named],
+    replaces: Sequence[NamedFact],
     is_last: bool,
 ) -> Learned | list[Neighbour]:
     """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
@@ -153,25 +155,28 @@ def look(
             replaces=[each.id for each in replaces],
         )
         if request is not None:
-            return repeated(connection, agent, request, new)
-        said = told(new, near, replaces, agent.id)
+            return replay_answer(connection, agent, request, new)
+        said = partition_neighbours(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         read: dict[UUID, Judgement] = {}
         if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            read = ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
+            read = judge_neighbours(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
             judgements.update(read)
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        decision = decide_told(new, said, judgements, agent.policy)
+        decision = decide_with_named(new, said, judgements, agent.policy)
         if forgotten is not None:
             decision = learned_again(decision, forgotten)
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        stored = replace(keyed(new, decision), perhaps_replaces=in_doubt(new, left, judgements, agent.policy))
+        stored = replace(
+            with_inherited_key(new, decision),
+            perhaps_replaces=possible_replacements(new, left, judgements, agent.policy),
+        )
         if decision.action != "confirm":
             keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
-        learned = write(connection, agent, replace(ready, fact=stored), decision)
-        learned = contradict(connection, agent, learned, decision, judgements)
+        learned = apply_decision(connection, agent, replace(ready, fact=stored), decision)
+        learned = record_contradictions(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
 
 
@@ -181,7 +186,9 @@ def learned_again(decision: LearningDecision, forgotten: UUID) -> LearningDecisi
     return replace(decision, reason=f"{again}; {decision.reason}")
 
 
-def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
+def judge_neighbours(
+    agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline
+) -> dict[UUID, Judgement]:
     """Return what the judge says of each pair; a judge that says nothing leaves them undecided, and the fact stored."""
     if not near:
         return {}
@@ -189,7 +196,7 @@ def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadlin
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
 
 
-def write(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
+def apply_decision(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
     """Carry out a decision and remember the request it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
@@ -203,7 +210,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Learn
         told = "the agent said that it is replaced" if decision.action == "confirm" else decision.reason
         supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=told)
     if decision.action == "store_superseded" and match is not None:
-        memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
+        memory = insert_late_value(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
         request = KeyedRequest(new.idempotency_key, content_hash(new), memory.id, action)
@@ -211,7 +218,7 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Learn
     return Learned(action, memory, decision.reason, match)
 
 
-def contradict(
+def record_contradictions(
     connection: Connection,
     agent: Agent,
     learned: Learned,
@@ -255,7 +262,7 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
 
 
-def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
+def confirm_by_id(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
     """Confirm an active fact by its id; raise `NotFound` when there is none, `Conflict` when it is no longer active."""
     with agent.transaction(deadline) as connection:
         known = lock_memory(connection, agent.id, FACT, fact_id)
@@ -266,7 +273,7 @@ def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | No
         return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
 
 
-def supersede_known(
+def supersede_by_id(
     agent: Agent, old_id: UUID, new_id: UUID, *, reason: str, at: datetime | None, deadline: Deadline
 ) -> Fact:
     """Retire an active fact in favour of another one, and return it as it became.
@@ -331,7 +338,7 @@ def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: 
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
-def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
+def insert_late_value(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
     """Put a value that was told late between those around it: it ends where the next began, the one before at its own.
 
     `last` is the value known now.
@@ -346,7 +353,7 @@ def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, 
     return stored
 
 
-def repeated(connection: Connection, agent: Agent, request: KeyedRequest, new: NewFact) -> Learned:
+def replay_answer(connection: Connection, agent: Agent, request: KeyedRequest, new: NewFact) -> Learned:
     """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
     check_same_content(request, new)
     memory = get_memory(connection, agent.id, FACT, request.memory_id)
@@ -371,17 +378,17 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
     Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.content, new.context) for new in news))
-    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
+    ready = embed_facts(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
-        fresh = unrepeated(ready, known)
+        fresh = skip_known_keys(ready, known)
         reason = "imported; matching is left to the night"
         free = [entry for entry in fresh if entry.fact.key is None]
         store.store_facts(connection, agent.id, free, space=agent.embedder.space, actor="import", reason=reason)
         for entry in sorted((each for each in fresh if each.fact.key), key=lambda each: holds_since(each.fact)):
             store_value(connection, agent, entry)
-        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_of(entry))])
+        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_for(entry))])
     return len(fresh)
 
 
@@ -397,14 +404,14 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
         return
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
-    store_late(connection, agent, stored, last=known, reason=reason)
+    insert_late_value(connection, agent, stored, last=known, reason=reason)
 
 
-def unrepeated(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:
+def skip_known_keys(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:
     """Return the entries whose key neither `known` nor an earlier entry has; raise `Conflict` on another content."""
     seen, fresh = dict(known), list[Embedded]()
     for entry in entries:
-        request = request_of(entry)
+        request = request_for(entry)
         if request and request.idempotency_key in seen:
             check_same_content(seen[request.idempotency_key], entry.fact)
             continue
@@ -414,7 +421,7 @@ def unrepeated(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -
     return fresh
 
 
-def request_of(entry: Embedded) -> KeyedRequest | None:
+def request_for(entry: Embedded) -> KeyedRequest | None:
     """Return what to remember of a deferred fact's idempotency key, None when it has none."""
     key = entry.fact.idempotency_key
     return KeyedRequest(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None

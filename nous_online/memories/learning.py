@@ -74,13 +74,13 @@ def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy)
     """
     if not asked:
         return []
-    leads = {near.fact.id: near.similarity + lead(new, near.fact) for near in asked}
+    leads = {near.fact.id: near.similarity + nomination_bonus(new, near.fact) for near in asked}
     least = max(near.similarity for near in asked) - policy.read_within
     likely = sorted((near for near in asked if leads[near.fact.id] >= least), key=lambda near: -leads[near.fact.id])
     return likely[: policy.read_count]
 
 
-def lead(new: NewFact | Fact, known: Fact) -> float:
+def nomination_bonus(new: NewFact | Fact, known: Fact) -> float:
     """Return what shared content words, a subject among them, and a shared slot are worth beside the cosine."""
     is_of_one = new.subject is not None and new.subject == known.subject
     shared = min(shared_content(new.content, known.content) + is_of_one, MOST_SHARED)
@@ -107,17 +107,19 @@ def decide(
         judgement = judgements.get(near.fact.id)
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
             return LearningDecision("confirm", f"said before: {judgement.reason}", near)
-    rivals = [near for near in by_similarity if hold_together(new, near.fact)]
+    rivals = [near for near in by_similarity if overlap_in_time(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
     decision = LearningDecision("store", "nothing known says the same")
     if updated:
-        decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
-        denied += [near for near in updated if is_held_back(new, near)]
+        decision = combine_successions(
+            [decide_succession(new, near, judgements[near.fact.id].reason) for near in updated]
+        )
+        denied += [near for near in updated if is_protected_from(new, near)]
     return replace(decision, contradicted=() if decision.action == "store_superseded" else tuple(denied))
 
 
-def in_succession(decisions: Sequence[LearningDecision | None]) -> LearningDecision:
+def combine_successions(decisions: Sequence[LearningDecision | None]) -> LearningDecision:
     """Return one decision of those about each value known: a newer value rules, then all older ones give way."""
     made = [decision for decision in decisions if decision is not None]
     for decision in made:
@@ -138,7 +140,7 @@ def is_conflict(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict in {Verdict.CONTRADICTS, Verdict.UPDATES}
 
 
-def in_doubt(
+def possible_replacements(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> list[UUID]:
     """Return the earlier facts that a new one may replace, by a judge who is not sure of it; the likeliest first."""
@@ -150,16 +152,16 @@ def in_doubt(
     return sorted((each for each in chances if chances[each] >= policy.doubt_from), key=lambda each: -chances[each])
 
 
-def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
+def decide_succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
     """Return which of two values of one slot gives way, the earlier; None if it stands firmer or the later is over.
 
     What is over never takes the place of what still holds: both stay, each in its time.
     """
     is_over, was_over = (is_past(value, new.learned_at) for value in (new, near.fact))
     if holds_since(new) >= holds_since(near.fact):
-        is_ruling = not stands_firmer(near.fact, new) and (was_over or not is_over)
+        is_ruling = not outranks(near.fact, new) and (was_over or not is_over)
         return LearningDecision("supersede", f"a newer value: {reason}", near) if is_ruling else None
-    is_outdated = not stands_firmer(new, near.fact) and (is_over or not was_over)
+    is_outdated = not outranks(new, near.fact) and (is_over or not was_over)
     return (
         LearningDecision("store_superseded", f"an older value than the one known: {reason}", near)
         if is_outdated
@@ -167,15 +169,15 @@ def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision |
     )
 
 
-def stands_firmer(one: NewFact | Fact, other: NewFact | Fact) -> bool:
+def outranks(one: NewFact | Fact, other: NewFact | Fact) -> bool:
     """Tell whether one fact gives way to another for no later date: it is trusted more, or it alone is pinned."""
     return one.trust > other.trust or (one.is_pinned and not other.is_pinned)
 
 
-def is_held_back(new: NewFact, near: Neighbour) -> bool:
+def is_protected_from(new: NewFact, near: Neighbour) -> bool:
     """Tell whether, of two values of one slot, the earlier would give way if it stood no firmer than the later."""
     as_firm = replace(near, fact=replace(near.fact, trust=new.trust, is_pinned=new.is_pinned))
-    return succession(new, near, "") is None and succession(new, as_firm, "") is not None
+    return decide_succession(new, near, "") is None and decide_succession(new, as_firm, "") is not None
 
 
 def holds_since(fact: NewFact | Fact) -> datetime:
@@ -188,7 +190,7 @@ def is_past(fact: NewFact | Fact, moment: datetime) -> bool:
     return fact.valid_to is not None and fact.valid_to <= moment
 
 
-def hold_together(new: NewFact, known: Fact) -> bool:
+def overlap_in_time(new: NewFact, known: Fact) -> bool:
     """Tell whether there is a moment at which both would hold; an interval holds from its start up to its end.
 
     One that has yet to begin counts as apart: else a date mistyped by a century would retire what holds today.
@@ -200,7 +202,7 @@ def hold_together(new: NewFact, known: Fact) -> bool:
     return not (is_to_come or is_after or is_before)
 
 
-def is_covered(new: NewFact, known: Fact) -> bool:
+def says_no_less(new: NewFact, known: Fact) -> bool:
     """Tell whether a known fact says all that a repetition of it says: no less in detail, and of the same time.
 
     Without an interval of its own a repetition speaks of the moment it was made.
@@ -224,8 +226,8 @@ def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     What is confirmed is not stored and lends its trust, so no judge's word turns a statement into one that is trusted
     less: but for the same words both stay, and the night keeps the wording that is trusted more.
     """
-    is_close = near.similarity >= policy.same_similarity and is_covered(new, near.fact)
-    return is_close and (near.fact.trust >= new.trust or has_same_words(new.content, near.fact.content))
+    is_close = near.similarity >= policy.same_similarity and says_no_less(new, near.fact)
+    return is_close and (near.fact.trust >= new.trust or equals_but_spaces(new.content, near.fact.content))
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
@@ -239,7 +241,7 @@ def is_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     return may_confirm(new, near, policy) and not reasons_apart(pair) and is_harmless(pair)
 
 
-def has_same_words(one: str, other: str) -> bool:
+def equals_but_spaces(one: str, other: str) -> bool:
     """Tell whether two texts are equal but for white space."""
     return one.split() == other.split()
 
@@ -310,7 +312,7 @@ SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedFact:
     """A fact the caller says is replaced, and the version it was read at where the caller has it."""
 
     id: UUID
@@ -326,18 +328,20 @@ class NearFacts:
     rest: tuple[Neighbour, ...]
 
 
-def named_facts(replaces: object) -> tuple[Named, ...]:
+def named_facts(replaces: object) -> tuple[NamedFact, ...]:
     """Check what the caller says is replaced: an id, a fact as it was read, or several; raise `InvalidInput`."""
     one = () if replaces is None else (replaces,)
     given = cast("Sequence[object]", replaces) if isinstance(replaces, (list, tuple)) else one
     found = [
-        Named(each.id, each.row_version) if isinstance(each, Fact) else Named(checked_id("replaces", each))
+        NamedFact(each.id, each.row_version) if isinstance(each, Fact) else NamedFact(checked_id("replaces", each))
         for each in given
     ]
     return tuple({each.id: each for each in found}.values())
 
 
-def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_id: str) -> NearFacts:
+def partition_neighbours(
+    new: NewFact, near: Sequence[Neighbour], named: Sequence[NamedFact], agent_id: str
+) -> NearFacts:
     """Part what is near by what the caller said.
 
     Raises `NotFound` for a named fact that is not there for whom the new one is meant, and `Conflict` for one that is
@@ -365,7 +369,7 @@ def check_active(fact: Fact, act: str) -> None:
         raise Conflict(message)
 
 
-def decide_told(
+def decide_with_named(
     new: NewFact, said: NearFacts, judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> LearningDecision:
     """Return what to do with `new`: first what the caller said, then what is found of the rest.
@@ -374,7 +378,11 @@ def decide_told(
     Raises `Refused` where it would replace, by its id, what is pinned or trusted more.
     """
     replaced = said.replaced
-    if said.holder is not None and not is_repeat(new, said.holder, policy) and is_held_by_trust(new, said.holder.fact):
+    if (
+        said.holder is not None
+        and not is_repeat(new, said.holder, policy)
+        and is_protected_value(new, said.holder.fact)
+    ):
         check_replaceable(new, replaced)
         decision = decide(new, said.rest, judgements, policy)
         return replace(
@@ -409,9 +417,9 @@ def is_later(new: NewFact, known: Fact) -> bool:
     return holds_since(new) >= holds_since(known) and (was_over or not is_over)
 
 
-def is_held_by_trust(new: NewFact, holder: Fact) -> bool:
+def is_protected_value(new: NewFact, holder: Fact) -> bool:
     """Tell whether, of two values of a key, the earlier is trusted more than the later, or it alone is pinned."""
-    return stands_firmer(holder, new) if is_later(new, holder) else stands_firmer(new, holder)
+    return outranks(holder, new) if is_later(new, holder) else outranks(new, holder)
 
 
 def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
@@ -424,7 +432,7 @@ def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
             raise Refused(f"{message}; learn it with at least the same trust, or supersede the fact by its id")
 
 
-def keyed(new: NewFact, decision: LearningDecision) -> NewFact:
+def with_inherited_key(new: NewFact, decision: LearningDecision) -> NewFact:
     """Return a new fact under the key of what it replaces, unless it has one of its own or they differ in theirs.
 
     Beside a value of its own key, which it contradicts, it has none.

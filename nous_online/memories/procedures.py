@@ -39,7 +39,7 @@ from nous_online.database.changes import (
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
-from nous_online.memories.agent import Agent, Verbs, guarded
+from nous_online.memories.agent import Agent, Verbs, hide_credentials
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.levels import BANDS, hint_of, step_name
@@ -131,7 +131,7 @@ class ProcedureVerbs(Verbs):
                 "last_activated_at": max(filter(None, (known.last_activated_at, moment))).isoformat(),
             }
             loaded = change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=cause)
-            sessions.take_in(connection, agent, session, [("procedure", procedure_id)])
+            sessions.load_items(connection, agent, session, [("procedure", procedure_id)])
             payload = {
                 "procedure_id": str(procedure_id),
                 "name": loaded.name,
@@ -200,7 +200,7 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     """Check everything a caller said about a procedure; raise `InvalidInput` naming what to mend."""
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
-    told, _ = guarded({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    told, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
     title = checked_as(ProcedureName, "name", told.pop("name"))
     bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
     steps: list[Any] = told["steps"] or []

@@ -134,7 +134,7 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
 
 def nights_of(connection: Connection, agent_id: str) -> Nights:
     """Return which night an agent was last in, and what has waited for one since."""
-    found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": over()}).fetchone()
+    found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": last_night_end()}).fetchone()
     last, first_change, changes = found or (None, None, 0)
     missed_from = first_change.astimezone(UTC).date() if first_change else None
     return Nights(last, missed_from, changes)
@@ -158,11 +158,11 @@ def last_night_applied(connection: Connection) -> date | None:
 
 def agents_waiting(connection: Connection) -> int:
     """Count the agents with changes that no night of theirs has seen, though it is over."""
-    (count,) = connection.execute(SQL["agents_waiting"], {"over": over()}).fetchone() or (0,)
+    (count,) = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0,)
     return count
 
 
-def over() -> datetime:
+def last_night_end() -> datetime:
     """Return the moment the last night that is over ended: midnight UTC."""
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
@@ -190,11 +190,11 @@ def check_quota(agent: Agent, deadline: Deadline, *, count: int, size: int) -> N
     """
     key = (agent.database.url, agent.id)
     held = KEPT.get(key)
-    if held is None or time.monotonic() > held.stands_until or is_over(agent, held, count, size):
-        held = measured(agent, deadline)
+    if held is None or time.monotonic() > held.stands_until or exceeds_quota(agent, held, count, size):
+        held = measure(agent, deadline)
     if held is None:
         return
-    if is_over(agent, held, count, size):
+    if exceeds_quota(agent, held, count, size):
         raise QuotaExceeded(
             f"agent {agent.id!r} holds {held.memories:,} memories of {held.bytes:,} bytes, and its policy lets it keep "
             f"{agent.policy.most_memories:,} of {agent.policy.most_bytes:,}: purge old texts (`nous purge`), erase "
@@ -206,11 +206,11 @@ def check_quota(agent: Agent, deadline: Deadline, *, count: int, size: int) -> N
         KEPT[key] = replace(held, memories=held.memories + count, bytes=held.bytes + size)
 
 
-def is_over(agent: Agent, held: Holding, count: int, size: int) -> bool:
+def exceeds_quota(agent: Agent, held: Holding, count: int, size: int) -> bool:
     return held.memories + count > agent.policy.most_memories or held.bytes + size > agent.policy.most_bytes
 
 
-def measured(agent: Agent, deadline: Deadline) -> Holding | None:
+def measure(agent: Agent, deadline: Deadline) -> Holding | None:
     """Return what an agent holds now; None where that takes too long."""
     began = time.monotonic()
     try:

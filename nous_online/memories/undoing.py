@@ -130,11 +130,11 @@ class HistoryVerbs(Verbs):
                     agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
                 said = statement_of(connection, agent.id, event)
                 if said is None or said.reason != "reworded" or said.id in ready:
-                    take_back(connection, agent, event, said, ready, reason=why)
+                    undo_change(connection, agent, event, said, ready, reason=why)
                     return event
                 known = get_memory(connection, agent.id, FACT, said.fact_id)
             # Embedding may take seconds: never inside a transaction that others wait for.
-            (ready[said.id],) = facts.embedded(agent, [fact_from_statement(said, known)], [None], deadline)
+            (ready[said.id],) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
         """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
@@ -159,7 +159,7 @@ class HistoryVerbs(Verbs):
                     store.lock_agent(connection, agent.id)
                     now = changes_of(connection, agent.id, named)
                     for event in (each for each in now if each.memory_id == memory_id):
-                        take_back_of_source(connection, agent, event, [each.id for each in now], reason=why)
+                        undo_source_change(connection, agent, event, [each.id for each in now], reason=why)
                 undone.append(memory_id)
             except (Forbidden, Refused) as refusal:
                 refused[memory_id] = str(refusal)
@@ -183,11 +183,11 @@ class HistoryVerbs(Verbs):
         if is_first_statement(said):
             with agent.transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
-                return take_out(connection, agent, said, reason=why)
-        (ready,) = facts.embedded(agent, [fact_from_statement(said, known)], [None], deadline)
+                return unmerge(connection, agent, said, reason=why)
+        (ready,) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
-            return split_off(connection, agent, said, ready, reason=why)
+            return split_from_fact(connection, agent, said, ready, reason=why)
 
 
 # --- one change ---
@@ -204,7 +204,7 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
     """Return the latest change of a memory that still stands; raise `Refused` where undoing it is not the agent's."""
-    left = standing(history(connection, agent_id, memory_id))
+    left = effective_changes(history(connection, agent_id, memory_id))
     if not left:
         raise Refused(f"every change of memory {memory_id} has been taken back")
     event = left[0]
@@ -224,7 +224,7 @@ def statement_of(connection: Connection, agent_id: str, event: PastChange) -> St
     return get_statement(connection, agent_id, UUID(named)) if is_kept else None
 
 
-def take_back(
+def undo_change(
     connection: Connection,
     agent: Agent,
     event: PastChange,
@@ -234,7 +234,7 @@ def take_back(
     reason: str,
 ) -> None:
     """Take back a change and those it was made with; the words that confirmed a fact stay, in a fact of their own."""
-    restore_all(connection, agent.id, together(connection, agent.id, event), reason=reason)
+    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
     if said is None:
         return
     if said.id in ready:
@@ -266,25 +266,25 @@ def restore_all(
         mark_sides(connection, agent_id, memory_id, cause=marked)
 
 
-def together(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
+def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
     """Return the changes that are taken back with one of them: those it superseded, both sides of a split or a merge.
 
     Raises `Refused` where a fact that was split off has changed since.
     """
     if (learned := late_learning(connection, agent_id, event)) is not None:
-        return [event, *superseding(connection, agent_id, learned), learned]
+        return [event, *supersessions(connection, agent_id, learned), learned]
     other = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
         other = other or event.after["split_from"]
     if event.after.get("succession") == "merged":
         other = event.after["superseded_by"]
     if other is None:
-        return [*superseding(connection, agent_id, event), event]
-    left = standing(history(connection, agent_id, UUID(other)))
+        return [*supersessions(connection, agent_id, event), event]
+    left = effective_changes(history(connection, agent_id, UUID(other)))
     found = [each for each in left if is_other_side(each, event)]
     for each in (event, *found):
         if each.action == "split" and "split_from" in each.after:
-            last = standing(history(connection, agent_id, each.memory_id))[0]
+            last = effective_changes(history(connection, agent_id, each.memory_id))[0]
             if last.id != each.id:
                 raise Refused(
                     f"fact {each.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
@@ -326,7 +326,7 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
         raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 
 
-def superseding(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
+def supersessions(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
     """Return the changes that retired other facts in favour of one whose learning or confirming is to be taken back.
 
     Without them, those facts would point to an archived one, and neither would be recalled. Who confirms a fact may say
@@ -336,12 +336,12 @@ def superseding(connection: Connection, agent_id: str, event: PastChange) -> lis
         return []
     key = {"agent_id": agent_id, "memory_id": event.memory_id}
     retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
-    changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
-    found = [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+    changes = [effective_changes(history(connection, agent_id, memory_id)) for memory_id in retired]
+    found = [each for events in changes for each in retirements(connection, agent_id, events, str(event.memory_id))]
     return found if event.from_state == "new" else [each for each in found if each.recorded_at == event.recorded_at]
 
 
-def retiring(
+def retirements(
     connection: Connection, agent_id: str, events: Sequence[PastChange], successor_id: str
 ) -> list[PastChange]:
     """Return the changes by which a fact gave way to one whose learning is to be taken back.
@@ -354,13 +354,13 @@ def retiring(
         if event.after.get("superseded_by") == successor_id:
             found.append(event)
             earlier_id = event.before.get("superseded_by")
-            if earlier_id is None or standing(history(connection, agent_id, UUID(earlier_id))):
+            if earlier_id is None or effective_changes(history(connection, agent_id, UUID(earlier_id))):
                 return found
             successor_id = earlier_id
     return found
 
 
-def standing(events: Sequence[PastChange]) -> list[PastChange]:
+def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
     """Return the events that are no undoing and were not undone, as ordered.
 
     Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
@@ -378,7 +378,7 @@ def standing(events: Sequence[PastChange]) -> list[PastChange]:
 
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
     """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
-    found = locked_rows(connection, agent_id, [event])
+    found = lock_rows(connection, agent_id, [event])
     change_memories(connection, agent_id, [restoration(connection, agent_id, event, found, cause=cause)])
 
 
@@ -392,7 +392,7 @@ class LockedRows:
     """The row of cold storage of each tier, by id."""
 
 
-def locked_rows(
+def lock_rows(
     connection: Connection, agent_id: str, events: Sequence[PastChange], *, and_facts: Collection[UUID] = ()
 ) -> LockedRows:
     """Lock what some events changed, and other facts, and return how it stands."""
@@ -418,7 +418,7 @@ def restoration(
     if event.memory_id not in found.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = found.rows[event.memory_id]
-    left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
+    left = {"state": event.to_state, **{name: value_after_event(event, name, now.get(name)) for name in event.after}}
     told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
     told -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
     changed = [name for name in left if name in told and left[name] != now[name]]
@@ -429,7 +429,7 @@ def restoration(
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
     cold = found.cold.get(event.memory_id, {})
-    values = values_before(event, now, cause) | warm_texts(event, cold)
+    values = values_before(event, now, cause) | texts_from_cold_storage(event, cold)
     return Alteration(Version(kind, event.memory_id, version), values, cause)
 
 
@@ -443,23 +443,25 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
     names = set(event.before) - (VECTORS if is_of_another_space else set())
-    values = {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    values = {
+        name: value_after_undo(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)
+    }
     if "superseded_by" in values:  # an event from before the succession was kept does not name it
         values["succession"] = event.before.get("succession")
     return values
 
 
-def values_without(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
+def values_without_confirmation(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
     """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
-    _, columns = locked_rows(connection, agent_id, [event]).rows[event.memory_id]
+    _, columns = lock_rows(connection, agent_id, [event]).rows[event.memory_id]
     return {
-        name: restored(name, before, event.after[name], columns[name])
+        name: value_after_undo(name, before, event.after[name], columns[name])
         for name, before in event.before.items()
         if name in COUNTED or columns[name] == event.after[name]
     }
 
 
-def warm_texts(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def texts_from_cold_storage(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
     tiers = cold_tiers(event)
     purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
@@ -471,13 +473,13 @@ def warm_texts(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict
     return {name: kept[tier][name] for name, tier in tiers.items()}
 
 
-def image(event: PastChange, name: str, now: Any) -> Any:
+def value_after_event(event: PastChange, name: str, now: Any) -> Any:
     """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
-    length, after = kept_instead(event.before.get(name), "characters"), event.after[name]
+    length, after = placeholder(event.before.get(name), "characters"), event.after[name]
     return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]
 
 
-def kept_instead(before: Any, what: str) -> Any:
+def placeholder(before: Any, what: str) -> Any:
     """Return what an event keeps instead of a text: its length in `characters`, or the tier of its `cold_text`."""
     kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
     return kept[what] if set(kept) == {what} else None
@@ -485,15 +487,15 @@ def kept_instead(before: Any, what: str) -> Any:
 
 def cold_tiers(event: PastChange) -> dict[str, str]:
     """Return the tiers under which texts lie in cold storage, by column: an event keeps those instead of the texts."""
-    tiers = {name: kept_instead(before, "cold_text") for name, before in event.before.items()}
+    tiers = {name: placeholder(before, "cold_text") for name, before in event.before.items()}
     return {name: tier for name, tier in tiers.items() if tier is not None}
 
 
-def restored(name: str, before: Any, after: Any, now: Any) -> Any:
+def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
     """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
     if name in COUNTED:
         return max(0, now - (after - before))  # what was erased since is counted no more
-    if (length := kept_instead(before, "characters")) is not None:
+    if (length := placeholder(before, "characters")) is not None:
         return now[:length]
     if name in UNITED and now != after:
         return [each for each in now if each in before or each not in after]
@@ -511,7 +513,7 @@ def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastC
         return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
 
 
-def take_back_of_source(
+def undo_source_change(
     connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
 ) -> None:
     """Take back a change that a source made; raise `Refused` or `Forbidden` where it can't be.
@@ -531,7 +533,7 @@ def take_back_of_source(
             check_unshared(connection, agent.id, event, memory.state, of_source)
         values = {"state": "archived", "archived_at": now.isoformat()}
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    back = superseding(connection, agent.id, event)
+    back = supersessions(connection, agent.id, event)
     restore_all(connection, agent.id, back, reason=reason, besides=[event.memory_id])
     if said is not None:
         revoke_statement(connection, agent.id, said.id)
@@ -569,7 +571,7 @@ def check_splittable(said: Statement, known: Fact) -> None:
         )
 
 
-def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
+def split_from_fact(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
     """Store a statement as a fact of its own and take back what it lent to the fact it confirmed."""
     (known,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, known)
@@ -580,12 +582,12 @@ def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embe
     )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
     note = EventNote({"statement": str(said.id), "split_off": str(new.id)})
-    values = values_without(connection, agent.id, confirmation)
+    values = values_without_confirmation(connection, agent.id, confirmation)
     change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=note)
     return new
 
 
-def take_out(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
+def unmerge(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
     """Bring back a fact that was merged into another, which loses what was confirmed by it."""
     (merged,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, merged)

@@ -215,11 +215,11 @@ def frequent_runs(
         for start, run in distinct_runs(kept, policy):
             places[run][session].append(start)
     supported = {run: held for run, held in places.items() if len(held) >= policy.least_sessions}
-    chosen = runs_apart(supported, policy)
+    chosen = select_runs(supported, policy)
     return {run: list(supported[run]) for run in sorted(chosen, key=lambda run: (-len(supported[run]), -len(run), run))}
 
 
-def runs_apart(
+def select_runs(
     supported: Mapping[tuple[str, ...], Mapping[str, Sequence[int]]], policy: WorkflowPolicy
 ) -> list[tuple[str, ...]]:
     """Return the runs that stand apart from longer ones, of one length the best supported and the earliest first."""

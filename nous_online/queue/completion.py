@@ -36,7 +36,7 @@ from nous_online.memories.episodes import (
     get_episode,
     set_aside,
     text_to_embed,
-    united,
+    union,
     vector_values,
 )
 from nous_online.memories.events import emit
@@ -90,14 +90,14 @@ def complete_due(
     for _ in range(limit):
         if is_stopping() or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
             break
-        task = take(agent, deadline)
+        task = lease_next(agent, deadline)
         if task is None:
             break
         completed += attempt(agent, task, deadline)
     return completed
 
 
-def take(agent: Agent, deadline: Deadline) -> Task | None:
+def lease_next(agent: Agent, deadline: Deadline) -> Task | None:
     """Take the episode that is due longest, so that others leave it alone for a while."""
     parameters = {"agent_id": agent.id, "lease_s": POLICY.lease_s, "longest_wait_s": POLICY.longest_wait_s}
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Task)) as cursor:
@@ -142,21 +142,21 @@ def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
             found = full_text(connection, agent.id, episode.id)
         told = replace(episode, detail=None if found.level == "title" else found.text)
     if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
-        return conclude(agent, episode, Drawn(), deadline)
-    draft = kept_draft(agent, told, task, deadline)
+        return finish(agent, episode, Drawn(), deadline)
+    draft = get_or_write_draft(agent, told, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
     text = text_to_embed(told.title or draft.title, told.summary or draft.summary, told.detail)
     news = new_censors(told, draft) if told.outcome == "failure" else []
     vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
     drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
-    return conclude(agent, episode, drawn, deadline)
+    return finish(agent, episode, drawn, deadline)
 
 
 # --- the draft ---
 
 
-def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
+def get_or_write_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
     """Return the draft that is kept for what was told of an episode, written and kept first where there is none.
 
     Raises `InvalidInput` when what is kept is of another form.
@@ -258,7 +258,7 @@ def end_of(episode: Episode) -> datetime:
 # --- writing it all down ---
 
 
-def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
+def finish(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
     """Write everything down at once, unless somebody else did; return whether the episode is complete now.
 
     Of one that was taken back nothing is written. Raises `Conflict` when it was told more of since it was read.
@@ -270,7 +270,7 @@ def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> b
         if is_standing:
             check_unchanged(read, episode)
         if is_standing and episode.completed_at is None:
-            write_down(connection, agent, episode, drawn)
+            write_results(connection, agent, episode, drawn)
         note = None if is_standing else f"not completed: the episode is {episode.state}"
         connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
     return is_standing
@@ -283,7 +283,7 @@ def check_unchanged(read: Episode, now: Episode) -> None:
         raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
 
 
-def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
+def write_results(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
     """Complete the episode, count its procedures, store its censors, link its decisions and announce it.
 
     Procedures erased since are left out.
@@ -299,7 +299,7 @@ def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Dr
         for procedure in lock_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
             procedures.record_outcome(connection, agent.id, procedure.id, is_success=is_success, cause=counted)
     suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
-    stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
+    stored = [censors.store_censor(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
     payload = {
         "episode_id": str(episode.id),
         "facts": [str(fact_id) for fact_id in dict.fromkeys(drawn.facts)],
@@ -319,7 +319,7 @@ def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> l
         "ended_at": end_of(episode),
     }
     found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
-    linked = united(episode.decision_ids, found)
+    linked = union(episode.decision_ids, found)
     names = {
         "ids": [each for each in linked if isinstance(each, UUID)],
         "references": [each for each in linked if isinstance(each, str)],

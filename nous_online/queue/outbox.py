@@ -66,7 +66,7 @@ class DeliveryProgress:
         return pause_s(self.failed_count, first_s=POLICY.first_delay_s, longest_s=POLICY.longest_delay_s)
 
 
-class News(TypedDict):
+class NewEvent(TypedDict):
     """An event from outside, checked."""
 
     name: str
@@ -74,7 +74,7 @@ class News(TypedDict):
     payload: Mapping[str, Any]
 
 
-def new_event(name: object, payload: object, memory_id: object) -> News:
+def new_event(name: object, payload: object, memory_id: object) -> NewEvent:
     """Check an event that comes from outside; raise `InvalidInput` naming what to mend.
 
     Its payload is what JSON and PostgreSQL can hold, at most 64 KiB of it.
@@ -90,7 +90,7 @@ def new_event(name: object, payload: object, memory_id: object) -> News:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
     checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
-    return News(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
+    return NewEvent(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
 
 
 def checked_name(name: object) -> str:
@@ -100,7 +100,7 @@ def checked_name(name: object) -> str:
     return name
 
 
-def checked_wish(name: object) -> frozenset[str]:
+def checked_event_names(name: object) -> frozenset[str]:
     """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
     is_one = isinstance(name, str) or not isinstance(name, Sequence)
     wished = cast("Sequence[object]", (name,) if is_one else name)
@@ -117,13 +117,13 @@ def new_subscription(consumer: object, name: object, handler: object, among: lis
     checked_consumer = checked_optional("consumer", consumer, max_characters=100)
     if checked_consumer is None or checked_consumer == HEART:
         raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
-    names = checked_wish(name)
+    names = checked_event_names(name)
     if not callable(handler):
         raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
     return Subscription(checked_consumer, names, handler, among)
 
 
-def enrol(subscription: Subscription) -> None:
+def add_subscription(subscription: Subscription) -> None:
     """Let a subscription hear from now on; raise `InvalidInput` when its consumer hears other names already.
 
     A consumer has one place in the queue: what passes it unasked for by one subscription is lost to the others.
@@ -259,7 +259,7 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         horizon = read_horizon(connection, cursor)
         asked = None if EVERYTHING in names else sorted(names)
         events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
-    progress = hand_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
+    progress = call_handlers(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
     with agent.transaction(Deadline(max(deadline.left_s, POLICY.settle_s))) as connection:
         move_cursor(connection, agent.id, cursor, progress)
     return progress.delivered_count
@@ -270,7 +270,7 @@ def subscriptions_of(agent: Agent, consumer: str, names: frozenset[str]) -> list
     return [each for each in agent.subscriptions if each.consumer == consumer and each.names == names]
 
 
-def hand_over(
+def call_handlers(
     agent: Agent,
     cursor: Cursor,
     events: Sequence[tuple[Event, str]],

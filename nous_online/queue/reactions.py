@@ -69,7 +69,7 @@ def warn_of_failure(connection: Connection, agent: Agent, event: Event, vectors:
     """A decision failed: store the candidate for a censor, unless there is one that says the same."""
     decision = decisions.get(connection, agent.id, subject_of(event))
     cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
-    censors.store(connection, agent, failure_censor(decision), vectors[0], cause=cause)
+    censors.store_censor(connection, agent, failure_censor(decision), vectors[0], cause=cause)
 
 
 def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[str]:
@@ -85,19 +85,19 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
     asked = guarded_action(event)
     if asked is not None:
         suspects = censors.find_suspects(connection, agent, asked, vectors)
-        found = checking.set_off(asked, suspects, vectors, {})  # nothing is embedded in a transaction
+        found = checking.match_suspects(asked, suspects, vectors, {})  # nothing is embedded in a transaction
         firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
         censors.record_firings(connection, agent.id, asked, firings)
         return
-    censor_ids = guarding_ids(event)
+    censor_ids = named_censor_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
     firings = {censor_id: censors.Firing() for censor_id in censor_ids}
-    if not censors.activate(connection, agent.id, firings, cause=cause):
+    if not censors.count_activations(connection, agent.id, firings, cause=cause):
         named = ", ".join(map(str, censor_ids))
         raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
 
 
-def guarding_ids(event: Event) -> list[UUID]:
+def named_censor_ids(event: Event) -> list[UUID]:
     """Return the censors a guardrail names; beside an action, `memory_id` tells of something else."""
     has_action = event.payload.get("action") is not None
     return ids_of(replace(event, memory_id=None) if has_action else event, "censor_id", "censor_ids")
@@ -105,7 +105,7 @@ def guarding_ids(event: Event) -> list[UUID]:
 
 def guarded_action(event: Event) -> checking.ActionQuestion | None:
     """Return the action a guardrail was triggered by, None when the event names its censors instead."""
-    if guarding_ids(event):
+    if named_censor_ids(event):
         return None
     told = event.payload
     details: checking.CheckDetails = {
@@ -114,7 +114,7 @@ def guarded_action(event: Event) -> checking.ActionQuestion | None:
         "project_id": told.get("project_id"),
         "at": event.created_at,
     }
-    return checking.question(told.get("action"), details, now=event.created_at)
+    return checking.checked_question(told.get("action"), details, now=event.created_at)
 
 
 def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:

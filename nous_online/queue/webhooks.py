@@ -81,7 +81,7 @@ def checked_url(url: object, *, allows_private: bool) -> Address:
     return Address(parts.scheme, host, port or PORTS[parts.scheme], path)
 
 
-def resolved(address: Address, *, allows_private: bool) -> str:
+def resolve_address(address: Address, *, allows_private: bool) -> str:
     """Return the IP address to send to; raise `InvalidInput` where the name leads to this machine or network.
 
     All addresses of a name must be public: one that is not could be the one a second look-up gives.
@@ -121,7 +121,7 @@ def is_public(number: str) -> bool:
 def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_private: bool) -> None:
     """Send one event and return once its receiver took it (2xx); raise what went wrong, so that it is tried again."""
     address = checked_url(url, allows_private=allows_private)
-    number = resolved(address, allows_private=allows_private)
+    number = resolve_address(address, allows_private=allows_private)
     body = body_of(event)
     name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
     headers = {
@@ -132,7 +132,7 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
         "webhook-timestamp": moment,
         "webhook-signature": f"v1,{signature(secret, name, moment, body)}",
     }
-    connection = connection_to(address, number)
+    connection = open_connection(address, number)
     try:
         connection.request("POST", address.path, body, headers)
         status = connection.getresponse().status
@@ -167,7 +167,7 @@ def signature(secret: str, name: str, moment: str, body: bytes) -> str:
     return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
 
 
-def connection_to(address: Address, number: str) -> http.client.HTTPConnection:
+def open_connection(address: Address, number: str) -> http.client.HTTPConnection:
     """Return a connection to the IP address that was checked: the name is not looked up again, only proven by TLS."""
     connection = http.client.HTTPConnection(number, address.port, timeout=TIMEOUT_S)
     try:
@@ -239,7 +239,7 @@ class WebhookVerbs(Verbs):
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         agent.rights.check_may_listen()
         allowed = checked_flag("allows_private", allows_private)
-        wished = outbox.checked_wish(names)
+        wished = outbox.checked_event_names(names)
         checked_url(url, allows_private=allowed)
         secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
         row = {"url": url, "names": sorted(wished), "secret": secret, "allows_private": allowed}
@@ -254,7 +254,7 @@ class WebhookVerbs(Verbs):
 
     def list_webhooks(self, *, deadline_s: float | None = None) -> list[Webhook]:
         """Return where events are sent and how that goes, oldest first."""
-        return of_agent(self.agent, self.agent.deadline(deadline_s))
+        return webhooks_of_agent(self.agent, self.agent.deadline(deadline_s))
 
     def remove_webhook(self, webhook_id: UUID | str, *, deadline_s: float | None = None) -> None:
         """Send nothing more to a webhook; raise `NotFound` where there is none."""
@@ -266,7 +266,7 @@ class WebhookVerbs(Verbs):
                 raise NotFound(f"agent {agent.id!r} has no webhook {known_id}")
 
 
-def of_agent(agent: Agent, deadline: Deadline) -> list[Webhook]:
+def webhooks_of_agent(agent: Agent, deadline: Deadline) -> list[Webhook]:
     """Return an agent's webhooks, oldest first."""
     with agent.transaction(deadline) as connection:
         return fetch(connection, Webhook, SQL["list_webhooks"], {"agent_id": agent.id})
@@ -277,7 +277,7 @@ def subscriptions(agent: Agent, deadline: Deadline) -> list[Subscription]:
     with agent.transaction(deadline) as connection:
         found = dict(connection.execute(SQL["find_secrets"], {"agent_id": agent.id}).fetchall())
     among: list[Subscription] = []
-    for webhook in of_agent(agent, deadline) if found else ():
+    for webhook in webhooks_of_agent(agent, deadline) if found else ():
         if webhook.id in found:
             send = partial(
                 post,

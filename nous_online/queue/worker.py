@@ -205,7 +205,7 @@ class Staff:
 
 
 @contextmanager
-def staff(
+def open_staff(
     url: str | None = None,
     *,
     embedder: Embedder | None = None,

@@ -224,7 +224,7 @@ def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy
     relevance = relevance_of(candidate, situation, policy)
     frame = frame_boost(candidate.encoded_frame, situation.frame, policy)
     censors = censor_boost(candidate.encoded_censors, situation.active_censors, policy)
-    time = 1 + policy.time_boost if is_of(situation.periods, candidate) else 1.0
+    time = 1 + policy.time_boost if falls_in(situation.periods, candidate) else 1.0
     return ScoreParts(
         dense=candidate.dense,
         lexical=candidate.lexical,
@@ -246,7 +246,7 @@ def relevance_of(candidate: Candidate, situation: Situation, policy: RecallPolic
     fused = (max(candidate.dense, 0.0) + candidate.lexical) / 2
     if candidate.source_kind == "user":
         fused *= 1 + policy.user_boost
-    if names(situation.query, candidate.subject):
+    if mentions(situation.query, candidate.subject):
         fused *= 1 + policy.subject_boost
     return max(fused, LEAST_RELEVANCE)
 
@@ -264,7 +264,7 @@ def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, po
     return 1 + policy.censor_boost * len(then & now) / len(then | now)
 
 
-def is_of(periods: Sequence[Period], memory: Candidate) -> bool:
+def falls_in(periods: Sequence[Period], memory: Candidate) -> bool:
     """Tell whether a memory was said, begun or ended in one of the periods, or is known to hold when it begins."""
     if not periods:
         return False
@@ -277,7 +277,7 @@ def is_of(periods: Sequence[Period], memory: Candidate) -> bool:
     )
 
 
-def names(query: str, subject: str | None) -> bool:
+def mentions(query: str, subject: str | None) -> bool:
     """Tell whether every word of `subject` occurs in the question."""
     wanted = words(subject) if subject else None
     return bool(wanted) and wanted <= words(query)

@@ -24,7 +24,7 @@ from nous_online.core.errors import InvalidInput, NotFound, Unsupported
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.memories.agent import Agent, logged, situated
+from nous_online.memories.agent import Agent, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import query_space, require_space
 from nous_online.recall.periods import Period, periods_in
@@ -44,7 +44,7 @@ BLOCKS: Mapping[str, LiteralString] = {**REACH, **statements("nous_online.recall
 PARAMETER = re.compile(r"%\((\w+)\)s")
 SCAN = "relaxed_order"
 WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
-HELD: dict[str, Sequence[str]] = {}
+KINDS_OF_AGENT: dict[str, Sequence[str]] = {}
 """The kinds an agent had anything of when it last asked: a guess that saves a round trip, made good when wrong."""
 MOST_AGENTS = 10_000
 
@@ -125,7 +125,7 @@ class Row(Candidate, Comparable, Protocol):
 FIELDS = len(fields(FoundMemory))
 
 
-def memory_of(row: Row) -> FoundMemory:
+def memory_from_row(row: Row) -> FoundMemory:
     """Return the memory of a candidate: made for the answers alone."""
     return FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS])
 
@@ -185,14 +185,14 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     or a limit out of range, `Moved` when the agent's memories live in another space, and `Unsupported` when the
     server's pgvector does not honour iterative scans, without which filtered answers would silently be cut short.
     """
-    check(cue)
+    check_kinds(cue)
     asked = tuple(dict.fromkeys(cue.types))
-    likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
+    likely = tuple(kind for kind in asked if kind in KINDS_OF_AGENT.get(agent_id, KINDS))
     prepared = prepare(connection, agent_id, cue, policy)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
     home = query_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
-    recall_id, held, can_be_logged = settled(prepared.fetchall(), cue, policy)
-    remember(agent_id, held)
+    recall_id, held, can_be_logged = read_prepared(prepared.fetchall(), cue, policy)
+    cache_kinds(agent_id, held)
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
@@ -200,12 +200,12 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     require_space(home, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = [
-        Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
+        Recalled(memory_from_row(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
         for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
         if parts.score >= cue.min_score
     ]
     chance = confidence(ranked[0][1], policy) if ranked else 0.0
-    return Answers(recall_id, with_details(connection, agent_id, answers), chance, can_be_logged)
+    return Answers(recall_id, with_full_texts(connection, agent_id, answers), chance, can_be_logged)
 
 
 def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
@@ -214,7 +214,7 @@ def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolic
     return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
 
 
-def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
+def read_prepared(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
     """Return the id of the recall, the kinds the agent has anything of, and whether it can be logged.
 
     Raises `Unsupported` for another scan.
@@ -224,11 +224,11 @@ def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> 
     return recall_id, held, can_be_logged
 
 
-def remember(agent_id: str, held: Sequence[str]) -> None:
+def cache_kinds(agent_id: str, held: Sequence[str]) -> None:
     """Keep which kinds an agent has anything of, for its next recall."""
-    if len(HELD) >= MOST_AGENTS:
-        HELD.clear()
-    HELD[agent_id] = held
+    if len(KINDS_OF_AGENT) >= MOST_AGENTS:
+        KINDS_OF_AGENT.clear()
+    KINDS_OF_AGENT[agent_id] = held
 
 
 def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
@@ -257,7 +257,7 @@ def search(
     return cast("list[Row]", cursor.fetchall())
 
 
-def check(cue: Cue) -> None:
+def check_kinds(cue: Cue) -> None:
     """Raise `InvalidInput` when a cue asks for kinds that do not exist."""
     unknown = sorted(set(cue.types) - set(KINDS))
     if unknown or not cue.types:
@@ -275,7 +275,7 @@ def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
     return count
 
 
-def with_details(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
+def with_full_texts(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
     """Return the answers with the full text of the episodes that are to be shown in full."""
     ids = [a.id for a in answers if a.memory.kind == "episode" and a.memory.shown(a.detail) == "full"]
     if not ids:
@@ -315,8 +315,8 @@ def search_statement(
     parts = [parts_of_kind(kind, {**common, "dense": dense}, nominators, is_past=is_past) for kind in kinds]
     composed = SQL(BLOCKS["search"]).format(
         **common,
-        sizes=united("size_of_kind", parts, "\n    union all\n"),
-        nominations=united("nominations_of_kind", parts, "\n        union all\n"),
+        sizes=union_of_kinds("size_of_kind", parts, "\n    union all\n"),
+        nominations=union_of_kinds("nominations_of_kind", parts, "\n        union all\n"),
     )
     numbers: dict[str, int] = {}
     text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
@@ -350,7 +350,7 @@ def parts_of_kind(
     }
 
 
-def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
+def union_of_kinds(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
     """Return one block filled in for each kind, and joined."""
     return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
 
@@ -377,7 +377,7 @@ def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
         )
 
 
-def agents_to_count(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
+def agents_with_stale_statistics(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
     """Return those of some agents whose memories are not those that `refresh_statistics` last counted."""
     return [row[0] for row in connection.execute(BLOCKS["agents_to_count"], {"agent_ids": list(agent_ids)})]
 
@@ -426,26 +426,26 @@ class Recall(Sequence[Recalled]):
         return iter(self.answers)
 
 
-def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
+def recall_and_log(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
     """Find the answers to a question and log them, in one transaction."""
     check_known(details, RecallDetails)
     text = checked_as(Query, "query", query)
-    told = checked_details(RecallDetails, situated(agent, details, RecallDetails, deadline))
+    told = checked_details(RecallDetails, with_session_frame(agent, details, RecallDetails, deadline))
     at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
     kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
     vectors = agent.embed_if_able([text], deadline)
     vector = None if vectors is None else vectors[0]
     periods = periods_in(text, at=told["as_of"] or at)
     cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
-    check(cue)
+    check_kinds(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
         if found.can_be_logged:
-            log(connection, agent, cue, found, at=at, session_id=session_id)
+            log_recall(connection, agent, cue, found, at=at, session_id=session_id)
     return Recall(found.recall_id, text, tuple(found.answers), found.confidence, is_by_words=vector is None)
 
 
-def log(
+def log_recall(
     connection: Connection, agent: Agent, cue: Cue, found: Answers, *, at: datetime, session_id: str | None
 ) -> None:
     """Keep what was asked and found, and count each memory found."""
@@ -453,7 +453,7 @@ def log(
         "id": found.recall_id,
         "agent_id": agent.id,
         "recalled_at": at,
-        "query": logged(cue.query, agent.rights),
+        "query": loggable(cue.query, agent.rights),
         "query_embedding": None if cue.embedding is None else Vector(cue.embedding),
         "space_id": agent.embedder.space.id,
         "types": list(cue.types),

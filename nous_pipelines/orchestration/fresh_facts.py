@@ -27,7 +27,7 @@ from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
-from nous_online.memories.learning import lead
+from nous_online.memories.learning import nomination_bonus
 from nous_online.memories.store import EXACT_LIMIT, fact_statement
 from nous_online.queue.outbox import (
     Cursor,
@@ -203,7 +203,7 @@ def worth_asking(one: Fact, around: Sequence[tuple[Fact, float]], policy: NightP
     """
 
     least = around[0][1] - policy.ranked_within if around else 0.0
-    leads = {other.id: similarity + lead(one, other) for other, similarity in around}
+    leads = {other.id: similarity + nomination_bonus(one, other) for other, similarity in around}
     likely = [other.id for other, near in around if near >= policy.ranked_similarity and leads[other.id] >= least]
     likeliest = sorted(likely, key=lambda each: -leads[each])[: policy.ranked_count]
     return [

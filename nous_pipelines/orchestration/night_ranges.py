@@ -168,10 +168,10 @@ def first_night(now: datetime) -> date:
 
 def complete_episodes(options: NightOptions) -> int:
     """Complete the closed episodes that are due, oldest first, and return how many; what fails waits for the worker."""
-    from nous_online.queue.worker import staff
+    from nous_online.queue.worker import open_staff
 
     completed = 0
-    with staff(options.database_url) as workers:
+    with open_staff(options.database_url) as workers:
         for agent_id in options.agent_ids or (None,):
             while found := workers.look(seconds=LOOK_S, limit=EPISODES_AT_A_LOOK, only=agent_id).completed:
                 completed += found

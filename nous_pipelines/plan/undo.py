@@ -20,7 +20,7 @@ from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, 
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
 from nous_online.memories.contradictions import mark_anew
-from nous_online.memories.undoing import PastChange, check_names, locked_rows, restoration
+from nous_online.memories.undoing import PastChange, check_names, lock_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.apply import CHUNK_SIZE, CHUNK_TIMEOUT_S, SQL, by_id, forbidden, undeadlocked, usage_delta
@@ -228,7 +228,7 @@ def decide(
         for event in cursor.execute(SQL["proposal_events"], key):
             events[event.proposal_id].append(event)
     named = {fact for proposal in proposals for fact in proposal.contradicting}
-    found = locked_rows(connection, agent_id, [each for own in events.values() for each in own], and_facts=named)
+    found = lock_rows(connection, agent_id, [each for own in events.values() for each in own], and_facts=named)
     resolved = resolved_since(connection, agent_id, proposals)
     at = datetime.now(UTC)
 

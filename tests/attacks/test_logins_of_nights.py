@@ -19,7 +19,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database, operator_database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.queue.worker import staff
+from nous_online.queue.worker import open_staff
 from nous_pipelines.orchestration.instance import dagster_url
 
 OF_THE_SERVER = (
@@ -117,7 +117,9 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
             assert done.exit_code == 0, done.output.splitlines()
             seen[words[0]] = logins(owner)
             seen.setdefault("dagster", set()).update(logins(records))
-        with staff(url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()) as hired:
+        with open_staff(
+            url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()
+        ) as hired:
             hired.look()
         seen["worker"] = logins(owner)
 
