@@ -95,7 +95,6 @@ def embed_facts(
     agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline
 ) -> list[Embedded]:
     """Return the facts with their vectors and the shorter levels of their texts."""
-    # A text that is both content and context, or that two facts share, is embedded once.
     texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
     vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
     return [
@@ -144,13 +143,9 @@ def match_and_write(
     """
     new, left_s = ready.fact, deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
+        space, limit, ids = agent.embedder.space, agent.policy.neighbour_count, [each.id for each in replaces]
         request, near, forgotten = store.lock_and_find_neighbours(
-            connection,
-            agent.id,
-            ready,
-            space=agent.embedder.space,
-            limit=agent.policy.neighbour_count,
-            replaces=[each.id for each in replaces],
+            connection, agent.id, ready, space=space, limit=limit, replaces=ids
         )
         if request is not None:
             return replay_answer(connection, agent, request, new)
@@ -169,12 +164,10 @@ def match_and_write(
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        stored = replace(
-            with_inherited_key(new, decision),
-            perhaps_replaces=possible_replacements(new, left, judgements, agent.policy),
-        )
+        doubts = possible_replacements(new, left, judgements, agent.policy)
+        stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
         if decision.action != "confirm":
-            keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
+            keep_readings(connection, agent.id, stored, said.rest, read, space_id=space.id)
         learned = apply_decision(connection, agent, replace(ready, fact=stored), decision)
         learned = record_contradictions(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
