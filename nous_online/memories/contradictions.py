@@ -200,12 +200,11 @@ def open_between(
 def resolve(
     connection: Connection, agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime
 ) -> Contradiction:
-    """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
+    """Resolve a contradiction as ruled: the loser is superseded by the winner, or both by the fact they merge into.
 
-    Where the caller may not decide it, the ruling is kept as a proposal, in the place of an earlier one, and the
-    contradiction comes back open. Ruling the same again returns the same answer; another ruling raises `Conflict`, as
-    does a winner that has left recall; a loser that has left it already stays as it is. Raises `NotFound` for an
-    unknown contradiction or fact.
+    Where the caller may not decide it, the ruling is stored as a proposal, replacing an earlier one, and the
+    contradiction is returned open. Repeating a ruling returns the same answer. Raises `Conflict` for another ruling and
+    for a winner that is not active, `NotFound` for an unknown contradiction or fact.
     """
     found = lock_contradiction(connection, agent.id, contradiction_id)
     if ruling.keep is not None:
@@ -233,18 +232,16 @@ def resolve(
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
-    """Tell whether a caller may rule so: below operator, nothing that is pinned or trusted more gives way.
-
-    That both are valid takes the doubt off the one that is trusted less, so that needs two that stand alike.
-    """
+    """Tell whether a caller may rule so: below operator, a fact that is pinned or trusted more can't lose."""
     a, b = facts[found.memory_a], facts[found.memory_b]
+    # `both_valid` clears the doubt about the fact with less trust, so it needs two of equal rank.
     if ruling.resolution == "both_valid":
         return rights.may_retire(a, b) and rights.may_retire(b, a)
     return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
 
 
 def winner_of(found: Contradiction, keep: UUID) -> Resolution:
-    """Return which side a fact is; raise `InvalidInput` when it is neither."""
+    """Return the resolution that keeps a fact; raise `InvalidInput` when it is on neither side."""
     if keep not in {found.memory_a, found.memory_b}:
         raise InvalidInput(
             f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
@@ -261,7 +258,7 @@ def apply_ruling(
     *,
     at: datetime,
 ) -> None:
-    """Retire the losers that are still active, and clear the marks of both facts."""
+    """Supersede the losers that are still active, and clear the contradiction status of facts without another one."""
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
     how = "merged" if ruling.resolution == "merged" else "replaced"
     cause = Cause("agent", "superseded", reason, at)
@@ -291,7 +288,7 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
 
 
 def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
-    """Let what was said for a fact count for the one it is merged into; as a night does."""
+    """Add a fact's confirmations, times and sources to the one it is merged into, as a night's merge does."""
     is_weighty = loser.trust >= winner.trust
     moments = [winner.last_confirmed_at, winner.learned_at]
     moments += [loser.last_confirmed_at, loser.learned_at] if is_weighty else []
@@ -307,13 +304,15 @@ def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fac
 
 
 def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
-    """Let a fact that left for the archive or came back, and all that is set against it, say how they stand now."""
+    """Update the contradiction status of a fact that was archived or came back, and of all it contradicts."""
     sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
-    mark_anew(connection, agent_id, [row[0] for row in sides], cause=cause)
+    update_contradiction_status(connection, agent_id, [row[0] for row in sides], cause=cause)
 
 
-def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
-    """Let facts say whether an open contradiction names them, where they say otherwise."""
+def update_contradiction_status(
+    connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause
+) -> None:
+    """Set the contradiction status of those facts whose status does not say whether one is open."""
     found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
     marks = [
         Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
@@ -323,6 +322,6 @@ def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID],
 
 
 def set_contradiction_status(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
-    """Say on a fact how its contradictions stand, where that is news."""
+    """Set a fact's contradiction status, unless it has it already."""
     if fact.contradiction_status != status:
         change_memory(connection, agent_id, version_of(FACT, fact), {"contradiction_status": status}, cause=cause)

@@ -1,4 +1,4 @@
-"""The working memory of sessions: loaded, weighed and evicted under a row lock, and kept as an episode at the end."""
+"""Working memory of sessions: items are loaded, ranked and evicted under a row lock, and end up in an episode."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ROUNDS = 5
 LOADED = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
 """Which kind of memory each list of `load_context` names; None is any."""
 UNKNOWN = 0.0
-"""The relevance of what can't be compared with a task, or has none to be compared with."""
+"""Relevance of an item without a vector, or in a session without a task."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class SessionVerbs(Verbs):
             known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
         vector = episodes.vector_of(agent, known, parting.change(session, known), deadline)
         with agent.space_transaction(deadline) as connection:
-            # The episode first, as whoever activates a procedure does: else the two could wait for each other.
+            # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
             current = open_episode(connection, agent.id, name, is_locked=True)
             session = get_session(connection, agent.id, name, is_locked=True)
             episode = store_session_end(connection, agent, session, current, parting, vector=vector)
@@ -251,7 +251,8 @@ def checked_session(value: object) -> str:
 def refocus(
     agent: Agent, session_id: str, task: str, situation: Mapping[str, Any], deadline: Deadline
 ) -> WorkingMemory:
-    """Give a session another task and situation: what it holds is weighed against them, and the least goes."""
+    """Set a session's task, frame and censors, rank its items by the new task, and evict what exceeds its capacity."""
+    # Notes are embedded before the lock is taken; one added meanwhile keeps the relevance it has.
     with agent.transaction(deadline) as connection:
         known = read_session(connection, agent.id, session_id)
     notes = known.notes if known else []
@@ -284,7 +285,7 @@ def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its 
     text: str | None = None,
     relevance: float | None = None,
 ) -> WorkingMemory:
-    """Take memories, each a kind (None for any) and an id, and a note into a session, in the caller's transaction.
+    """Add memories, each a kind (None for any) and an id, and a note to a session, in the caller's transaction.
 
     Raises `NotFound` for a memory this agent has not.
     """
@@ -332,7 +333,7 @@ def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str |
 def relevance_to_task(
     connection: Connection, agent: Agent, session_id: str, ids: Sequence[UUID], notes: Mapping[UUID, Vectors]
 ) -> dict[UUID, float]:
-    """Return how near memories and notes are to the task of a session, by cosine, where that can be said."""
+    """Return the cosines of memories and notes with the task of a session, by id; none for those without a vector."""
     row = {**session_key(agent.id, session_id), "ids": list(ids), "space_id": agent.embedder.space.id}
     relevance = dict(connection.execute(SQL["weigh_memories"], row).fetchall()) if ids else {}
     if notes:
@@ -351,7 +352,7 @@ def store_session_end(
     *,
     vector: Vectors | None,
 ) -> Episode | None:
-    """Store what is worth keeping of a session, in its current episode if it has one; None when that is nothing."""
+    """Store a session's task, notes, threads and lessons in its open episode or a new one; None where it has none."""
     now = datetime.now(UTC)
     known = if_room_for(current, parting_text(session, parting.lessons))
     if current is not None:
@@ -372,7 +373,7 @@ def store_session_end(
 
 
 def if_room_for(episode: Episode | None, more: str | None) -> Episode | None:
-    """Return the episode if its detail can take so much more; one that is full is closed as it is."""
+    """Return the episode if its detail has room for `more`; a full one is closed as it is, and a new one stored."""
     size = len((episode.detail or "").encode()) if episode else 0
     return episode if size + len((more or "").encode()) < MAX_DETAIL_BYTES else None
 
@@ -397,7 +398,7 @@ def read_session(connection: Connection, agent_id: str, session_id: str, *, is_l
 
 
 def get_session(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session:
-    """Return a session that is there; raise `NotFound` when it is not."""
+    """Return a session; raise `NotFound` when there is none."""
     session = read_session(connection, agent_id, session_id, is_locked=is_locked)
     if session is None:
         raise NotFound(f"agent {agent_id!r} has no session {session_id!r}: it has ended, or was never begun")
@@ -407,9 +408,9 @@ def get_session(connection: Connection, agent_id: str, session_id: str, *, is_lo
 def lock_session(connection: Connection, agent_id: str, session_id: str) -> Session:
     """Lock a session, begun if need be, until the transaction ends and return it.
 
-    One that ended while it was waited for is begun again. Raises `Conflict` when that happens time after time.
+    Raises `Conflict` when it ended several times in a row while the lock was waited for.
     """
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS):  # its row may be deleted between the insert and the lock
         connection.execute(SQL["begin_session"], {**session_key(agent_id, session_id), "capacity": POLICY.capacity})
         session = read_session(connection, agent_id, session_id, is_locked=True)
         if session is not None:
@@ -434,7 +435,7 @@ def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_l
 
 
 def store_session(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
-    """Let go of what is too much, store the session, and return what it holds now."""
+    """Evict what exceeds the session's capacity, store it, and return it as it is shown."""
     gone = overflow(session.items, session.capacity)
     stored = replace(
         session,

@@ -1,6 +1,6 @@
-"""Taking back what was done to memories: another change, refused where somebody built on it since.
+"""Undo: a new change that restores what an event recorded, refused where a later change depends on it.
 
-One change, all that a source said, or the joining of a statement to a fact: each is taken back in one transaction.
+It undoes one change, everything a source said, or the joining of a statement to a fact; each in one transaction.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from nous_online.memories.store import (
 
 BLOCKS = statements("nous_online.memories", "undoing.sql")
 REDACTED = "redacted"
-"""What is done to a memory when something it rested on, or pointed to, is erased."""
+"""The action of an event that changed a memory because something it pointed to was erased."""
 MARKED = {"contradicted", "contradiction_resolved", "marked"}
-"""What says of a fact how its contradictions stand."""
+"""The actions of events that set the contradiction status of a fact."""
 COUNTED = (
     "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
     "forgiven_count",
 )  # fmt: skip
-"""Columns that are added to: taking back subtracts what was added, whatever was added since."""
+"""Counters: undo subtracts what the event added, so that later additions stay."""
 UNITED = ("tags", "sources")
-"""Lists that a confirmation adds to: taking it back leaves out what it added."""
+"""Lists that a confirmation extends: undo removes what it added, so that later additions stay."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 MAX_REASON_BYTES = 4 * 1024
@@ -66,7 +66,7 @@ MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 @dataclass(frozen=True)
 class PastChange:
-    """One change of one memory: who, why, when, and what it was before."""
+    """One event of a memory's history: who changed it, why, when, and the changed columns before and after."""
 
     id: int
     memory_kind: str
@@ -91,15 +91,16 @@ class PastChange:
 
 @dataclass(frozen=True)
 class SourceUndone:
-    """Which memories no longer hold what a source said, and which still do and why."""
+    """The result of `undo_source`."""
 
     undone: tuple[UUID, ...]
-    """In the order they were taken back, the latest change first."""
+    """Memories whose changes by the source were undone, in that order: the latest change first."""
     refused: Mapping[UUID, str]
+    """Memories left as they were, each with the reason."""
 
 
 class HistoryVerbs(Verbs):
-    """What an agent does with what happened to its memories."""
+    """The history of memories, and undo."""
 
     def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
         """Return every change of one memory, the latest first: who, why, when, and what it was before.
@@ -133,7 +134,8 @@ class HistoryVerbs(Verbs):
                     undo_change(connection, agent, event, said, ready, reason=why)
                     return event
                 known = get_memory(connection, agent.id, FACT, said.fact_id)
-            # Embedding may take seconds: never inside a transaction that others wait for.
+            # Embedding may take seconds, so never inside a transaction that others wait for; then everything is read
+            # again, because it may have changed meanwhile.
             (ready[said.id],) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
@@ -153,10 +155,12 @@ class HistoryVerbs(Verbs):
             raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {named!r}")
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
+        # A transaction for each memory: one that is refused must not keep the others from being undone.
         for memory_id in dict.fromkeys(event.memory_id for event in found):
             try:
                 with agent.transaction(deadline) as connection:
                     store.lock_agent(connection, agent.id)
+                    # Read again under the lock: undoing one memory also undoes changes of others.
                     now = changes_of(connection, agent.id, named)
                     for event in (each for each in now if each.memory_id == memory_id):
                         undo_source_change(connection, agent, event, [each.id for each in now], reason=why)
@@ -203,7 +207,7 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
-    """Return the latest change of a memory that still stands; raise `Refused` where undoing it is not the agent's."""
+    """Return the latest change of a memory that is not undone; raise `Refused` for one that a night made."""
     left = effective_changes(history(connection, agent_id, memory_id))
     if not left:
         raise Refused(f"every change of memory {memory_id} has been taken back")
@@ -218,7 +222,7 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
 
 
 def statement_of(connection: Connection, agent_id: str, event: PastChange) -> Statement | None:
-    """Return the statement by which a fact was confirmed; None for any other change, and for one that kept no words."""
+    """Return the statement of a confirmation; None for any other event, and for confirmations without a statement."""
     named = event.after.get("statement")
     is_kept = event.action == "confirmed" and named is not None
     return get_statement(connection, agent_id, UUID(named)) if is_kept else None
@@ -233,7 +237,7 @@ def undo_change(
     *,
     reason: str,
 ) -> None:
-    """Take back a change and those it was made with; the words that confirmed a fact stay, in a fact of their own."""
+    """Undo a change and those made together with it; a rewording that confirmed a fact becomes a fact of its own."""
     restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
     if said is None:
         return
@@ -256,7 +260,7 @@ def undo_change(
 def restore_all(
     connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:
-    """Put back what some events changed; those memories, and those `besides`, then say how contradictions stand."""
+    """Restore what some events changed, then set the contradiction status of those memories and of `besides`."""
     for each in changes:
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)
@@ -267,7 +271,7 @@ def restore_all(
 
 
 def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return the changes that are taken back with one of them: those it superseded, both sides of a split or a merge.
+    """Return an event with those that must be undone with it: what it superseded, the other side of a split or merge.
 
     Raises `Refused` where a fact that was split off has changed since.
     """
@@ -294,9 +298,9 @@ def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> l
 
 
 def late_learning(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
-    """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
+    """Return the *learned* event of a value that was superseded in the transaction that stored it; None for others.
 
-    It was never believed in the present, so it does not become what the agent believes when it is taken back.
+    Such a value was learned out of order and never active, so undo must not make it active either.
     """
     if event.after.get("succession") != "replaced":
         return None
@@ -305,7 +309,7 @@ def late_learning(connection: Connection, agent_id: str, event: PastChange) -> P
 
 
 def is_other_side(one: PastChange, other: PastChange) -> bool:
-    """Tell whether two changes of two facts are a split, or a merge that a person ruled."""
+    """Tell whether two events of two facts are the two sides of a split, or of a merge that a person ruled."""
     if one.action == other.action == "split":
         return one.after["statement"] == other.after["statement"]
     pairs = ((one, other), (other, one))
@@ -316,7 +320,7 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
 
 
 def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
-    """Raise `Refused` when one of some memories is a document whose name, or a value whose key, another one holds."""
+    """Raise `Refused` when a restored memory has the document name or the key of another active one."""
     parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
     for fact_id, key, holder in connection.execute(BLOCKS["keys_held_twice"], parameters):
         raise Refused(
@@ -327,10 +331,10 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
 
 
 def supersessions(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return the changes that retired other facts in favour of one whose learning or confirming is to be taken back.
+    """Return the events that superseded other facts by one whose learning or confirmation is to be undone.
 
-    Without them, those facts would point to an archived one, and neither would be recalled. Who confirms a fact may say
-    that it replaces others: of those facts, the ones that gave way at that moment come back.
+    Left alone, those facts would point to an archived one, and neither would be recalled. A confirmation may replace
+    other facts too: of those, the ones superseded in its transaction come back.
     """
     if event.from_state != "new" and event.action != "confirmed":
         return []
@@ -344,10 +348,10 @@ def supersessions(connection: Connection, agent_id: str, event: PastChange) -> l
 def retirements(
     connection: Connection, agent_id: str, events: Sequence[PastChange], successor_id: str
 ) -> list[PastChange]:
-    """Return the changes by which a fact gave way to one whose learning is to be taken back.
+    """Return the events by which a fact was superseded by `successor_id`, the latest first.
 
-    Before a value that was told late, it had given way to the one after that: to that too, where its learning has been
-    taken back since.
+    A value learned out of order moves the successor of the one before it: where the learning of the earlier successor
+    has been undone since, the event that set that one is included too.
     """
     found: list[PastChange] = []
     for event in events:
@@ -361,11 +365,9 @@ def retirements(
 
 
 def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
-    """Return the events that are no undoing and were not undone, as ordered.
-
-    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
-    how the contradictions of a fact stand, and follow those by themselves, unless a night's proposal made them.
-    """
+    """Return the events that are in effect and can be undone, in the given order."""
+    # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which nobody may undo;
+    # contradiction statuses, which follow the contradictions by themselves, except those a night proposed.
     undone = {event.undoes for event in events}
     followed = {REEMBEDDED, REDACTED}
     changes = [
@@ -377,14 +379,14 @@ def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
 
 
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
-    """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
+    """Restore what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
     found = lock_rows(connection, agent_id, [event])
     change_memories(connection, agent_id, [restoration(connection, agent_id, event, found, cause=cause)])
 
 
 @dataclass(frozen=True)
 class LockedRows:
-    """Memories as they stand while nobody else can change them, and what lies in cold storage of them."""
+    """Locked memories, and their rows in cold storage."""
 
     rows: Mapping[UUID, tuple[int, Mapping[str, Any]]]
     """The version and the columns, vectors left out, by id."""
@@ -395,7 +397,7 @@ class LockedRows:
 def lock_rows(
     connection: Connection, agent_id: str, events: Sequence[PastChange], *, and_facts: Collection[UUID] = ()
 ) -> LockedRows:
-    """Lock what some events changed, and other facts, and return how it stands."""
+    """Lock the memories that some events changed, and the facts `and_facts`, and return them as they are now."""
     rows: dict[UUID, tuple[int, Mapping[str, Any]]] = {}
     for kind in KINDS.values():
         ids = {event.memory_id for event in events if event.memory_kind == kind.name}
@@ -413,15 +415,15 @@ def lock_rows(
 def restoration(
     connection: Connection, agent_id: str, event: PastChange, found: LockedRows, *, cause: Cause
 ) -> Alteration[Any]:
-    """Return what puts back what one event changed; raise `Refused` where a later change depends on it."""
+    """Return the change that restores what one event changed; raise `Refused` where a later change depends on it."""
     kind = KINDS[event.memory_kind]
     if event.memory_id not in found.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = found.rows[event.memory_id]
     left = {"state": event.to_state, **{name: value_after_event(event, name, now.get(name)) for name in event.after}}
-    told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
-    told -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
-    changed = [name for name in left if name in told and left[name] != now[name]]
+    compared = set(now) - VECTORS  # a move to another embedding space changes no text
+    compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
+    changed = [name for name in left if name in compared and left[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
@@ -434,7 +436,7 @@ def restoration(
 
 
 def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
-    """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
+    """Return the columns of a memory before an event; undoing its first event archives it, since none is deleted."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
         gone = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
@@ -442,7 +444,7 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     if event.from_state == "new" or event.action == "learned":
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
-    names = set(event.before) - (VECTORS if is_of_another_space else set())
+    names = set(event.before) - (VECTORS if is_of_another_space else set())  # an old vector means nothing there
     values = {
         name: value_after_undo(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)
     }
@@ -452,7 +454,7 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
 
 
 def values_without_confirmation(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
-    """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
+    """Return the columns of a fact without what a confirmation added; columns changed since are left as they are."""
     _, columns = lock_rows(connection, agent_id, [event]).rows[event.memory_id]
     return {
         name: value_after_undo(name, before, event.after[name], columns[name])
@@ -462,7 +464,7 @@ def values_without_confirmation(connection: Connection, agent_id: str, event: Pa
 
 
 def texts_from_cold_storage(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
+    """Return the texts an event moved to cold storage, by column; raise `Refused` when one was purged since."""
     tiers = cold_tiers(event)
     purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
     if purged:
@@ -474,27 +476,27 @@ def texts_from_cold_storage(event: PastChange, kept: Mapping[str, Mapping[str, A
 
 
 def value_after_event(event: PastChange, name: str, now: Any) -> Any:
-    """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
+    """Return a column's value right after an event; for a text that grew, the event keeps its old length only."""
     length, after = placeholder(event.before.get(name), "characters"), event.after[name]
     return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]
 
 
 def placeholder(before: Any, what: str) -> Any:
-    """Return what an event keeps instead of a text: its length in `characters`, or the tier of its `cold_text`."""
+    """Return what an event keeps in place of a text: its length (`characters`) or its tier (`cold_text`); or None."""
     kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
     return kept[what] if set(kept) == {what} else None
 
 
 def cold_tiers(event: PastChange) -> dict[str, str]:
-    """Return the tiers under which texts lie in cold storage, by column: an event keeps those instead of the texts."""
+    """Return the tiers of the texts an event moved to cold storage, by column."""
     tiers = {name: placeholder(before, "cold_text") for name, before in event.before.items()}
     return {name: tier for name, tier in tiers.items() if tier is not None}
 
 
 def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
-    """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
+    """Return a column's value, now `now`, once a change from `before` to `after` is undone."""
     if name in COUNTED:
-        return max(0, now - (after - before))  # what was erased since is counted no more
+        return max(0, now - (after - before))  # an erasure lowers counters by the statements it deletes
     if (length := placeholder(before, "characters")) is not None:
         return now[:length]
     if name in UNITED and now != after:
@@ -504,11 +506,11 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
     return before
 
 
-# --- all that a source said ---
+# --- everything that a source said ---
 
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
-    """Return the changes that a source made and nobody took back, the latest first."""
+    """Return the changes that a source made and nobody undid, the latest first."""
     with connection.cursor(row_factory=class_row(PastChange)) as cursor:
         return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
 
@@ -516,10 +518,10 @@ def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastC
 def undo_source_change(
     connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
 ) -> None:
-    """Take back a change that a source made; raise `Refused` or `Forbidden` where it can't be.
+    """Undo a change that a source made; raise `Refused` or `Forbidden` where it can't be undone.
 
-    What the source began is archived; what it said of a fact that others said too counts no longer. The facts that gave
-    way to it come back.
+    A memory the source began is archived; its confirmation of a fact is no longer counted. Facts it superseded come
+    back.
     """
     kind, now = KINDS[event.memory_kind], datetime.now(UTC)
     memory = lock_memory(connection, agent.id, kind, event.memory_id)
@@ -542,7 +544,7 @@ def undo_source_change(
 def check_unshared(
     connection: Connection, agent_id: str, event: PastChange, state: str, of_source: Sequence[int]
 ) -> None:
-    """Raise `Refused` for a fact that gave way to another, or that others said too."""
+    """Raise `Refused` for a fact that is not active, or that other sources stated too."""
     if state != "active":
         raise Refused(f"fact {event.memory_id} is {state}, so it is out of recall; undo what took its place first")
     parameters = {"agent_id": agent_id, "fact_id": event.memory_id, "events": list(of_source)}
@@ -552,7 +554,7 @@ def check_unshared(
         raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
 
 
-# --- a statement that was taken for a fact ---
+# --- a statement that was matched to a fact ---
 
 
 def check_splittable(said: Statement, known: Fact) -> None:
@@ -572,7 +574,7 @@ def check_splittable(said: Statement, known: Fact) -> None:
 
 
 def split_from_fact(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
-    """Store a statement as a fact of its own and take back what it lent to the fact it confirmed."""
+    """Store a statement as a fact of its own, and remove what it added to the fact it confirmed."""
     (known,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, known)
     events = history(connection, agent.id, known.id)
@@ -588,7 +590,7 @@ def split_from_fact(connection: Connection, agent: Agent, said: Statement, ready
 
 
 def unmerge(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
-    """Bring back a fact that was merged into another, which loses what was confirmed by it."""
+    """Make a merged fact active again, and remove what the merge added to the other one."""
     (merged,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, merged)
     if merged.superseded_by is None:

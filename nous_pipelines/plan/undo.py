@@ -19,7 +19,7 @@ from nous_online.core.domain import KINDS
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
-from nous_online.memories.contradictions import mark_anew
+from nous_online.memories.contradictions import update_contradiction_status
 from nous_online.memories.undoing import PastChange, check_names, lock_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
@@ -300,4 +300,6 @@ def close_contradictions(
     closed = {"agent_id": agent_id, "ids": ids, "note": f"taken back: {reason}"}
     connection.execute(SQL["close_contradictions"], closed)
     named = {fact for proposal in proposals for fact in proposal.contradicting}
-    mark_anew(connection, agent_id, named, cause=Cause("operator", "marked", reason, datetime.now(UTC)))
+    update_contradiction_status(
+        connection, agent_id, named, cause=Cause("operator", "marked", reason, datetime.now(UTC))
+    )
