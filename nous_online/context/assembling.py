@@ -1,4 +1,4 @@
-"""Assembling a context: read what stands, recall and predict what bears on it, arrange it, and log what was shown."""
+"""Assembling a context: read the standing memories, recall and predict others, arrange them, and log what is shown."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Cue, recall
 
 LINKED_FROM = 10
-"""So many of the best answers are asked for what they are linked to."""
+"""How many of the best answers are followed to the memories they are linked to."""
 
 
 @dataclass(frozen=True)
 class ContextCue:
-    """Something that is recalled for."""
+    """One text that memories are recalled for."""
 
     kind: str
     """QUESTION, TASK, FILE or ERROR."""
     text: str
     searched: str
-    """The words that are looked for: of a file, those of its path without its ending."""
+    """The query of the recall: for a file, the words of its path without the extension."""
 
 
 @dataclass(frozen=True)
 class ContextRequest:
-    """What was asked for, checked."""
+    """The checked arguments of `assemble_context`, completed by those of the session."""
 
     budget: int
     frame: str | None
@@ -86,18 +86,16 @@ class ContextRequest:
 
     @property
     def cues(self) -> list[ContextCue]:
-        """What is recalled for, what matters most first."""
+        """The texts to recall for, the most important first."""
         told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
         told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
         return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in told if text]
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
-    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails.
-
-    What is recalled for is embedded first, all at once, before the transaction opens; what `predict` embedded is not.
-    """
+    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails."""
     request = checked_request(agent, details, deadline)
+    # Embedded in one call and before the transaction opens; texts that `predict` has embedded come from its cache.
     texts = [cue.searched for cue in request.cues]
     vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
@@ -126,14 +124,12 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
 
 
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
-    """Check what was told, and fill in from the session what was not.
-
-    The default session is anyone's: it lends nothing where a user or a project is told.
-    """
+    """Return the checked arguments; frame, task and censors that are not given come from the session."""
     check_known(details, AssemblyDetails)
     told = checked_details(AssemblyDetails, details)
     at, session_id = told["at"], told["session_id"]
     signals = checked_signals(told["signals"])
+    # The default session is shared by all users: its task must not go into the context of one of them.
     is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
     session = None
     if at is None and (session_id is not None or is_for_anyone):
@@ -166,10 +162,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
 def read_known(
     connection: Connection, agent: Agent, request: ContextRequest, vectors: Sequence[Vectors | None]
 ) -> Known:
-    """Read everything the context may be made of.
-
-    Beside a question or a task only what is likely is predicted, else whatever was used.
-    """
+    """Read everything the context may be made of: standing, recalled, predicted, held and linked memories."""
     reach, session = request.reach, request.session
     standing, pairs, decisions = (
         query_known(connection, name, reach) for name in ("standing", "contradictions", "decisions")
@@ -180,6 +173,7 @@ def read_known(
         recall_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
     ]
     near = nearness_of(answer for each in answered for answer in each.answers)
+    # Beside a question or a task only likely memories may take room; without either, any that were used before.
     least = POLICY.least_confidence if request.query or reach.task else 0.0
     asked = PredictionRequest(
         reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id, least
@@ -207,7 +201,7 @@ def read_known(
 def recall_for(
     connection: Connection, agent: Agent, request: ContextRequest, cue: ContextCue, vector: Vectors | None
 ) -> Answered:
-    """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
+    """Recall for one cue; the first one gets as many answers as the budget may have room for."""
     reach = request.reach
     room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.least_answers), POLICY.most_answers)
     asked = Cue(
@@ -230,7 +224,7 @@ def recall_for(
 
 
 def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
-    """Return what each tier shows, and how many lines of each found no room."""
+    """Return the lines of each tier, and how many entries of each found no room."""
     entries = tier_entries(known, at=request.reach.at)
     topics = topics_of(known, entries)
 
@@ -244,7 +238,7 @@ def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[
 
 
 def not_placed(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
-    """Return what of a tier is not shown: memories by their ids, open threads, which have none, by their words."""
+    """Return the entries of a tier that are not shown: by memory ids, or by text for open threads, which have none."""
     texts = {line.shown[1] for line in placed}
     of_memories = {entry.memory_ids for entry in entries if entry.memory_ids and shown.isdisjoint(entry.memory_ids)}
     return of_memories | {entry.first[1] for entry in entries if not entry.memory_ids and entry.first[1] not in texts}
@@ -256,12 +250,10 @@ def not_placed(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown:
 def log_context(
     connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]
 ) -> None:
-    """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
-
-    What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
-    which is looked at, not used. Only memories take feedback: neither a decision nor a note, nor a mere pointer.
-    """
+    """Log the context as one recall, and count the memories shown for this question or task as retrieved."""
     is_past = request.reach.is_past
+    # Memories that only fill their tier are not counted: else one that was used once would be shown, and counted, for
+    # ever. Neither are contexts as of another moment. Decisions, notes and pointers take no feedback.
     used: Set[UUID] = frozenset() if is_past else sought
     kinds: Mapping[str, str] = {**dict(zip(KINDS, KINDS, strict=True)), "contradiction": "fact"}
     memories: list[ContextLine] = [line for line in context.lines if line.tier != "index" and line.kind in kinds]
