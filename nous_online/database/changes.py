@@ -233,7 +233,7 @@ def change_memories(connection: Connection, agent_id: str, alterations: Sequence
 def stale_error(read: Version[Any]) -> Stale:
     """Return the error for a memory that is no longer at the version read."""
     return Stale(
-        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
+        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again, then change it"
     )
 
 
