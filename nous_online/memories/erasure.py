@@ -268,7 +268,7 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
             connection.execute(BLOCKS[b], key).rowcount for b in ("delete_own_plans", "leave_shared_plans")
         )
     erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
-    vacuum(url, erased.rows)
+    vacuum(url, erased.rows)  # VACUUM can't run inside a transaction
     if erased:
         logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased

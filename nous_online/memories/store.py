@@ -117,6 +117,7 @@ def lock_agent(connection: Connection, agent_id: str) -> None:
 
     Take it before any row lock, as every verb that needs both does: in different orders two could deadlock.
     """
+    # Learning is serial for each agent: else two processes could store the same at once, neither seeing the other.
     connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
 
 
@@ -238,6 +239,7 @@ def lock_and_find_neighbours(
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+    # Few agents have any of these, so they are statements of their own instead of parts of the one above.
     if has_splits:
         splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
         apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}

@@ -146,6 +146,7 @@ def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
         return finish(agent, episode, Drawn(), deadline)
     draft = get_or_write_draft(agent, told, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
+    # Facts are stored before the last transaction, one by one: after a crash their keys keep them from coming twice.
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
     text = text_to_embed(told.title or draft.title, told.summary or draft.summary, told.detail)
     news = new_censors(told, draft) if told.outcome == "failure" else []
@@ -324,6 +325,7 @@ def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> l
         "ids": [each for each in linked if isinstance(each, UUID)],
         "references": [each for each in linked if isinstance(each, str)],
     }
+    # Skips locked decisions: their own reaction is linking them, and may be waiting for this very episode.
     connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, **names})
     return linked
 

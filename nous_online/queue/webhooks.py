@@ -123,8 +123,9 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
     number = resolve_address(address, allows_private=allows_private)
     body = body_of(event)
     name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
+    # Names and form of the headers are those of Standard Webhooks (https://www.standardwebhooks.com).
     headers = {
-        "Host": address.named,
+        "Host": address.named,  # the connection goes to an IP address, which says nothing of the name
         "Content-Type": "application/json",
         "User-Agent": "nous-webhooks",
         "webhook-id": name,
