@@ -60,19 +60,19 @@ class Contradiction:
     """What `memory_a` says: its `id`, `content` and `learned_at`."""
     b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
-    """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
+    """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.
 
-    An operator decides so, or rejects it."""
+    An operator confirms it by ruling the same, or rejects it."""
 
 
 def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the two sides of a contradiction, under the names resolutions call them by."""
+    """Return the two sides of a contradiction, each with its name in resolutions."""
     return [("a", found.a), ("b", found.b)]
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
+    """How a contradiction is to be resolved: who wins, why, and the fact that both are merged into."""
 
     resolution: Resolution | None
     note: str | None = None
@@ -119,12 +119,12 @@ class ContradictionVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Contradiction:
-        """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
-        `keep` names the fact that wins instead; `contradiction.a` and `.b` tell what both say.
+        Or `keep` names the fact that wins; `contradiction.a` and `.b` have the texts of both.
         The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
-        another ruling raises `Conflict`. A caller below operator only proposes, in `proposed`, what goes against a fact
-        that is pinned or trusted more: the contradiction comes back open, for a person to decide.
+        another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as
+        `proposed` for a caller below operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -135,7 +135,7 @@ class ContradictionVerbs(Verbs):
             return resolve(connection, self.agent, known_id, ruling, at=moment)
 
     def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
-        """Forget how somebody proposed to decide a contradiction, which stays open; for operators.
+        """Delete the proposed ruling of a contradiction, which stays open; for operators.
 
         Raises `Forbidden` for others, `NotFound`, and `Refused` where nothing is proposed.
         """
