@@ -16,7 +16,7 @@ from nous_online.core.errors import NotFound
 from nous_online.language.actions.action_words import variants, warned_act
 from nous_online.language.actions.triggers import ActionWording
 from nous_online.language.minilm import LocalMiniLM, Vectors
-from nous_online.memories.checking import POLICY, CheckDetails, Suspect, match_of, question, with_readings
+from nous_online.memories.checking import POLICY, CheckDetails, Suspect, checked_question, match_of, with_readings
 
 TABLES = Path(__file__).parents[1] / "tests" / "support"
 HELD_OUT = "held_out_actions"
@@ -80,7 +80,7 @@ def read_actions(file: Path) -> list[ActionPair]:
 
 def match(trigger: str, action: str) -> str | None:
     """Return how an action sets off a trigger, as a check finds it."""
-    asked = question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC))
+    asked = checked_question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC))
     others = {text: TEXTS[text] for text in (warned_act(trigger), *variants(trigger))}
     suspects = [
         Suspect(UUID(int=1), trigger, False, "block", 50, [], number, float(TEXTS[trigger] @ TEXTS[part]))  # noqa: FBT003

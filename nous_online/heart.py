@@ -1,4 +1,4 @@
-"""The agent's door to its memory."""
+"""`Heart`: every verb of one agent's memory in one class, and how it is opened, limited and closed."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class RecallVerbs(Verbs):
     """What an agent does with all its memories."""
 
     def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
-        """Return what answers `query` best, best first, with the parts of each score, and remember that it was asked.
+        """Return the memories that answer `query`, best first, with the parts of each score, and log the recall.
 
-        What was encoded in the same frame counts 1.3 times, what was encoded under the same censors up to 1.2 times;
-        neither hides anything. A server that takes no writes, such as a standby, answers too, and remembers nothing.
+        A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times;
+        neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing.
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
-        return recall.ask(self.agent, query, details, self.agent.deadline(deadline_s))
+        return recall.recall_and_log(self.agent, query, details, self.agent.deadline(deadline_s))
 
     def cite(
         self,
@@ -97,11 +97,11 @@ class RecallVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
-        """Say which answers of a recall were used; return for how many of them that was new.
+        """Record which answers of a recall were used; return for how many of them that was new.
 
         What is cited rises with the nights, and becomes a probe that no night may make harder to find.
         """
-        return self._tell_use(recall_id, memory_ids, "cited", at, deadline_s)
+        return self._give_feedback(recall_id, memory_ids, "cited", at, deadline_s)
 
     def ignore(
         self,
@@ -111,10 +111,10 @@ class RecallVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> int:
-        """Say which answers of a recall were of no use; return for how many of them that was new."""
-        return self._tell_use(recall_id, memory_ids, "ignored", at, deadline_s)
+        """Record which answers of a recall were of no use; return for how many of them that was new."""
+        return self._give_feedback(recall_id, memory_ids, "ignored", at, deadline_s)
 
-    def _tell_use(
+    def _give_feedback(
         self,
         recall_id: UUID,
         memory_ids: Iterable[UUID],
@@ -129,15 +129,15 @@ class RecallVerbs(Verbs):
 
 
 class ContextVerbs(Verbs):
-    """What an agent is shown of its memories, and what it is likely to want next."""
+    """What goes before the model, and what the agent is likely to want next."""
 
     def assemble_context(self, *, deadline_s: float | None = None, **details: Unpack[AssemblyDetails]) -> Context:
         """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there.
 
-        `budget` (8,000 unless told or known by the `frame`) is never exceeded, no memory appears twice, and open
-        contradictions are shown as such. `query`, `signals` and the session say what it is about; without them it is
-        what stands: what is pinned or in doubt, what happened last, what is most used. `cite` and `ignore` take its
-        `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open
+        contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what
+        matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore`
+        take its `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
         return assembling.assemble(self.agent, details, self.agent.deadline(deadline_s))
 
@@ -152,11 +152,11 @@ class ContextVerbs(Verbs):
         at: AskedAt = None,
         deadline_s: float | None = None,
     ) -> Prediction:
-        """Return the memories this session is likely to want, with how likely each is and why, and keep what it sees.
+        """Return the memories this session is likely to want, each with its chance and reasons, and store its signals.
 
-        Learned from what sessions with the same file, module, branch, error, hour, collaborator or activity used; what
-        was never seen before falls back to memories near to its words. The next context of the session starts from it.
-        With `at` it is asked of another moment, of which nothing is kept.
+        Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without
+        any such session, on memories near to the words of the signals. The session's next context starts from it.
+        With `at` it is a prediction for another moment, and nothing is stored.
         Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
         """
         deadline = self.agent.deadline(deadline_s)
@@ -172,7 +172,7 @@ class ContextVerbs(Verbs):
 
 
 class DecisionVerbs(Verbs):
-    """What an agent does with its decisions and events."""
+    """Decisions and events."""
 
     def record_decision(
         self, title: DecisionTitle, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
@@ -187,7 +187,7 @@ class DecisionVerbs(Verbs):
         new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
         recorded = decisions.record(self.agent, new, deadline)
         reactions.react_soon(self.agent, deadline)
-        return decisions.reread(self.agent, recorded, deadline)
+        return decisions.reread(self.agent, recorded, deadline)  # a reaction has linked it to its episode by now
 
     def resolve_decision(
         self,
@@ -198,9 +198,9 @@ class DecisionVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Decision:
-        """Say what became of a decision; a failed one leaves a censor that warns of doing so again.
+        """Record the outcome of a decision; a failed one leaves a censor that warns of doing so again.
 
-        Saying the same twice changes nothing. Raises `NotFound`, `InvalidInput`, and `Conflict` when it was resolved
+        Recording the same twice changes nothing. Raises `NotFound`, `InvalidInput`, and `Conflict` when it was resolved
         as something else or with another outcome.
         """
         deadline = self.agent.deadline(deadline_s)
@@ -251,25 +251,25 @@ class DecisionVerbs(Verbs):
         since: Literal["now", "beginning"] = "now",
         deadline_s: float | None = None,
     ) -> Subscription:
-        """Have `handler` called with every event of that name or those names, or of any with `"*"`.
+        """Call `handler` with every event of that name or those names, or with every event for `"*"`.
 
-        Each comes at least once and in order. `consumer` is who hears: its place in the queue is kept, so one that was
-        away hears what it missed; `since` says where a new one begins. All that share its name share its place, and
-        must ask for the same: raises `InvalidInput` when it hears other names in this process. One that asks for more
-        names later hears of those from where it stands. A handler that raises gets the same event again after a rest,
-        and the next one only then. Handlers run when events are delivered: by the worker, or by `deliver`.
+        Each event comes at least once and in order. `consumer` names a place in the queue that is kept: a consumer that
+        was away gets what it missed; `since` says where a new one begins. Subscriptions of one consumer share its
+        place and must ask for the same names: raises `InvalidInput` otherwise. Names added later are delivered from
+        where the consumer stands. A handler that raises gets the same event again after a pause, and the next one only
+        then. Handlers run when events are delivered: by the worker, or by `deliver`.
         """
         deadline = self.agent.deadline(deadline_s)
         subscription = outbox.new_subscription(consumer, name, handler, self.agent.subscriptions)
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
         with self.agent.transaction(deadline) as connection:
             outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
-        outbox.enrol(subscription)
+        outbox.add_subscription(subscription)
         self.agent.awake.set()
         return subscription
 
     def deliver(self, *, deadline_s: float | None = None) -> int:
-        """Deliver the events that are due, and return how many deliveries that were; a worker does so by itself."""
+        """Deliver the events that are due, and return the number of deliveries; a worker does so by itself."""
         return outbox.deliver_due(self.agent, self.agent.deadline(deadline_s))
 
 
@@ -290,8 +290,9 @@ class Heart(
 ):
     """The memory of one agent: what it learns, it can recall; what it recalls and uses, it keeps.
 
-    Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`. What calls leave to
-    be done (a closed episode, an event to deliver) a thread of its own does, or `work`, or whoever runs `nous worker`.
+    Safe to share between threads. Every call ends by its deadline with an answer or a `NousError`. Work that calls
+    leave behind (completing an episode, delivering an event) is done by a thread of its own, by `work`, or by a
+    `nous worker`.
     """
 
     def __init__(self, agent: Agent, *, owns_database: bool = False, works_in_background: bool = False) -> None:
@@ -300,9 +301,10 @@ class Heart(
         if works_in_background:
             background = Background(agent)
             agent.awake.on_ring = background.start
-            self._rest = weakref.finalize(self, background.stop)
+            # A finalizer, so that a heart that is dropped without `close` ends its thread too.
+            self._stop_background = weakref.finalize(self, background.stop)
         else:
-            self._rest = None
+            self._stop_background = None
 
     @classmethod
     def open(  # noqa: PLR0913 (one parameter for each seam)
@@ -318,18 +320,19 @@ class Heart(
         deadline_s: float | None = None,
         works_in_background: bool = True,
     ) -> Self:
-        """Open the memory of `agent_id`, making it when it is new.
+        """Open the memory of `agent_id`, creating it when it is new.
 
-        Without `database` the server named by NOUS_DATABASE_URL is used, or the embedded one, started if need be.
-        What calls leave to be done a thread does, started when there is something; with `works_in_background=False`
+        Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
+        Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
-        Without `embedder` it is the one of the space the agent's memories live in, as far as the environment can
-        offer it; a new agent gets the one the environment names. With one, `next_embedder` is that of the space the
-        agent is being moved to. The heart goes over to the other by itself when the agent has been re-embedded.
-        The local embedding model is loaded here, not in the first call that embeds.
-        Raises `Unavailable` when it can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
+        Without `embedder` the environment's is used, or the one of the space the agent's memories live in, if the
+        environment can offer that; `next_embedder` is the one of the space an agent is being moved to. The heart
+        switches to the other one when the agent has been re-embedded. The local embedding model is loaded here, not
+        in the first call that embeds.
+        Raises `Unavailable` when the server can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
         the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
         """
+        # Imported here: `import nous_online` has to stay below 0.3 s.
         from nous_online.language.claude.judge import appointed
         from nous_online.language.claude.model_writer import commissioned
         from nous_online.language.claude.spending import meter_of
@@ -358,16 +361,16 @@ class Heart(
         return heart._registered()
 
     def _registered(self) -> Self:
-        """Make the agent known, and begin with what an earlier process left to be done."""
+        """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
             self.agent = register(self.agent)
             if isinstance(self.agent.embedder, LocalMiniLM):
-                with suppress(Unavailable):  # what needs no vector works without; what does will say so
+                with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
                     self.agent.embedder.load()
             if isinstance(self.agent.judge, OfflineJudge):
                 with suppress(Unavailable):
                     self.agent.judge.load()
-            if self._rest is not None and has_work(self.agent, self.agent.deadline(None)):
+            if self._stop_background is not None and has_work(self.agent, self.agent.deadline(None)):
                 self.agent.awake.set()
         except BaseException:
             self.close()
@@ -375,22 +378,22 @@ class Heart(
         return self
 
     def work(self, *, deadline_s: float | None = None) -> Worked:
-        """Do what is due now: complete closed episodes, then deliver events; return how many of each.
+        """Complete the closed episodes that are due, then deliver events; return how many of each.
 
-        What the thread in the background has begun is waited for, and not counted; what is not begun in half of the
-        time is left for later. Raises `Unavailable` when the database fails.
+        Waits for what the background thread has begun, without counting it; nothing more is begun after half of the
+        time. Raises `Unavailable` when the database fails.
         """
         return work(self.agent, self.agent.deadline(deadline_s))
 
     def limited_to(self, rights: Rights) -> LimitedHeart:
-        """Return this memory as a caller may use it who is believed no further than `rights` say.
+        """Return this memory for a caller with the given rights.
 
-        What it claims beyond them is refused with `Forbidden`; the trust of its sources is that of this heart's policy.
+        Claims beyond them are refused with `Forbidden`; the trust of sources stays that of this heart's policy.
         """
         own = self.agent.rights
         return LimitedHeart(self, replace(rights, source_trust=own.source_trust, on_credential=own.on_credential))
 
-    def session(  # noqa: PLR0913 (one parameter for each thing verbs are told over and over)
+    def session(  # noqa: PLR0913 (one parameter for each default of the session)
         self,
         session_id: str,
         *,
@@ -403,10 +406,10 @@ class Heart(
         capacity: int | None = None,
         end: bool = False,
     ) -> HeartSession:
-        """Return this memory as one session uses it: each verb is told these where it takes them.
+        """Return this memory with defaults of one session, which every verb gets that has such a parameter.
 
-        Used in a `with` block it focuses the session, begun if need be, and with `end` ends it after the block, unless
-        that raised. Frame and censors are those the session goes by already, unless told.
+        A `with` block focuses the session, begun if need be, and with `end` ends it after the block unless that raised.
+        Frame and censors are by default those of the session's last focus.
         """
         focused = {"task": task, "frame": frame, "active_censors": active_censors, "capacity": capacity}
         told = {"frame": frame, "active_censors": active_censors, "source": source}
@@ -414,12 +417,12 @@ class Heart(
         return HeartSession(self, {**whose, **told}, focused, ends=end)
 
     def close(self) -> None:
-        """End the thread that works and give back the connections opened here; what is due is left to others.
+        """End the background thread and close the connections opened here; work that is due is left to other workers.
 
-        The embedded server keeps running for them.
+        The embedded server keeps running for other processes.
         """
-        if self._rest is not None:
-            self._rest()
+        if self._stop_background is not None:
+            self._stop_background()
         if self._owns_database:
             self.agent.database.close()
 
@@ -431,15 +434,15 @@ class Heart(
 
 
 class LimitedHeart(Heart):
-    """A heart as one caller may use it; closing it leaves the heart it belongs to open."""
+    """A heart with the rights of one caller; closing it leaves the heart it belongs to open."""
 
     def __init__(self, whole: Heart, rights: Rights) -> None:
         self._whole, self._rights = whole, rights
-        self._owns_database, self._rest = False, None
+        self._owns_database, self._stop_background = False, None
 
     @property
     def agent(self) -> Agent:  # pyright: ignore[reportIncompatibleVariableOverride] (it follows the whole heart's moves)
-        """The agent of the whole heart, believed as far as the caller is."""
+        """The agent of the whole heart, with the caller's rights."""
         return replace(self._whole.agent, rights=self._rights)
 
     @agent.setter
@@ -448,7 +451,7 @@ class LimitedHeart(Heart):
 
 
 class HeartSession(LimitedHeart):
-    """A heart as one session uses it: what verbs are told over and over is told once; a verb's own arguments win."""
+    """A heart with the defaults of one session; arguments of a call win over them."""
 
     def __init__(
         self, whole: Heart, defaults: Mapping[str, Any], focused: Mapping[str, Any], *, ends: bool = False
@@ -466,13 +469,14 @@ class HeartSession(LimitedHeart):
             self.end_session()
 
     def _call(self, verb: Callable[..., Any], arguments: Sequence[Any], details: Mapping[str, Any]) -> Any:
-        """Call a verb with what the session goes by, as far as it takes that and nothing else is said."""
+        """Call a verb with the session's defaults for the parameters it has and the call leaves out."""
         given = {*signature(verb).bind_partial(self, *arguments).arguments, *details}
-        for names in (FRAME, ACTIVE_CENSORS):
+        for names in (FRAME, ACTIVE_CENSORS):  # each has an older name too: either of them counts as given
             if any(details.get(name) is not None for name in names):
                 given.add(names[0])
-        mine = {name: value for name, value in self._defaults.items() if name in takes(verb) and name not in given}
-        answer = super()._call(verb, arguments, {**mine, **details})
+        defaults = {name: value for name, value in self._defaults.items() if name in takes(verb) and name not in given}
+        answer = super()._call(verb, arguments, {**defaults, **details})
+        # `focus` changes the session: what holds from now on is the default of later calls.
         if isinstance(answer, WorkingMemory) and answer.session_id == self._defaults["session_id"]:
             in_force = {"frame": answer.frame, "active_censors": answer.active_censors}
             self._defaults |= {name: value for name, value in in_force.items() if value is not None}
@@ -481,5 +485,5 @@ class HeartSession(LimitedHeart):
 
 @cache
 def takes(verb: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of everything a verb may be told."""
+    """Return the names of a verb's parameters."""
     return frozenset(signature(verb).parameters)

@@ -1,7 +1,7 @@
-"""The programs we start: what each is told of ours, and how it is watched and ended.
+"""Child processes: their environment, and how they are started, watched and ended.
 
-Some outlive the command which started them: they are recorded, found again, and ended by their own record only. Others
-run together with the command and end with it: all of them, and what they began.
+Background programs outlive the command that started them; they are recorded in files, and found and ended by these.
+Foreground programs run together with the command and end with it, with all their children.
 """
 
 from __future__ import annotations
@@ -28,33 +28,31 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.files import default_home, make_directory
 
 FOLDERS = ("NOUS_HOME", "NOUS_PRICES", "DAGSTER_HOME")
-"""Variables that name a path, which a program in another folder would misread."""
+"""Variables that hold a path, which would mean another place in another working directory."""
 STOP_TIMEOUT_S = 15.0
 LOOK_EVERY_S = 0.2
 ANSWER_S = 2.0
-CREATE_TIME_SLACK_S = 1.0  # a process id that was given out again belongs to a process made at another time
+CREATE_TIME_SLACK_S = 1.0  # a process with the recorded id but another creation time is a different one: ids are reused
 WARNINGS_OFF = {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
 
 
-# --- what a child is told: it imports nothing, and reads nothing, from the folder somebody happens to stand in ---
+# --- the environment of a child: it imports and reads nothing from the current directory ---
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
-    """Return how to run a module; `-P` keeps Python from looking for it, and what it imports, in the current folder."""
+    """Return the command that runs a module; `-P` keeps Python from importing from the current directory."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def python_program(program: str, *arguments: str) -> list[str]:
-    """Return how to run a program given as text, as little exposed to the current folder as a module."""
+    """Return the command that runs a program given as text; `-P` as for a module."""
     return [sys.executable, "-P", "-c", program, *arguments]
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Return the environment of a child: ours and `more`, with every path as it is meant from our current folder.
-
-    PYTHONSAFEPATH says to what the child starts in turn what `-P` says to the child. An empty entry of PYTHONPATH
-    means the current folder, so it goes.
-    """
+    """Return the environment of a child: ours and `more`, with absolute paths."""
+    # PYTHONSAFEPATH does for the child's own children what `-P` does for the child. An empty entry of PYTHONPATH means
+    # the current directory, so it is left out.
     given = {**os.environ, **more, "PYTHONSAFEPATH": "1"}
     absolute = {name: str(Path(given[name]).expanduser().absolute()) for name in FOLDERS if given.get(name)}
     entries = [str(Path(entry).absolute()) for entry in given.get("PYTHONPATH", "").split(os.pathsep) if entry]
@@ -62,11 +60,11 @@ def child_environment(**more: str) -> dict[str, str]:
 
 
 def child_folder() -> Path:
-    """Return the folder a child works in: the home of Nous, made if need be, where no stranger puts a `.env`.
+    """Return the working directory of children: the home of Nous, where nobody else can put a `.env`.
 
-    Raises `Unavailable` when it can't be made.
+    Raises `Unavailable` when it can't be created.
     """
-    from nous_online.core.settings import settings  # takes as long to load as all else that a child is told
+    from nous_online.core.settings import settings  # takes as long to import as the rest of this module
 
     home = (settings().home or default_home()).expanduser().absolute()
     make_directory(home)
@@ -76,7 +74,7 @@ def child_folder() -> Path:
 def spawn(
     command: Sequence[str], *, folder: Path, environment: Mapping[str, str], output: Any, errors: Any
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, where Ctrl-C reaches the command alone and not its programs too."""
+    """Start a program in a session of its own, so that Ctrl-C reaches the command only, which then ends the program."""
     return subprocess.Popen(  # noqa: S603 (the command is ours)
         command,
         cwd=folder,
@@ -90,7 +88,7 @@ def spawn(
 
 
 def listen_to_signals() -> None:
-    """Take back that a shell in the background made its children deaf to Ctrl-C: some programs pass that on."""
+    """Reset SIGINT and SIGTERM: a shell ignores SIGINT for background jobs, and children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -134,7 +132,7 @@ def stop_all(home: Path) -> list[str]:
     for record in sorted((home / "background").glob("*.json")):
         process = running(record.stem, home=home)
         if process is not None:
-            end({process, *below(process)})
+            end_processes({process, *descendants(process)})
             stopped.append(record.stem)
         record.unlink(missing_ok=True)
     return stopped
@@ -144,7 +142,7 @@ def stop_all(home: Path) -> list[str]:
 
 
 class ProcessStop(Protocol):
-    """Whether somebody asked to stop."""
+    """A request to stop, which can be waited for."""
 
     def is_asked(self) -> bool: ...
     def rest(self, seconds: float) -> None: ...
@@ -158,25 +156,23 @@ class Program:
     command: Sequence[str]
     address: str
     probe: str
-    """The path below `address` that is asked."""
+    """The path below `address` that is requested to see whether it answers."""
     folder: Path
-    """Where it works: never the current folder, whose files it would read."""
+    """Its working directory: never the current one, whose files it would read."""
     token: str = ""
-    """What lets callers in. It goes by the environment: every user of a machine sees the arguments of programs."""
+    """The key of its callers, passed in the environment: every user of a machine sees the arguments of programs."""
     entrance: str = ""
-    """What a person opens, where that is more than `address`."""
+    """The URL a person opens, where it is not `address`."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables it is started with, besides ours."""
+        """The variables added to ours for it."""
         return {**WARNINGS_OFF, **({"NOUS_TOKEN": self.token} if self.token else {})}
 
     def asked(self) -> int | None:
-        """Ask for the probe and return the status of the answer; None where nothing answers in time.
-
-        A program that starts is asked five times a second: httpx takes 60 ms to read certificates for each question.
-        """
-        from http.client import HTTPConnection, HTTPException  # only what watches over programs needs it
+        """Request the probe and return the HTTP status; None where nothing answers in time."""
+        # Not httpx: a starting program is probed five times a second, and httpx reads certificates for 60 ms each time.
+        from http.client import HTTPConnection, HTTPException  # imported only where programs are watched
 
         place = urlsplit(self.address)
         with closing(HTTPConnection(place.hostname or "", place.port, timeout=ANSWER_S)) as connection:
@@ -196,7 +192,7 @@ class Running:
     last_line: deque[str] = field(default_factory=lambda: deque(maxlen=1))
 
     def require_alive(self) -> None:
-        """Raise `Unavailable` when it has ended, with how it ended and what it said last."""
+        """Raise `Unavailable` when it has ended, with its exit code or signal and its last line."""
         code = self.process.poll()
         if code is None:
             return
@@ -205,12 +201,12 @@ class Running:
         raise Unavailable(f"{self.program.name} ended {how}{said}")
 
     def answers(self) -> bool:
-        """Tell whether it answers where it should; an error of its own is no answer."""
+        """Tell whether it answers its probe with a status below 500."""
         status = self.program.asked()
         return status is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR
 
     def pass_on(self, tell: Callable[[str, str], None]) -> None:
-        """Pass on each line it writes, until it and all that write for it have ended."""
+        """Call `tell` with each line of its output, until it and all its children have closed the pipe."""
         assert self.process.stdout is not None  # noqa: S101 (it was started with a pipe)
         with self.process.stdout as output:
             for line in output:
@@ -220,10 +216,10 @@ class Running:
 
 
 @contextmanager
-def together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -> Generator[list[Running]]:
-    """Start programs, each line of theirs going to `tell` with their name, and end all of them after the block.
+def run_together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -> Generator[list[Running]]:
+    """Start programs, pass each line of their output to `tell` with their name, and end all after the block.
 
-    Ending them, another Ctrl-C ends at once what has not ended yet.
+    Another Ctrl-C while they are ending kills those that are left.
     """
     started: list[Running] = []
     try:
@@ -235,17 +231,17 @@ def together(programs: Sequence[Program], *, tell: Callable[[str, str], None]) -
         yield started
     finally:
         try:
-            end(in_sessions(started))
+            end_processes(session_processes(started))
         finally:
-            end(in_sessions(started), at_once=True)  # also what was begun meanwhile
+            end_processes(session_processes(started), at_once=True)  # also what was begun meanwhile
             for each in started:
                 each.process.wait()
 
 
-def attend(
+def watch_programs(
     started: Sequence[Running], *, stop: ProcessStop, on_answer: Callable[[Program], None], ready_timeout_s: float
 ) -> None:
-    """Watch over programs until somebody asks to stop, and say of each when it answers.
+    """Watch programs until `stop` is requested, and call `on_answer` for each when it first answers.
 
     Raises `Unavailable` for the first that ends by itself, or that does not answer in `ready_timeout_s` seconds.
     """
@@ -262,59 +258,57 @@ def attend(
         stop.rest(LOOK_EVERY_S)
 
 
-def in_sessions(started: Sequence[Running]) -> set[psutil.Process]:
-    """Return every process in the sessions of these programs and below them, also where what started it has gone."""
+def session_processes(started: Sequence[Running]) -> set[psutil.Process]:
+    """Return every process in the sessions of these programs and their descendants, also those whose parent ended."""
     sessions = {each.process.pid for each in started}
     found: set[psutil.Process] = set()
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(process.pid) in sessions:
                 found.add(process)
-    return found.union(*map(below, found))
+    return found.union(*map(descendants, found))
 
 
 # --- ending ---
 
 
-def end(members: Collection[psutil.Process], *, at_once: bool = False) -> None:
-    """Ask processes to end, wait for that, and end those that don't; `at_once` asks none."""
+def end_processes(members: Collection[psutil.Process], *, at_once: bool = False) -> None:
+    """Send SIGTERM to processes, wait, and kill those that are left; `at_once` kills without asking."""
     if not at_once:
         for member in members:
-            signalled(member, signal.SIGTERM)
+            send_signal(member, signal.SIGTERM)
         wait_for(members)
     alive = [each for each in members if is_alive(each)]
     for member in alive:
-        signalled(member, signal.SIGKILL)
+        send_signal(member, signal.SIGKILL)
     wait_for(alive)
 
 
 def wait_for(members: Collection[psutil.Process]) -> None:
-    """Wait for processes to end, up to a limit; one that ended counts though nobody has reaped it.
-
-    In a container without an init such a one stays in the table for good.
-    """
+    """Wait up to `STOP_TIMEOUT_S` for processes to end; a zombie counts as ended."""
+    # In a container without an init a zombie is never reaped, so psutil alone would wait for it in vain.
     latest = time.monotonic() + STOP_TIMEOUT_S
     while (left := [each for each in members if is_alive(each)]) and time.monotonic() < latest:
         psutil.wait_procs(left, timeout=LOOK_EVERY_S / 2)
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process still does anything."""
+    """Tell whether a process exists and is not a zombie."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def below(process: psutil.Process) -> list[psutil.Process]:
-    """Return what a process started, and what that started."""
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    """Return the descendants of a process; none when it is gone."""
     try:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
         return []
 
 
-def signalled(process: psutil.Process, number: signal.Signals) -> None:
+def send_signal(process: psutil.Process, number: signal.Signals) -> None:
     """Send a signal to a process that may be gone by now."""
     with suppress(psutil.NoSuchProcess):
         process.send_signal(number)

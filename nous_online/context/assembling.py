@@ -1,4 +1,4 @@
-"""Assembling a context: read what stands, recall and predict what bears on it, arrange it, and log what was shown."""
+"""Assembling a context: read the standing memories, recall and predict others, arrange them, and log what is shown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nous_online.context.known import (
     Answered,
     ContextReach,
     Known,
-    ask,
     by_section,
     pairs_of,
+    query_known,
     read_named,
     use_counts,
     with_contradictions,
@@ -30,18 +30,18 @@ from nous_online.context.known import (
 from nous_online.context.packing import (
     Placed,
     Shown,
-    answering,
     arrange,
     ids_of,
     lines_of,
     pointers,
+    relevant_answers,
     render,
-    rooms,
+    tier_budgets,
     tier_entries,
     topics_of,
     usual_budget,
 )
-from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, see, vectors_of
+from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, record_sighting, vectors_of
 from nous_online.context.scorer import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import AssemblyDetails
@@ -51,30 +51,30 @@ from nous_online.core.policy import DEFAULT_SESSION
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
-from nous_online.memories.agent import Agent, logged
+from nous_online.memories.agent import Agent, loggable
 from nous_online.memories.working_memory import NOTE, Session, held_items
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
 from nous_online.recall.recall import Cue, recall
 
 LINKED_FROM = 10
-"""So many of the best answers are asked for what they are linked to."""
+"""How many of the best answers are followed to the memories they are linked to."""
 
 
 @dataclass(frozen=True)
 class ContextCue:
-    """Something that is recalled for."""
+    """One text that memories are recalled for."""
 
     kind: str
     """QUESTION, TASK, FILE or ERROR."""
     text: str
     searched: str
-    """The words that are looked for: of a file, those of its path without its ending."""
+    """The query of the recall: for a file, the words of its path without the extension."""
 
 
 @dataclass(frozen=True)
 class ContextRequest:
-    """What was asked for, checked."""
+    """The checked arguments of `assemble_context`, completed by those of the session."""
 
     budget: int
     frame: str | None
@@ -86,18 +86,16 @@ class ContextRequest:
 
     @property
     def cues(self) -> list[ContextCue]:
-        """What is recalled for, what matters most first."""
+        """The texts to recall for, the most important first."""
         told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
         told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
         return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in told if text]
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
-    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails.
-
-    What is recalled for is embedded first, all at once, before the transaction opens; what `predict` embedded is not.
-    """
+    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails."""
     request = checked_request(agent, details, deadline)
+    # Embedded in one call and before the transaction opens; texts that `predict` has embedded come from its cache.
     texts = [cue.searched for cue in request.cues]
     vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
@@ -121,24 +119,22 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
         )
         if can_be_logged:
             sought = (line for line in placed["relevant"] if line.entry.is_sought)
-            log(connection, agent, context, request, ids_of(sought))
+            log_context(connection, agent, context, request, ids_of(sought))
     return context
 
 
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
-    """Check what was told, and fill in from the session what was not.
-
-    The default session is anyone's: it lends nothing where a user or a project is told.
-    """
+    """Return the checked arguments; frame, task and censors that are not given come from the session."""
     check_known(details, AssemblyDetails)
     told = checked_details(AssemblyDetails, details)
     at, session_id = told["at"], told["session_id"]
     signals = checked_signals(told["signals"])
+    # The default session is shared by all users: its task must not go into the context of one of them.
     is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
     session = None
     if at is None and (session_id is not None or is_for_anyone):
         with agent.transaction(deadline) as connection:
-            session = sessions.read(connection, agent.id, session_id or DEFAULT_SESSION)
+            session = sessions.read_session(connection, agent.id, session_id or DEFAULT_SESSION)
     frame = told["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
         budget=told["budget"] or usual_budget(frame),
@@ -166,25 +162,25 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
 def read_known(
     connection: Connection, agent: Agent, request: ContextRequest, vectors: Sequence[Vectors | None]
 ) -> Known:
-    """Read everything the context may be made of.
-
-    Beside a question or a task only what is likely is predicted, else whatever was used.
-    """
+    """Read everything the context may be made of: standing, recalled, predicted, held and linked memories."""
     reach, session = request.reach, request.session
-    standing, pairs, decisions = (ask(connection, name, reach) for name in ("standing", "contradictions", "decisions"))
+    standing, pairs, decisions = (
+        query_known(connection, name, reach) for name in ("standing", "contradictions", "decisions")
+    )
     if reach.session_id and not reach.is_past and request.signals != Signals():
-        see(connection, agent.id, request.signals, reach.session_id, reach.at)
+        record_sighting(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
-        answered_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
+        recall_for(connection, agent, request, cue, vector) for cue, vector in zip(request.cues, vectors, strict=True)
     ]
     near = nearness_of(answer for each in answered for answer in each.answers)
+    # Beside a question or a task only likely memories may take room; without either, any that were used before.
     least = POLICY.least_confidence if request.query or reach.task else 0.0
     asked = PredictionRequest(
         reach.session_id or "", reach.at, POLICY.predicted, reach.user_id, reach.project_id, least
     )
     predicted, _ = predict_memories(connection, agent.id, request.signals, asked, near, is_used_only=True)
     held = held_items(session.items) if session else []
-    best = [answer.id for each in answered[:1] for answer in answering(each)[:LINKED_FROM]]
+    best = [answer.id for each in answered[:1] for answer in relevant_answers(each)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
         memories=by_section(standing.fetchall()),
@@ -202,10 +198,10 @@ def read_known(
     return replace(known, use_counts=use_counts(connection, agent.id, sorted(recalled | listed)))
 
 
-def answered_for(
+def recall_for(
     connection: Connection, agent: Agent, request: ContextRequest, cue: ContextCue, vector: Vectors | None
 ) -> Answered:
-    """Recall for one cue; the first that was told gets as many answers as the budget may have room for."""
+    """Recall for one cue; the first one gets as many answers as the budget may have room for."""
     reach = request.reach
     room = min(max(request.budget // POLICY.tokens_an_answer, POLICY.least_answers), POLICY.most_answers)
     asked = Cue(
@@ -228,21 +224,21 @@ def answered_for(
 
 
 def arrangement(known: Known, request: ContextRequest) -> tuple[dict[Tier, list[Placed]], dict[Tier, int]]:
-    """Return what each tier shows, and how many lines of each found no room."""
+    """Return the lines of each tier, and how many entries of each found no room."""
     entries = tier_entries(known, at=request.reach.at)
     topics = topics_of(known, entries)
 
     def points(shown: Shown) -> list[ContextEntry]:
         return pointers(topics, shown, known.use_counts, count=POLICY.topics)
 
-    placed = arrange(entries, points, rooms=rooms(request.budget, frame=request.frame))
+    placed = arrange(entries, points, rooms=tier_budgets(request.budget, frame=request.frame))
     shown = ids_of(line for tier in TIERS[:-1] for line in placed[tier])
-    left_out: dict[Tier, int] = {tier: len(missing(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
+    left_out: dict[Tier, int] = {tier: len(not_placed(entries[tier], placed[tier], shown)) for tier in TIERS[:-1]}
     return placed, {**left_out, "index": len(points(shown)) - len(placed["index"])}
 
 
-def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
-    """Return what of a tier is not shown: memories by their ids, open threads, which have none, by their words."""
+def not_placed(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Shown) -> Set[object]:
+    """Return the entries of a tier that are not shown: by memory ids, or by text for open threads, which have none."""
     texts = {line.shown[1] for line in placed}
     of_memories = {entry.memory_ids for entry in entries if entry.memory_ids and shown.isdisjoint(entry.memory_ids)}
     return of_memories | {entry.first[1] for entry in entries if not entry.memory_ids and entry.first[1] not in texts}
@@ -251,18 +247,18 @@ def missing(entries: Sequence[ContextEntry], placed: Sequence[Placed], shown: Sh
 # --- logging ---
 
 
-def log(connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]) -> None:
-    """Keep what was shown as one recall of now, and count what was shown for this question or task alone.
-
-    What only fills its tier is not counted: what was used once would else never be forgotten. Nor is another moment,
-    which is looked at, not used. Only memories take feedback: neither a decision nor a note, nor a mere pointer.
-    """
+def log_context(
+    connection: Connection, agent: Agent, context: Context, request: ContextRequest, sought: Set[UUID]
+) -> None:
+    """Log the context as one recall, and count the memories shown for this question or task as retrieved."""
     is_past = request.reach.is_past
+    # Memories that only fill their tier are not counted: else one that was used once would be shown, and counted, for
+    # ever. Neither are contexts as of another moment. Decisions, notes and pointers take no feedback.
     used: Set[UUID] = frozenset() if is_past else sought
     kinds: Mapping[str, str] = {**dict(zip(KINDS, KINDS, strict=True)), "contradiction": "fact"}
     memories: list[ContextLine] = [line for line in context.lines if line.tier != "index" and line.kind in kinds]
     shown = [(kinds[line.kind], each) for line in memories for each in line.memory_ids]
-    query = "context" if request.query is None else f"context: {logged(request.query, agent.rights)}"
+    query = "context" if request.query is None else f"context: {loggable(request.query, agent.rights)}"
     row = {
         "id": context.recall_id,
         "agent_id": agent.id,

@@ -1,4 +1,4 @@
-"""What a context is made from, and the few statements that read it: each bounded, and within one agent's reach."""
+"""What a context is made of, and the queries that read it: each with a limit, and within one agent's reach."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ CONVENTIONS = (
 )  # fmt: skip
 """Categories of facts that hold for a whole project, whatever is being done."""
 BESIDE = frozenset({"section", "place", "pair", "detected_at", "weight"})
-"""Columns of the statements that are none of a memory."""
+"""Columns of the queries that are not fields of a memory."""
 
 
 @dataclass(frozen=True)
 class ContextReach:
-    """For whom a context is, at which moment, and what they are doing."""
+    """Whose context it is, at which moment, and for which file and task."""
 
     agent_id: str
     at: datetime
     is_past: bool
-    """The moment was told: what stands is what stood then."""
+    """Whether `at` was given: then memories are those that were visible at that moment."""
     session_id: str | None = None
     user_id: str | None = None
     project_id: str | None = None
@@ -49,7 +49,7 @@ class ContextReach:
 
 @dataclass(frozen=True)
 class Contradicting:
-    """Two facts that can't both be so, the one learned first in front."""
+    """Two facts in an open contradiction, the one learned first in front."""
 
     detected_at: datetime
     facts: tuple[FoundMemory, FoundMemory]
@@ -61,7 +61,7 @@ class Contradicting:
 
 @dataclass(frozen=True)
 class Linked:
-    """A memory read by its id; a weight says how strongly it is linked to one that was found."""
+    """A memory read by its id; `weight` is that of its link to a recalled one, None for one that was named itself."""
 
     memory: FoundMemory
     weight: float | None
@@ -69,7 +69,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Answered:
-    """What was recalled for a question, a task, a file or an error."""
+    """The answers recalled for a question, a task, a file or an error."""
 
     cue: str
     """One of QUESTION, TASK, FILE and ERROR."""
@@ -82,13 +82,13 @@ class Known:
     """Everything a context can be made of."""
 
     memories: Mapping[str, Sequence[FoundMemory]] = field(default_factory=dict[str, Sequence[FoundMemory]])
-    """What stands whatever is asked, by section."""
+    """The memories read for every context, by section."""
     contradictions: Sequence[Contradicting] = ()
     decisions: Sequence[Mapping[str, Any]] = ()
     answered: Sequence[Answered] = ()
     predicted: Sequence[Predicted] = ()
     named: Sequence[Linked] = ()
-    """The predicted and the held ones, and what is linked to what was recalled."""
+    """Predicted memories, those held in the session, and those linked to recalled ones."""
     held: Sequence[Item] = ()
     threads: Sequence[str] = ()
     use_counts: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
@@ -97,8 +97,8 @@ class Known:
 # --- reading ---
 
 
-def ask(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
-    """Send one of the statements below; in a pipeline it is waited for when its rows are fetched."""
+def query_known(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
+    """Send one of the queries below; in pipeline mode the wait comes when its rows are fetched."""
     parameters = {
         **vars(reach),
         "as_of": reach.at,
@@ -112,23 +112,23 @@ def ask(connection: Connection, statement: str, reach: ContextReach, **told: Any
 
 
 def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
-    """Return what stands whatever is asked, by section, each in its order."""
+    """Return the standing memories by section, each in its order."""
     memories: dict[str, list[FoundMemory]] = {}
     for row in sorted(rows, key=lambda row: row["place"]):
-        memories.setdefault(row["section"], []).append(memory_of(row))
+        memories.setdefault(row["section"], []).append(memory_without_scores(row))
     return memories
 
 
-def memory_of(row: Mapping[str, Any]) -> FoundMemory:
-    """Return the memory of a row, which no question found."""
+def memory_without_scores(row: Mapping[str, Any]) -> FoundMemory:
+    """Return the memory of a row, with scores of 0: no question found it."""
     columns = {name: value for name, value in row.items() if name not in BESIDE}
     return FoundMemory(**columns, dense=0.0, lexical=0.0)
 
 
 def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
-    """Yield the contradictions whose two rows are both there."""
+    """Yield the contradictions of which both facts are visible to the caller."""
     for (_, detected_at), both in groupby(rows, key=lambda row: (row["pair"], row["detected_at"])):
-        facts = [memory_of(row) for row in both]
+        facts = [memory_without_scores(row) for row in both]
         if len(facts) == 2:  # noqa: PLR2004 (a pair)
             yield Contradicting(detected_at, (facts[0], facts[1]))
 
@@ -136,22 +136,22 @@ def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
 def read_named(
     connection: Connection, reach: ContextReach, ids: Sequence[UUID], linked_from: Sequence[UUID]
 ) -> list[Linked]:
-    """Return the memories of these ids and those linked to some others, as far as they stand and are in reach."""
+    """Return the memories with these ids, and those linked to others, as far as they are visible and in reach."""
     if not ids and not linked_from:
         return []
-    rows = ask(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
-    return [Linked(memory_of(row), row["weight"]) for row in rows]
+    rows = query_known(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
+    return [Linked(memory_without_scores(row), row["weight"]) for row in rows]
 
 
 def with_contradictions(connection: Connection, known: Known, reach: ContextReach) -> Known:
-    """Return what is known with the open contradictions of what may be shown, that of the best answer in front."""
+    """Return `known` with the open contradictions of memories that may be shown, that of the best answer first."""
     recalled = (answer.memory for each in known.answered for answer in each.answers)
     standing = (memory for name, own in known.memories.items() if name != "latest" for memory in own)
     shown = chain(recalled, standing, (each.memory for each in known.named))
     ids = list(dict.fromkeys(memory.id for memory in shown if memory.contradiction_status != "none"))
     if not ids:
         return known
-    rows = ask(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
+    rows = query_known(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
     places = {each: place for place, each in enumerate(ids)}
     own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
     pairs = {each.ids: each for each in (*own, *known.contradictions)}
@@ -171,7 +171,7 @@ def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> di
 
 @dataclass(frozen=True)
 class Section:
-    """Something that stands in a context whatever is asked: which memories of a kind, in which order, how many."""
+    """A section read for every context: which memories of a kind, in which order, and how many."""
 
     name: str
     kind: str
@@ -182,7 +182,7 @@ class Section:
 
 
 def sections() -> tuple[Section, ...]:
-    """Return what is read of each kind."""
+    """Return the sections read for every context."""
     pinned = ("is_pinned", "by_learning", POLICY.pinned)
     return (
         Section("pinned", "fact", *pinned),
@@ -204,11 +204,11 @@ def sections() -> tuple[Section, ...]:
 
 @cache
 def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
-    """Return the statements a context asks, each once for all kinds it is about."""
+    """Return the queries of a context by name, each one statement for all kinds it reads; cached."""
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = [
         SQL(BLOCKS["section"]).format(
-            **of_kind(section.kind, is_past=is_past),
+            **parts_of_kind(section.kind, is_past=is_past),
             section=Literal(section.name),
             condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category), reference=reference),
             order=SQL(BLOCKS[section.order]),
@@ -216,19 +216,19 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
         )
         for section in sections()
     ]
-    kinds = [SQL(BLOCKS["named_of_kind"]).format(**of_kind(kind, is_past=is_past)) for kind in KINDS]
+    kinds = [SQL(BLOCKS["named_of_kind"]).format(**parts_of_kind(kind, is_past=is_past)) for kind in KINDS]
     both = SQL("\nunion all\n")
     composed = {
         "standing": SQL(BLOCKS["standing"]).format(sections=both.join(parts)),
-        "contradictions": SQL(BLOCKS["contradictions"]).format(**of_kind("fact", is_past=is_past)),
+        "contradictions": SQL(BLOCKS["contradictions"]).format(**parts_of_kind("fact", is_past=is_past)),
         "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
         "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
     }
     return {name: statement.as_bytes() for name, statement in composed.items()}
 
 
-def of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
-    """Return what recall shows of a kind of memory, and to whom."""
+def parts_of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
+    """Return the columns and conditions of a kind: the same that recall uses."""
     table = KINDS[kind].table
     shown = SQL(RECALL[f"{table}_shown"]).format()
     return {

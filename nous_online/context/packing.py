@@ -1,6 +1,6 @@
-"""What may be shown in which tier, in which order and why; and putting it into a budget. Pure.
+"""Sorting memories into tiers with their reasons, and packing them into a budget of tokens. Pure.
 
-Never a token too many, no memory twice, the best first."""
+The budget is never exceeded, and no memory appears twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from nous_online.language.tokens import tokens_of
 from nous_online.memories.working_memory import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
 
-MOST_SURE = 0.99
+MOST_SURE = 0.99  # the most that one sign counts for: below 1, so that a second one still raises it
 
 
 def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]]:
@@ -66,7 +66,7 @@ def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]
 
 
 def critical(known: Known) -> Iterator[ContextEntry]:
-    """Yield contradictions, what is pinned or forbidden, decisions, errors with their fixes, and open questions."""
+    """Yield contradictions, pinned memories, decisions, fixes of errors, failures, censors and open questions."""
     memories = known.memories
     concerned = concerning(known)
     own = (each for each in known.contradictions if concerned is None or not concerned.isdisjoint(each.ids))
@@ -94,13 +94,13 @@ def critical(known: Known) -> Iterator[ContextEntry]:
 
 
 def concerning(known: Known) -> frozenset[UUID] | None:
-    """Return the memories that bear on what was told: what answers it, is held in the session, pinned or likely.
+    """Return the memories whose contradictions matter here: recalled, held in the session, pinned or predicted ones.
 
-    None where nothing was told: then every contradiction matters as much.
+    None without a cue or a session: then every contradiction matters.
     """
     if not known.answered and not known.held:
         return None
-    answers = (answer.id for each in known.answered for answer in answering(each))
+    answers = (answer.id for each in known.answered for answer in relevant_answers(each))
     pinned = (each.id for each in known.memories.get("pinned", ()))
     return frozenset(
         chain(answers, pinned, (item.id for item in known.held), (each.memory_id for each in known.predicted))
@@ -108,9 +108,9 @@ def concerning(known: Known) -> frozenset[UUID] | None:
 
 
 def contradiction(pair: Contradicting) -> ContextEntry:
-    """Return two facts that contradict each other as one line, the later one first, each with its date.
+    """Return an entry for a contradiction: both facts in one line, the later one first, each with its date.
 
-    The line has every level of the one that has more of them.
+    It has as many levels as the fact with more of them.
     """
     rows = sorted(map(vars, pair.facts), key=lambda row: (row["said_at"], row["id"]), reverse=True)
     days = [date_of(row) for row in rows]
@@ -138,7 +138,7 @@ def contradiction(pair: Contradicting) -> ContextEntry:
 
 
 def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
-    """Yield the decisions that bear on the file, the session or the task, or those that don't."""
+    """Yield the decisions about the file, session or task where `is_current`, else the others."""
     for row in rows:
         why = None
         if row["is_of_file"]:
@@ -153,10 +153,7 @@ def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> 
 
 
 def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
-    """Yield what is near enough to the errors that were told, and trusted enough, to be acted on.
-
-    First the best of each error, then the next.
-    """
+    """Yield recalled fixes for the errors, with enough score and trust: the best for each error, then the next."""
     of_errors = [
         [
             answer_entry(answer, each)
@@ -173,16 +170,15 @@ def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
 
 
 def relevant(known: Known) -> list[ContextEntry]:
-    """Return what was predicted, recalled or held in the session, the likeliest to help first.
+    """Return the recalled, predicted and held memories, the most likely to help first.
 
-    What several signs speak for is the likelier: the chance that none of them is right is the product of theirs. Each
-    that a recall put before an earlier memory goes in front of that one.
+    A memory that recall moved in front of an earlier one stands before that one here too.
     """
-    answers = (answer_entry(answer, each) for each in known.answered for answer in answering(each))
+    answers = (answer_entry(answer, each) for each in known.answered for answer in relevant_answers(each))
     signs: dict[UUID, list[ContextEntry]] = {}
     for entry in chain(answers, likely_entries(known), held_entries(known)):
         signs.setdefault(entry.memory_ids[0], []).append(entry)
-    ordered = sorted(map(unite, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+    ordered = sorted(map(merge_signs, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
     answered = (answer for each in known.answered for answer in each.answers)
     for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
         places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
@@ -191,8 +187,9 @@ def relevant(known: Known) -> list[ContextEntry]:
     return ordered
 
 
-def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
-    """Return one entry for all that speaks for a memory."""
+def merge_signs(entries: Sequence[ContextEntry]) -> ContextEntry:
+    """Return one entry for all signs that speak for a memory."""
+    # Taken as independent: the chance that none of them is right is the product of the chances that each is wrong.
     return replace(
         max(entries, key=lambda entry: entry.value),
         reason="; ".join(dict.fromkeys(entry.reason for entry in entries)),
@@ -201,14 +198,14 @@ def unite(entries: Sequence[ContextEntry]) -> ContextEntry:
     )
 
 
-def answering(answered: Answered) -> list[Recalled]:
-    """Return the answers that are relevant to what was told, best first."""
+def relevant_answers(answered: Answered) -> list[Recalled]:
+    """Return the answers with enough score, best first; an error needs a higher one."""
     least = POLICY.least_fix_score if answered.cue == ERROR else POLICY.least_score
     return [answer for answer in answered.answers if answer.score >= least]
 
 
 def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
-    """Return a recalled memory; a score is no chance, but below 1 nearly always, and read as one."""
+    """Return the entry of a recalled memory; its score, nearly always below 1, is used as a chance."""
     about = f"the {of.cue}"
     if of.cue == ERROR:
         about = f"the error {one_line(of.text)[:60]!r}"
@@ -219,10 +216,8 @@ def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
 
 
 def likely_entries(known: Known) -> Iterator[ContextEntry]:
-    """Yield what is likely to be wanted.
-
-    What stands in every context is left in its place: having been shown there would make it look wanted.
-    """
+    """Yield the predicted memories, without those that every context shows."""
+    # Being shown in every context makes those look wanted in every session.
     standing = {each.id for name, own in known.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     for each in known.predicted:
@@ -234,7 +229,7 @@ def likely_entries(known: Known) -> Iterator[ContextEntry]:
 
 
 def held_entries(known: Known) -> Iterator[ContextEntry]:
-    """Yield what the session holds: memories and notes."""
+    """Yield the memories and notes held in the session."""
     memories = {each.memory.id: each.memory for each in known.named}
     for item in known.held:
         value = min(max(item.relevance, 0.0), MOST_SURE)
@@ -252,12 +247,12 @@ def held_entries(known: Known) -> Iterator[ContextEntry]:
 
 
 def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
-    """Yield conventions, what happened, how things are done, what is linked and what else is decided, by turns."""
+    """Yield conventions, episodes, workflows, linked memories and other decisions, one of each in turn."""
     memories = known.memories
     linked = (each for each in known.named if each.weight is not None)
     sections: list[list[ContextEntry]] = [
         [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
-        [entry_of("episode", vars(each), ago(each.learned_at, at)) for each in memories.get("episode", ())],
+        [entry_of("episode", vars(each), time_since(each.learned_at, at)) for each in memories.get("episode", ())],
         [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
         [
             entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")
@@ -268,8 +263,8 @@ def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     yield from interleaved(sections)
 
 
-def ago(moment: datetime, at: datetime) -> str:
-    """Return how long ago something happened."""
+def time_since(moment: datetime, at: datetime) -> str:
+    """Return the reason of an episode's line: how many days ago it happened."""
     days = max((at - moment).days, 0)
     return "happened today" if days == 0 else f"happened {days} day{'s' if days > 1 else ''} ago"
 
@@ -283,14 +278,13 @@ def interleaved(lists: Sequence[Sequence[Any]]) -> Iterator[Any]:
 
 
 Topic = tuple[tuple[UUID, ...], str]
-"""Memories, and what to ask them for."""
+"""Memory ids, and the words to ask for them."""
 
 
 def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]]) -> list[Topic]:
-    """Return what the index may point at: what is critical or relevant.
+    """Return what the index may point to: the critical and relevant entries.
 
-    Where nothing is relevant to what was told, it is the few nearest answers, too; where nothing was told, everything
-    that was nominated and what was learned last.
+    Where no answer is relevant, the few nearest ones too; without any cue, the background and the latest facts too.
     """
     nominated = [*entries["critical"], *entries["relevant"]]
     others: Iterable[FoundMemory] = ()
@@ -309,7 +303,7 @@ def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]]) -> l
 def pointers(
     topics: Iterable[Topic], shown: frozenset[UUID], use_counts: Mapping[UUID, int], *, count: int
 ) -> list[ContextEntry]:
-    """Return topics of what is not shown, the most used first: each a word to ask for."""
+    """Return entries for the topics of memories that are not shown, the most used first."""
     grouped: dict[str, tuple[str, dict[UUID, None]]] = {}
     for ids, topic in topics:
         if topic and shown.isdisjoint(ids):
@@ -336,19 +330,19 @@ HEADINGS: Mapping[Tier, str] = {
 }
 DEBUGGING = frozenset({"debug", "debugging"})
 FULL_SHARE = 0.75
-"""Each half of the public conversations shows as much of the answers with 0.67 to 0.8 as with any other share, and more
-of the evidence than in full alone."""
+"""Share of a tier's tokens that entries in full may take. On both halves of the public conversations, 0.67 to 0.8 show
+as much of the answers as any other share, and more of the evidence than entries in full alone."""
 MOST_LENT = 0.5
-"""Share of each lower tier that what is pinned may borrow, so that a question still gets its answer."""
-MOST_MISFITS = 8
+"""Share of each lower tier that pinned entries may borrow, so that a question still gets its answer."""
+MOST_MISFITS = 8  # entries in a row without room after which a tier counts as full
 LEAST_LINE = 4
-"""Tokens below which no line is looked for."""
+"""Tokens: with less room than that no further line is tried."""
 Shown = frozenset[UUID]
 Levels = Mapping[tuple[UUID, ...], int]
-"""At which of its levels the entry of some memories is shown."""
+"""The level of an entry (0 is its longest) by its memory ids."""
 NOTHING: Levels = {}
 Pointers = Callable[[Shown], Sequence[ContextEntry]]
-"""What the index may point at, given what is shown."""
+"""Returns the entries of the index, given the memories that are shown."""
 
 
 @dataclass(frozen=True)
@@ -368,8 +362,8 @@ class Placed:
         return self.entry.costs[self.level] if self.level else self.entry.first_cost
 
 
-def rooms(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
-    """Return how many of the budget's tokens each tier may use before any flows down; what rounding leaves is added."""
+def tier_budgets(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
+    """Return the tokens of each tier before unused ones flow down; the remainder of rounding goes to `relevant`."""
     is_debugging = (frame or "").casefold() in DEBUGGING
     shares = POLICY.debugging_shares if is_debugging else POLICY.shares
     own = [int(budget * share) for share in shares]
@@ -378,14 +372,14 @@ def rooms(budget: int, *, frame: str | None) -> Mapping[Tier, int]:
 
 
 def usual_budget(frame: str | None) -> int:
-    """Return the budget of a frame in tokens, the usual one for a frame that has none of its own."""
+    """Return the default budget of a frame in tokens."""
     return dict(POLICY.budgets).get((frame or "").casefold(), POLICY.budget)
 
 
 def arrange(
     wanted: Mapping[Tier, Sequence[ContextEntry]], pointers: Pointers, *, rooms: Mapping[Tier, int]
 ) -> dict[Tier, list[Placed]]:
-    """Return what each tier shows: what one leaves of its room flows down, and what the index leaves flows back up.
+    """Return the lines of each tier: tokens that a tier leaves flow down, and those that the index leaves back up.
 
     `wanted` has the entries of every tier but the index, the best first; a memory is shown in the first tier that has
     room for it.
@@ -393,22 +387,23 @@ def arrange(
     placed: dict[Tier, list[Placed]] = {}
     critical = not_shown(wanted.get("critical", ()), frozenset())
     rooms = lend_to_pinned(rooms, critical)
-    due = {"critical": due_levels(critical, rooms["critical"])}
+    due = {"critical": pinned_levels(critical, rooms["critical"])}
 
     def fill(tier: Tier, room: int) -> int:
-        """Place what a tier has room for, and return the tokens it leaves."""
+        """Place the entries a tier has room for, and return the tokens it leaves."""
         elsewhere = ids_of(line for other, lines in placed.items() if other != tier for line in lines)
         placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
-        return room - cost(placed[tier])
+        return room - tier_cost(placed[tier])
 
     spare = 0
     for tier in TIERS[:-1]:
         spare = fill(tier, rooms[tier] + spare)
     room = rooms["index"] + spare
-    index_cost = cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
+    # The index is measured now and placed last: a memory shown thanks to its spare tokens needs no pointer.
+    index_cost = tier_cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
     spare = room - index_cost
     for tier in ("relevant", "critical", "background"):
-        spare = fill(tier, cost(placed[tier]) + spare)
+        spare = fill(tier, tier_cost(placed[tier]) + spare)
     shown = ids_of(line for lines in placed.values() for line in lines)
     placed["index"] = pack(pointers(shown), index_cost + spare)
     return placed
@@ -420,7 +415,7 @@ def ids_of(placed: Iterable[Placed]) -> Shown:
 
 
 def not_shown(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntry]:
-    """Return the entries none of whose memories is shown yet, each memory once."""
+    """Return the entries with no memory that is shown already, each memory once."""
     met = set(shown)
     kept: list[ContextEntry] = []
     for entry in entries:
@@ -431,7 +426,7 @@ def not_shown(entries: Sequence[ContextEntry], shown: Shown) -> list[ContextEntr
 
 
 def lend_to_pinned(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) -> Mapping[Tier, int]:
-    """Return the rooms after what is pinned has borrowed from the lower tiers, of each half at the most."""
+    """Return the tokens of each tier after pinned entries have borrowed from lower tiers, at most half of each."""
     pinned = sum(entry.first_cost for entry in critical if entry.is_pinned)
     needed = heading_tokens() + math.ceil(pinned / FULL_SHARE) + 1
     lower = sum(rooms[tier] for tier in TIERS[1:])
@@ -441,40 +436,37 @@ def lend_to_pinned(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) 
     return {tier: rooms[tier] + loans[tier] for tier in TIERS}
 
 
-def due_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
-    """Return the level of each pinned entry: each has a line, and the first are told in full, within three quarters."""
+def pinned_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
+    """Return the level of each pinned entry: all get a line, the first in full, within `FULL_SHARE` of the room."""
     pinned = [entry for entry in entries if entry.is_pinned]
     left = int((room - heading_tokens()) * FULL_SHARE)
     if sum(entry.first_cost for entry in pinned) <= left:
         return {entry.memory_ids: 0 for entry in pinned}
-    levels = in_short(pinned, {}, left)
-    levels |= in_more_detail(pinned, levels, left - spent(pinned, levels))
+    levels = shortest_levels(pinned, {}, left)
+    levels |= longer_levels(pinned, levels, left - tokens_used(pinned, levels))
     return {pinned[place].memory_ids: level for place, level in levels.items()}
 
 
 def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
-    """Return as many entries as find room, in their order, the first ones told in full.
-
-    What is due is told as it is due. The first of the others fill three quarters of the room as they are, the last
-    quarter takes short lines of more, so that a few long texts don't hide all the rest; what is then left tells some of
-    those in more detail.
-    """
+    """Return the entries that fit into `room` tokens, in their order, each at a level; `due` fixes those of some."""
+    # The first entries fill three quarters of the room in full, the last quarter takes short lines of more, so that a
+    # few long texts don't hide all others; what is left then lengthens some of the short ones.
     left = room - heading_tokens()
     if sum(entry.first_cost for entry in entries) <= left:
         return [Placed(entry, 0) for entry in entries]
     levels = {place: due[each.memory_ids] for place, each in enumerate(entries) if each.memory_ids in due}
-    in_full = int(left * FULL_SHARE) - spent(entries, levels)
+    in_full = int(left * FULL_SHARE) - tokens_used(entries, levels)
     for place, entry in enumerate(entries):
         if place not in levels and entry.first_cost <= in_full:
             levels[place] = 0
             in_full -= entry.first_cost
-    levels |= in_short(entries, levels, left - spent(entries, levels))
-    levels |= in_more_detail(entries, levels, left - spent(entries, levels))
+    levels |= shortest_levels(entries, levels, left - tokens_used(entries, levels))
+    levels |= longer_levels(entries, levels, left - tokens_used(entries, levels))
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]
 
 
-def in_short(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
-    """Return which others get their shortest line, by their places; it ends where several in a row found no room."""
+def shortest_levels(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
+    """Return the shortest level of further entries that fit, by place; stops when several in a row do not."""
     levels: dict[int, int] = {}
     misfits = 0
     for place, entry in enumerate(entries):
@@ -490,8 +482,8 @@ def in_short(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int
     return levels
 
 
-def in_more_detail(entries: Sequence[ContextEntry], levels: Mapping[int, int], left: int) -> dict[int, int]:
-    """Return the shortened ones at the most detailed levels there is room for."""
+def longer_levels(entries: Sequence[ContextEntry], levels: Mapping[int, int], left: int) -> dict[int, int]:
+    """Return the longest levels of the shortened entries that `left` tokens have room for, by place."""
     detailed: dict[int, int] = {}
     for place, shortest in levels.items():
         if shortest:
@@ -501,23 +493,23 @@ def in_more_detail(entries: Sequence[ContextEntry], levels: Mapping[int, int], l
     return detailed
 
 
-def spent(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
+def tokens_used(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
     """Return the tokens of entries, given by their places, at some levels."""
     return sum(Placed(entries[place], level).tokens for place, level in levels.items())
 
 
 def heading_tokens() -> int:
-    """Return the tokens that the heading of any tier may have."""
+    """Return the tokens of the longest heading, which is reserved for each tier."""
     return max(tokens_of(f"{heading}\n") for heading in HEADINGS.values())
 
 
-def cost(placed: Sequence[Placed]) -> int:
+def tier_cost(placed: Sequence[Placed]) -> int:
     """Return the tokens of a tier, its heading included; nothing for an empty one."""
     return heading_tokens() + sum(each.tokens for each in placed) if placed else 0
 
 
 def lines_of(placed: Mapping[Tier, Sequence[Placed]]) -> tuple[ContextLine, ...]:
-    """Return what is shown as lines, tier by tier."""
+    """Return all lines, tier by tier."""
     return tuple(
         ContextLine(tier, each.entry.kind, each.entry.memory_ids, *each.shown, each.tokens, each.entry.reason)
         for tier in TIERS

@@ -79,9 +79,9 @@ class PredictionRequest:
 def predict(
     agent: Agent, signals: Signals, wanted: PredictionRequest, deadline: Deadline, *, is_now: bool
 ) -> Prediction:
-    """Return what sessions like this one used and what is near to its words, and leave these ready for its context.
+    """Return the memories that sessions like this one used, or that are near to its words.
 
-    What the session sees now is written down, for those to come; of another moment nothing is.
+    With `is_now` the signals are stored for later predictions; the vectors of the texts are cached for its context.
     """
     path, branch = (text and file_words(text) for text in (signals.current_file, signals.branch))
     cues = (signals.task, path, *signals.recent_errors[:ERRORS], branch)
@@ -105,21 +105,21 @@ def predict(
             found += recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy()).answers
         memories, expected = predict_memories(connection, agent.id, signals, wanted, nearness_of(found))
         if is_now:
-            see(connection, agent.id, signals, wanted.session_id, wanted.at)
+            record_sighting(connection, agent.id, signals, wanted.session_id, wanted.at)
     if vectors is not None:
-        SHELF.put(place_of(agent, wanted.session_id), dict(zip(map(digest, texts), vectors, strict=True)))
+        VECTOR_CACHE.put(cache_key(agent, wanted.session_id), dict(zip(map(text_hash, texts), vectors, strict=True)))
     share = expected_share([each.confidence for each in memories], expected)
     return Prediction(wanted.session_id, memories, round(share, 4))
 
 
-def see(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
-    """Write down what a session sees; each signal counts once a session, when it was first seen."""
+def record_sighting(connection: Connection, agent_id: str, signals: Signals, session_id: str, at: datetime) -> None:
+    """Store the signals of a session; each counts once for a session, when it was first seen."""
     row = {"agent_id": agent_id, "session_id": session_id, "at": at, "atoms": list(atoms_of(signals, at=at))}
     connection.execute(PREDICTING["see"], row, prepare=True)
 
 
 def nearness_of(answers: Iterable[Recalled]) -> dict[bytes, Nearness]:
-    """Return how near memories are to the nearest of the texts they were recalled for."""
+    """Return the highest scores of each memory over the texts it was recalled for, by the bytes of its id."""
     near: dict[bytes, Nearness] = {}
     for each in answers:
         other = near.get(each.id.bytes, Nearness())
@@ -138,10 +138,10 @@ def predict_memories(
 ) -> tuple[tuple[Predicted, ...], float]:
     """Return the memories in reach that are likeliest to be used, best first, without those the session has cited.
 
-    Beside them, how many of the memories ever used, or near, will be used in the session; what is gone or out of reach
-    is expected no more. With `is_used_only` only what was used before is among them, however near others are. Here
-    memories go by the bytes of their ids: thousands are counted, and few returned.
+    The second value is the expected number of memories used in the session, among all in reach. With `is_used_only`
+    only memories that were used before are returned.
     """
+    # Memories are bytes of ids here, not UUIDs: thousands are counted, and few returned.
     atoms = atoms_of(signals, at=wanted.at)
     past = past_sessions(connection, agent_id, atoms, wanted)
     if is_used_only:
@@ -168,10 +168,7 @@ def predict_memories(
 def past_sessions(
     connection: Connection, agent_id: str, atoms: Sequence[str], wanted: PredictionRequest
 ) -> Past[bytes]:
-    """Read the past that bears on a session with these atoms: the latest sessions of each, and the latest recalls.
-
-    Each is read by an index and up to a fixed number.
-    """
+    """Read the latest sessions with each of these atoms, and the latest recalls; both by an index, up to a limit."""
     asked = {"agent_id": agent_id, "session_id": wanted.session_id, "at": wanted.at, "atoms": list(atoms)}
     asked |= {"sessions": SESSIONS_A_SIGNAL, "recalls": RECALLS_A_SESSION, "latest": LATEST_RECALLS}
     rows = connection.execute(PREDICTING["sighted_sessions"], asked, prepare=True, binary=True)
@@ -190,7 +187,7 @@ def ids_in(sent: bytes) -> list[bytes]:
 def known_memories(
     connection: Connection, agent_id: str, ids: Sequence[bytes], wanted: PredictionRequest
 ) -> dict[bytes, tuple[UUID, str]]:
-    """Return what stands today for each memory that was used, and its kind; nothing for one that is gone."""
+    """Return today's successor of each used memory, and its kind, by id; none for one that is gone or out of reach."""
     asked = {"agent_id": agent_id, "at": wanted.at, "user_id": wanted.user_id, "project_id": wanted.project_id}
     asked |= {"ids": [UUID(bytes=each) for each in ids], "steps": MOST_STEPS}
     rows = connection.execute(known_statement(), asked, prepare=True, binary=True).fetchall()
@@ -199,20 +196,20 @@ def known_memories(
 
 @cache
 def known_statement() -> Composed:
-    """Return the query of `known_memories` with the rule of who may see what, as recall has it."""
+    """Return the query of `known_memories`, with recall's rule of who may see what."""
     return SQL(PREDICTING["known_memories"]).format(in_reach=SQL(BLOCKS["in_reach"]))
 
 
-# --- what a prediction leaves ready: vectors, and never a text or a memory ---
+# --- the cache of a prediction: vectors by text hash, never a text or a memory ---
 
 Key = tuple[str, ...]
 
 
 @dataclass
-class Shelf:
-    """Vectors by session and by the hash of their text, the latest session last; safe to share between threads.
+class VectorCache:
+    """A thread-safe cache of vectors, by session and by the hash of their text; the oldest session is evicted.
 
-    What is predicted is read again each time, in milliseconds, so that nothing stale is served; embedding takes long.
+    Predictions are not cached: reading them takes milliseconds, and nothing stale is shown then.
     """
 
     seconds: float = KEPT_S
@@ -221,7 +218,7 @@ class Shelf:
     _lock: Lock = field(default_factory=Lock)
 
     def put(self, key: Key, vectors: Mapping[bytes, Vectors]) -> None:
-        """Keep vectors in place of the session's last; the oldest session goes where there are too many."""
+        """Store the vectors of a session in place of its earlier ones; evict the oldest session beyond `size`."""
         with self._lock:
             self._kept.pop(key, None)
             self._kept[key] = (time.monotonic() + self.seconds, vectors)
@@ -229,7 +226,7 @@ class Shelf:
                 self._kept.popitem(last=False)
 
     def look(self, key: Key) -> Mapping[bytes, Vectors]:
-        """Return what is kept of a session and not too old."""
+        """Return the vectors of a session; empty when there are none, or they have expired."""
         with self._lock:
             ends_at, vectors = self._kept.get(key, (0.0, {}))
             if vectors and ends_at <= time.monotonic():
@@ -238,29 +235,29 @@ class Shelf:
             return vectors
 
 
-SHELF = Shelf()
+VECTOR_CACHE = VectorCache()
 
 
 def vectors_of(agent: Agent, session_id: str | None, texts: Sequence[str], deadline: Deadline) -> list[Vectors] | None:
-    """Return the unit vectors of texts, embedding those alone that a prediction of the session has not left ready.
+    """Return the unit vectors of texts, from the cache of the session's prediction where they are in it.
 
-    None where that takes an embedder that fails.
+    None where the embedder is needed and fails.
     """
-    found = {} if session_id is None else dict(SHELF.look(place_of(agent, session_id)))
-    wanting = [text for text in texts if digest(text) not in found]
+    found = {} if session_id is None else dict(VECTOR_CACHE.look(cache_key(agent, session_id)))
+    wanting = [text for text in texts if text_hash(text) not in found]
     if wanting:
         vectors = agent.embed_if_able(wanting, deadline)
         if vectors is None:
             return None
-        found |= dict(zip(map(digest, wanting), vectors, strict=True))
-    return [found[digest(text)] for text in texts]
+        found |= dict(zip(map(text_hash, wanting), vectors, strict=True))
+    return [found[text_hash(text)] for text in texts]
 
 
-def place_of(agent: Agent, session_id: str) -> Key:
-    """Return where a session's vectors are kept: one of one space means nothing in another."""
+def cache_key(agent: Agent, session_id: str) -> Key:
+    """Return the cache key of a session; the space is part of it, because vectors of two spaces can't be compared."""
     return (agent.database.url, agent.id, agent.embedder.space.id, session_id)
 
 
-def digest(text: str) -> bytes:
-    """Return the hash of a text, which is not kept itself."""
+def text_hash(text: str) -> bytes:
+    """Return the SHA-256 of a text."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -124,9 +124,9 @@ def signal_atoms(signals: Signals) -> Iterator[str]:
         yield from (atom("word", word) for word in list(stems)[:BRANCH_WORDS])
     for error in signals.recent_errors[:ERRORS]:
         yield from error_atoms(error)
-    yield from (atom("with", spaced(name).casefold()) for name in signals.collaborators[:PEOPLE])
+    yield from (atom("with", single_spaced(name).casefold()) for name in signals.collaborators[:PEOPLE])
     if signals.activity:
-        yield atom("activity", spaced(signals.activity).casefold())
+        yield atom("activity", single_spaced(signals.activity).casefold())
 
 
 def error_atoms(error: str) -> Iterator[str]:
@@ -144,10 +144,10 @@ def error_atoms(error: str) -> Iterator[str]:
 
 def error_shape(line: str) -> str:
     """Return a message in small letters, with what is quoted and what is counted cut out."""
-    return spaced(NUMBER.sub("#", QUOTED.sub("…", line))).casefold()
+    return single_spaced(NUMBER.sub("#", QUOTED.sub("…", line))).casefold()
 
 
-def spaced(text: str) -> str:
+def single_spaced(text: str) -> str:
     """Return a text with single blanks and none around it."""
     return SPACES.sub(" ", text).strip()
 
@@ -165,7 +165,7 @@ def kind_of(found: str) -> str:
     return found.partition(":")[0]
 
 
-def in_words(found: str) -> str:
+def describe_atom(found: str) -> str:
     """Return what sessions with an atom have in common, such as "with src/auth/login.py open"."""
     kind, _, text = found.partition(":")
     return {
@@ -369,7 +369,7 @@ class Ranking(Generic[M]):
         self._atoms = [atoms[place] for place in shared]
         self._sizes = np.array([len(past.seen_in[place]) for place in shared])
         cited = replace(past, use_weight=(past.use_weight == CITED).astype(np.float64))
-        self._counts = np.array([uses_of(cited, among(past, past.seen_in[place])) for place in shared])
+        self._counts = np.array([uses_of(cited, session_mask(past, past.seen_in[place])) for place in shared])
         self._sessions = uses_of(cited, np.ones(len(past.ages)))
         self._found = np.bincount(past.use_memory, minlength=len(past.memories))
 
@@ -396,7 +396,7 @@ class Ranking(Generic[M]):
         order: list[int] = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
         best = [each for each in order if counts[each]]
         reasons = [
-            f"used in {int(counts[each])} of the last {self._sizes[each]} sessions {in_words(self._atoms[each])}"
+            f"used in {int(counts[each])} of the last {self._sizes[each]} sessions {describe_atom(self._atoms[each])}"
             for each in best
         ]
         if not reasons and self._sessions[place]:
@@ -453,7 +453,7 @@ def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) ->
 
 def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
     """Return how much the share of these sessions that used each memory adds to its log-odds."""
-    weight = among(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
+    weight = session_mask(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
     return log_odds(smooth(uses_of(past, weight), weight.sum(), rate)) - log_odds(rate)
 
 
@@ -463,7 +463,7 @@ def uses_of(past: Past[M], weight: Floats) -> Floats:
     return sums.astype(np.float64)
 
 
-def among(past: Past[M], sessions: Places) -> Floats:
+def session_mask(past: Past[M], sessions: Places) -> Floats:
     """Return 1 for each of these sessions, and 0 for the others."""
     weight = np.zeros(len(past.ages))
     weight[sessions] = 1.0

@@ -1,4 +1,4 @@
-"""How much time a call has left, and how it ends although the code it waits for does not."""
+"""Deadlines of calls, and threads that let a call end in time although the code it waits for does not."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 T = TypeVar("T")
 LONGEST_S = 86_400.0
 MOST_BUSY = 128  # calls of an embedder or judge at once, late ones included
-MOST_IDLE = 8
+MOST_IDLE = 8  # threads kept for the next call
 LONGEST_EXIT_S = 15.0  # 64 long texts, a batch of an import, take the embedder seven seconds on one busy core
 LOOK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """The moment by which a call ends, whatever happens; made once, when the call begins."""
+    """The time limit of one call, in seconds of the monotonic clock; create it when the call begins."""
 
     seconds: float
     began: float = field(default_factory=time.monotonic)
@@ -38,7 +38,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """The seconds left, which may be none or less."""
+        """The seconds left; zero or negative after the deadline."""
         return self.began + self.seconds - time.monotonic()
 
     def remaining(self) -> float:
@@ -50,32 +50,32 @@ class Deadline:
 
 
 def pause_s(failed_count: int, *, first_s: float, longest_s: float) -> float:
-    """Return how long to wait after so many failures in a row, in seconds: twice as long after each."""
-    return min(first_s * 2 ** min(failed_count - 1, 30), longest_s)
+    """Return the seconds to wait after so many failures in a row: `first_s`, doubled for each, at most `longest_s`."""
+    return min(first_s * 2 ** min(failed_count - 1, 30), longest_s)  # capped: a float would overflow
 
 
 def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
     """Return what `work` returns, or raise what it raises; raise `DeadlineExceeded` when neither happens in time.
 
-    Work that is late is abandoned, not ended: its thread goes on by itself, and what it returns is dropped. Raises
-    `Unavailable` when so much late work goes on already that more would only pile up.
+    Late work is abandoned, not ended, since Python can't end a thread: it continues, and its result is dropped. Raises
+    `Unavailable` when `MOST_BUSY` calls are running already.
     """
     outcome: Future[T] = Future()
 
-    def carry_out() -> None:
+    def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as error:  # carried over to the caller, who waits for it
+        except BaseException as error:  # raised again in the thread of the caller
             outcome.set_exception(error)
 
-    WORKERS.take(name).give(carry_out)
+    WORKERS.take(name).give(run)
     if outcome in wait([outcome], timeout=seconds).not_done:
         raise DeadlineExceeded(f"the {name} did not answer within {seconds:.3g} s; try again")
     return outcome.result()
 
 
 class Worker(threading.Thread):
-    """A thread that does one piece of work after another; what is late keeps it until it ends."""
+    """A thread that runs one function after another; late work occupies it until it ends."""
 
     def __init__(self, put_back: Callable[[Worker], bool]) -> None:
         super().__init__(name="nous-worker", daemon=True)
@@ -84,7 +84,7 @@ class Worker(threading.Thread):
         self.start()
 
     def give(self, work: Callable[[], None]) -> None:
-        """Do `work` next."""
+        """Run `work` next."""
         self._given.put(work)
 
     def run(self) -> None:
@@ -93,12 +93,12 @@ class Worker(threading.Thread):
             self._given.get()()
 
     def stop(self) -> None:
-        """Ask the thread to end as soon as it is back in Python."""
+        """Raise `SystemExit` in the thread; native code sees it only when it returns to Python."""
         if self.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(SystemExit))
 
     def wait(self, until: float) -> None:
-        """Wait for the thread to end, unless it waits in the standard library, which an exit does not hurt."""
+        """Wait for the thread to end, unless it is waiting in the standard library, where an exit is harmless."""
         while self.is_alive() and time.monotonic() < until:
             frame = sys._current_frames().get(self.ident or 0)  # pyright: ignore[reportPrivateUsage] (documented)
             if frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
@@ -107,7 +107,7 @@ class Worker(threading.Thread):
 
 
 class Workers:
-    """Threads for work that a deadline may leave behind, kept for the next call, which then need not start one."""
+    """A pool of threads for work that may be abandoned at a deadline; idle ones are kept for the next call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -115,7 +115,7 @@ class Workers:
         self._busy: set[Worker] = set()
 
     def take(self, name: str) -> Worker:
-        """Return a worker that waits for work."""
+        """Return an idle worker, a new one if need be; raise `Unavailable` when too many are busy."""
         with self._lock:
             if len(self._busy) >= MOST_BUSY:
                 message = f"{MOST_BUSY} calls of the {name} go on already; see why they don't end, then try again"
@@ -125,11 +125,11 @@ class Workers:
         return worker
 
     def is_any_busy(self) -> bool:
-        """Tell whether work goes on, late or not."""
+        """Tell whether any worker is running something, late or not."""
         return bool(self._busy)
 
     def leave(self) -> None:
-        """Let work in native code come back before the interpreter goes, which else would abort the process."""
+        """Stop the busy workers at exit: native code that returns to a finalized interpreter aborts the process."""
         until = time.monotonic() + LONGEST_EXIT_S
         late = tuple(self._busy)
         for worker in late:
@@ -138,7 +138,7 @@ class Workers:
             worker.wait(until)
 
     def forget(self) -> None:
-        """Begin without any in a forked process, which has none of these threads."""
+        """Reset the pool in a forked process, in which none of these threads exists; the lock may be held."""
         self._lock = threading.Lock()
         self._idle, self._busy = [], set()
 

@@ -1,4 +1,4 @@
-"""The nouns of the online module, as frozen values."""
+"""The memories and their parts, as frozen values."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ DOCUMENT = "document"
 """The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
 
 DecisionId = UUID | str
-"""The id of a decision recorded here, or what names one that was taken elsewhere, such as `abc123`."""
+"""The id of a decision recorded here, or the reference of one recorded elsewhere, such as `abc123`."""
 
 
 SHOWN_CHARACTERS = 60
 
 
 def decision_of(text: DecisionId) -> DecisionId:
-    """Return a decision's id as UUID where it is one as UUIDs are written, else as it stands."""
+    """Return a decision's id as a UUID where the text is one in its usual form, else the text itself."""
     try:
         found = UUID(str(text))
     except ValueError:
         return text
-    return found if str(found) == str(text).lower() else text
+    return found if str(found) == str(text).lower() else text  # `UUID` accepts 32 hexadecimal digits too: a reference
 
 
 class WithDecisionIds:
-    """What reads the ids of decisions from texts, in the columns of its class that hold them."""
+    """Mixin that converts the columns with ids of decisions, which are text in the database, to `DecisionId`."""
 
     def __post_init__(self) -> None:
         for name in ("source_decision_id", "decision_id", "learned_from_decision_id"):
@@ -56,12 +56,12 @@ class WithDecisionIds:
 
 
 def shortened(text: str) -> str:
-    """Return what is shown of a text where one line is enough."""
+    """Return a text cut to the 60 characters that a `repr` shows."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 class Addable:
-    """Counts, sums or lists that add up field by field; for dataclasses."""
+    """Mixin for dataclasses of counts, sums or lists: `+` adds field by field."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -69,7 +69,7 @@ class Addable:
 
 @dataclass(frozen=True)
 class Fact(WithDecisionIds):
-    """A statement the agent learned, with what became of it."""
+    """A statement the agent learned, with its present state."""
 
     def __repr__(self) -> str:
         return f"<fact {str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}: {shortened(self.content)!r}>"
@@ -88,7 +88,7 @@ class Fact(WithDecisionIds):
     source_episode_id: UUID | None
     source_decision_id: DecisionId | None
     sources: list[str]
-    """Where else it was said: every source of what was merged into it or confirmed it."""
+    """The sources of all statements that confirmed it or were merged into it."""
     trust: int
     is_pinned: bool
     learned_at: datetime
@@ -96,7 +96,7 @@ class Fact(WithDecisionIds):
     confirmation_count: int
     superseded_by: UUID | None
     succession: str | None
-    """How it gave way: `merged` into a fact that says the same, or `replaced` by one that says otherwise."""
+    """How it was superseded: `merged` into a fact that says the same, or `replaced` by one that says otherwise."""
     valid_from: datetime | None
     valid_to: datetime | None
     contradiction_status: str

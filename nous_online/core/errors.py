@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class NousError(Exception):
-    """Any failure Nous foresaw; nothing was half-written when it is raised."""
+    """Base of all errors that Nous raises on purpose; nothing is half-written when one is raised."""
 
 
 class InvalidInput(NousError, ValueError):
-    """The caller passed something that can't be stored or asked; mend the argument and call again."""
+    """An argument can't be stored or asked for; fix it and call again."""
 
 
 class NotFound(NousError, LookupError):
@@ -28,7 +28,7 @@ class Unavailable(NousError):
 
 
 class DeadlineExceeded(Unavailable, TimeoutError):
-    """The call did not end in its time; it may be retried, with the same idempotency key."""
+    """The call did not end by its deadline; it may be retried, with the same idempotency key."""
 
 
 class Unsupported(NousError):
@@ -36,19 +36,19 @@ class Unsupported(NousError):
 
 
 class NotIsolated(NousError):
-    """One agent could see or change what is another's; the owner of the database closes what the message names."""
+    """One agent could see or change rows of another; the owner of the database closes the gaps the message names."""
 
 
 class Conflict(NousError):
-    """Somebody else changed what this call depends on; read again and decide anew."""
+    """Another call changed what this one depends on; read it again, then decide."""
 
 
 class Stale(Conflict):
-    """A memory changed since it was read; looking again and deciding anew may well succeed."""
+    """A memory changed since it was read; reading it again and retrying usually succeeds."""
 
 
 class Moved(Conflict):
-    """The agent was re-embedded into another space than this process embeds for; open it with the embedder of that."""
+    """The agent was re-embedded for another space than this process embeds for; open it with that space's embedder."""
 
     def __init__(self, message: str, space: EmbeddingSpace) -> None:
         super().__init__(message)
@@ -60,8 +60,8 @@ class Refused(NousError):
 
 
 class QuotaExceeded(Refused):
-    """The agent keeps as much as its policy lets it; purge or erase something, or raise the limit the message names."""
+    """The agent has as many memories as its policy allows; purge or erase some, or raise the limit in the message."""
 
 
 class Forbidden(Refused):
-    """The caller's key may not do this; the message names the limit, and a key that may has to be used."""
+    """The caller's key has no right to do this; the message names the limit; use a key with more rights."""

@@ -1,8 +1,8 @@
-"""What a verb may be told: a row for each field, from which its check, its signature and every interface follow. Pure.
+"""Fields: the parameters of verbs, one row each, from which checks, signatures and every interface follow. Pure.
 
-A row is an annotation: `subject: Annotated[str | None, Line("What it is about.", most=500)]`. The type is what the type
-checker holds callers to; the field says the limits, the default and in one sentence what it is for. A table is a
-`TypedDict` of rows; what a verb names in its own signature are rows too.
+A row is an annotation: `subject: Annotated[str | None, Line("What it is about.", most=500)]`. The type is for the type
+checker; the field has the limits, the default and a sentence on what it is for. A table is a `TypedDict` of rows;
+annotated parameters of a verb's own signature are rows too.
 """
 
 from __future__ import annotations
@@ -26,38 +26,39 @@ from nous_online.core.texts import is_blank
 from nous_online.core.validation import MAX_IDS, MAX_NAMES
 
 MOST_LISTED = 100
-"""Imports, errors or people told at once."""
+"""Imports, errors or collaborators in one call."""
 DEADLINE = "How many seconds it may take; those of the heart (`Heart.open`) unless told."
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
 def as_told(_name: str, value: object) -> Any:
-    """Return a value that may be anything."""
+    """Return the value unchanged: the check of a field without one."""
     return value
 
 
 @dataclass(frozen=True)
 class InputField:
-    """One thing a verb may be told: what it is for, in one sentence, and what holds unless it is told."""
+    """A parameter of a verb: what it is for, in one sentence, and its default."""
 
     about: str
     _: KW_ONLY
     default: Any = None
     aliases: tuple[str, ...] = ()
-    """Other names it may be told by."""
+    """Other names it is accepted under."""
     option: str | None = None
-    """Its option on the command line and what stands for its value in the help, such as `--tag TAG`; None without."""
+    """Its command-line option with the placeholder of its value, such as `--tag TAG`; None where it has none."""
     brief: str | None = None
-    """What a model reads of it, as few words as will do and none where the name says it; None where it is not asked."""
+    """Its description in the schema of the MCP tool, as short as possible, empty where the name suffices; None where
+    the tool does not have it."""
 
     limits: ClassVar[str] = ""
-    """What limits this kind of field has, with their unit."""
+    """A template of the limits of this kind of field, with their unit."""
     checks: ClassVar[Callable[[str, object], Any]] = staticmethod(as_told)
-    """What returns a value as it is stored, by the name an error calls it by."""
+    """Takes the name for errors and a value, and returns the value as it is stored."""
 
     @property
     def limit(self) -> str:
-        """What limits it has."""
+        """Its limits as text; empty for none."""
         return self.limits.format(**vars(self))
 
     @property
@@ -66,24 +67,24 @@ class InputField:
         return f"{self.about.rstrip('.')} ({self.limit})." if self.limit else self.about
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        """Return the value as it is stored; raise `InvalidInput` saying what to mend."""
+        """Return the value as it is stored; raise `InvalidInput` with how to fix it."""
         return self.checks(name, value)
 
 
 class Alias(InputField):
-    """Another name of a field; that one lists it in its `aliases` and checks what was told by either."""
+    """Another name of a field, which lists it in its `aliases` and checks the value given under either."""
 
 
 @dataclass(frozen=True)
 class Nested(InputField):
-    """Details of a table of their own, which are checked where they are read."""
+    """A mapping with a table of its own, checked where it is read."""
 
     table: type
 
 
 @dataclass(frozen=True)
 class Special(InputField):
-    """A value of a form of its own."""
+    """A value with a check of its own."""
 
     special: Callable[[str, object], Any]
 
@@ -111,7 +112,7 @@ class Text(InputField):
 
 @dataclass(frozen=True)
 class MoreText(Text):
-    """What is added to a text that an error names."""
+    """A text that is appended to another one; errors name the whole."""
 
     whole: str = ""
 
@@ -147,7 +148,7 @@ class Line(InputField):
 
 
 class Category(Line):
-    """The category of a statement; that of documents is not to be told."""
+    """The category of a statement; that of documents is reserved."""
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         if value == DOCUMENT:
@@ -193,7 +194,7 @@ class Share(InputField):
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
             raise InvalidInput(f"{name} must be a number between 0 and 1, got {value!r}")
-        return round(float(value), 6)  # what a `real` holds
+        return round(float(value), 6)  # the precision of a `real` column
 
 
 @dataclass(frozen=True)
@@ -366,14 +367,14 @@ def row_of(name: str, hint: Any) -> InputRow:
 
 
 def checked_as(hint: Any, name: str, value: object, *, now: datetime | None = None) -> Any:
-    """Return a value as an annotation has it; raise `InvalidInput` saying what to mend."""
+    """Return a value checked by the field of an annotation; raise `InvalidInput` with how to fix it."""
     return row_of(name, hint).checked(value, now=now)
 
 
 def checked_details(table: type, told: Mapping[str, object], *, now: datetime | None = None) -> dict[str, Any]:
-    """Return everything a table has rows for, as it is stored; what was not told is its default.
+    """Return a value for every row of a table, as it is stored; missing ones get their default.
 
-    Raises `InvalidInput` for a value that breaks its limits. Without `now` dates may lie ahead.
+    Raises `InvalidInput` for a value outside its limits. Without `now`, dates may be in the future.
     """
     found: dict[str, Any] = {}
     for name, row in rows_of(table).items():
@@ -387,14 +388,14 @@ def checked_details(table: type, told: Mapping[str, object], *, now: datetime | 
 
 
 def check_known(told: Mapping[str, object], table: type) -> None:
-    """Raise `InvalidInput` for a detail that a table has no row for."""
+    """Raise `InvalidInput` for a name that a table has no row for."""
     unknown = sorted(set(told) - set(rows_of(table)))
     if unknown:
         raise InvalidInput(f"unknown detail {unknown[0]!r}; known: {', '.join(rows_of(table))}")
 
 
 def describe(verb: Callable[..., Any]) -> None:
-    """Give a verb the signature and the docstring that name everything it may be told."""
+    """Set the signature and the docstring of a verb to name each of its parameters, those of its tables included."""
     rows = rows_of(verb)
     if not rows:
         return

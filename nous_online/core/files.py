@@ -1,4 +1,4 @@
-"""Files: the home folder, for its owner alone; and files of other programs, written at once or not at all."""
+"""The home directory, readable by its owner alone, and atomic changes of other programs' files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nous_online.core.errors import InvalidInput, Unavailable
 SHELTER = Path("/var/lib/nous")  # root's default home, and where root puts what the account could not reach otherwise
 PRIVATE_UMASK = 0o077
 OURS = ("background", "batches", "dagster", "history.jsonl", "hooks.log", "run", "snapshots")
-"""What lies in a home and holds memories, or words of them; the embedded server keeps its own folders closed."""
+"""Entries of a home that hold memories or quote them; the embedded server keeps its own folders closed."""
 
 
 def is_root() -> bool:
-    """Say whether this process has root's powers; never on Windows."""
+    """Tell whether this process runs as root; never on Windows."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -49,12 +49,12 @@ def make_directory(path: Path) -> None:
 
 
 def keep_private() -> None:
-    """Let this process, and all it starts, make files that nobody else can read: called by every entry point."""
+    """Set the umask so that nobody else can read new files of this process and its children; for entry points."""
     os.umask(PRIVATE_UMASK)
 
 
 def tighten(home: Path) -> None:
-    """Close what an earlier version left open in a home; what belongs to somebody else stays as it is."""
+    """Remove other users' access to a home's entries, which an earlier version left; skip those we don't own."""
     for path in readable_by_others(home):
         if path != home:
             with suppress(OSError):
@@ -62,7 +62,7 @@ def tighten(home: Path) -> None:
 
 
 def readable_by_others(home: Path) -> Iterator[Path]:
-    """Yield what other users could list, read or write: the home, and what lies in it that is ours."""
+    """Yield the home and those of its entries in `OURS` that other users could list, read or write."""
     for path in (home, *(home / name for name in OURS)):
         with suppress(OSError):
             found = path.lstat().st_mode
@@ -75,7 +75,7 @@ def readable_by_others(home: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What becomes of one file: None where there is none, before or after."""
+    """A file's text before and after a change; None where the file does not exist."""
 
     path: Path
     before: str | None
@@ -83,12 +83,12 @@ class FileChange:
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether the text differs."""
         return self.before != self.after
 
     @property
     def diff(self) -> str:
-        """What changes, as a unified diff without the lines around it: they may hold somebody's tokens."""
+        """The change as a unified diff without context lines, which may hold tokens of other programs."""
         old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
         lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
@@ -105,7 +105,7 @@ def text_of_file(path: Path) -> str | None:
 
 
 def put(path: Path, text: str, *, like: Path) -> None:
-    """Put a text in the place of a file, with the rights of another, or none for anybody else."""
+    """Replace a file's text atomically, with the mode of the file `like`, or 0600 where that does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
     draft = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,6 +1,6 @@
-"""What a caller may claim and change, and the origin of what it tells. Pure but for the clock of `origin_of`.
+"""What a caller may claim and change, and the origin of a memory. Pure but for the clock of `origin_of`.
 
-It follows the channel a call comes through, not what the call says.
+Rights follow from the channel a call comes through, never from what the call says of itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nous_online.core.policy import LearnPolicy, OnCredential
 
 
 class Trusted(Protocol):
-    """A memory of any kind, as far as changing it is a question of trust."""
+    """The fields of a memory of any kind that decide who may change it."""
 
     @property
     def id(self) -> UUID: ...
@@ -31,7 +31,7 @@ class Trusted(Protocol):
 
 @dataclass(frozen=True)
 class Standing:
-    """Who says something, how far that is trusted, and how firmly it stands."""
+    """The source kind, trust, pin and scope a new memory gets."""
 
     source_kind: SourceKind
     trust: int
@@ -41,31 +41,30 @@ class Standing:
 
 @dataclass(frozen=True)
 class Rights:
-    """How far a caller is believed; unless told, as far as a program that opens the heart itself, which may do all."""
+    """What a caller may claim and change; by default everything, as for a program that opens the heart itself."""
 
     max_trust: int = 100
-    """The highest trust it may give to what it says."""
+    """The highest trust it may give to a memory, 0 to 100."""
     may_pin: bool = True
     """Whether it may pin memories and keep them for the whole system (scope `system`)."""
     may_write: bool = True
     is_operator: bool = True
-    """Whether it decides contradictions against what is pinned or trusted more; others propose how to decide them."""
+    """Whether it may rule against facts that are pinned or trusted more; rulings of others are stored as proposals."""
     holder: str = "this program"
-    """Who it is, as errors and proposals name it."""
+    """The name of the caller in errors and proposals."""
     source_trust: tuple[tuple[str, int], ...] = LearnPolicy.source_trust
-    """The trust of each kind of source, where nobody says another."""
+    """The default trust of each kind of source."""
     on_credential: OnCredential = "keep"
-    """What becomes of a credential in what is told, as the policy of the heart says."""
+    """What is done with a credential in a text, from the policy of the heart."""
 
     def trust_of(self, source_kind: str) -> int:
-        """Return how far something from a kind of source is trusted unless told, and no further than this caller."""
+        """Return the default trust of a kind of source, at most that of this caller."""
         return min(dict(self.source_trust)[source_kind], self.max_trust)
 
     def standing(self, told: Mapping[str, Any]) -> Standing:
-        """Return how far a caller is to be believed, from details that are checked (`ClaimDetails`).
+        """Return the trust, pin and scope of a memory from checked `ClaimDetails`.
 
-        Raises `InvalidInput` for a memory of a project that names none: nobody could ever find it; and `Forbidden` for
-        more than the caller may.
+        Raises `InvalidInput` for the scope `project` without a project, and `Forbidden` beyond the caller's rights.
         """
         kind, scope, is_pinned = told["source_kind"], told["scope"], told["is_pinned"]
         if scope == "project" and not told["project_id"]:
@@ -92,7 +91,7 @@ class Rights:
             raise self._forbidden("source_kind 'user' is not what", "may claim")
 
     def check_may_listen(self) -> None:
-        """Raise `Forbidden` for a caller that is trusted less than the user is: events tell what is remembered."""
+        """Raise `Forbidden` for a caller that is trusted less than the user is: events contain what is remembered."""
         if self.max_trust < dict(self.source_trust)["user"]:
             raise self._forbidden("where events are sent is not for", "to say")
 
@@ -105,7 +104,7 @@ class Rights:
             raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "")
 
     def may_retire(self, old: Trusted, new: Trusted) -> bool:
-        """Tell whether this caller may put one memory in the place of another."""
+        """Tell whether this caller may supersede one memory by another."""
         return self.is_operator or (not old.is_pinned and old.trust <= new.trust)
 
     def _forbidden(self, what: str, act: str) -> Forbidden:
@@ -115,7 +114,7 @@ class Rights:
 UNLIMITED = Rights()
 USER_TRUST = UNLIMITED.trust_of("user")
 WITHOUT_KEY = Rights(USER_TRUST, may_pin=False, is_operator=False, holder="a caller without a key")
-"""Who reaches a memory by no more than being on its machine, or in its place of work, speaks for a user at most."""
+"""Rights of a caller that only has access to the machine or the working directory: at most those of a user."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class Origin:
 
 
 def origin_of(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> Origin:
-    """Check the origin a caller told; raise `InvalidInput` naming what to mend, `Forbidden` for more than it may."""
+    """Return the checked origin of a memory; raise `InvalidInput`, and `Forbidden` beyond the caller's rights."""
     known = {name: value for name, value in details.items() if name in rows_of(OriginDetails)}
     told = checked_details(OriginDetails, known, now=datetime.now(UTC))
     standing = rights.standing(told)

@@ -1,4 +1,4 @@
-"""What may enter the store: each check returns the value it was given, or raises `InvalidInput` saying what to mend."""
+"""Checks of input values: each returns the value as it is stored, or raises `InvalidInput` with how to fix it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_NAMES = 100
 MAX_IDS = 1_000
 """Memories, decisions or artifacts named in one call."""
 LARGEST_LEAD = timedelta(days=1)
-"""How far ahead of this clock something may have been said: time zones are taken for one another, clocks go wrong."""
+"""How far ahead of this clock a statement may be dated: callers mix up time zones, and clocks go wrong."""
 FRAME = ("frame", "encoded_frame", "frame_used")
 ACTIVE_CENSORS = ("active_censors", "encoded_censors")
-"""One idea each: the name it has, and those it had."""
+"""The name of each parameter, followed by its older names."""
 ADMINISTRATOR = "*"
-"""What keys of the HTTP interface say instead of an agent when they are good for all."""
+"""The agent id in an HTTP key that is valid for all agents."""
 
 
 def checked_text(name: str, value: object, *, max_bytes: int) -> str:
@@ -77,7 +77,7 @@ def checked_names(name: str, values: object) -> list[str] | None:
 
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
-    """Return the name by which something was told, and its value; raise `InvalidInput` where two names differ."""
+    """Return the name a value was given under, and the value; raise `InvalidInput` where two names have two values."""
     told = [(name, details[name]) for name in names if details.get(name) is not None]
     for name, value in told[1:]:
         if value != told[0][1]:
@@ -114,11 +114,9 @@ def checked_moment(name: str, value: object) -> datetime | None:
 
 
 def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
-    """Return the moment something was said or happened, as `checked_moment` does; none that is more than a day ahead.
-
-    One fact of the year 2099 would go before all that is learned until then.
-    """
+    """Return the moment something was said or happened, as `checked_moment` does; refuse one over a day ahead."""
     moment = checked_moment(name, value)
+    # One fact dated 2099 would supersede, and stand before, everything learned until then.
     if moment is not None and moment > now + LARGEST_LEAD:
         raise InvalidInput(f"{name} {moment.isoformat()} lies ahead: it is {now:%Y-%m-%d %H:%M} UTC now; mend the date")
     return moment
@@ -169,7 +167,7 @@ def checked_list(name: str, values: object, check: Callable[[object], Any], *, m
 
 
 def checked_decision(name: str, value: object) -> DecisionId:
-    """Return what names a decision: its UUID, or up to 200 characters that name one taken elsewhere."""
+    """Return the name of a decision: its UUID, or up to 200 characters for one recorded elsewhere."""
     if isinstance(value, UUID):
         return value
     text = checked_optional(name, value, max_characters=200) if isinstance(value, str) else None
@@ -179,7 +177,7 @@ def checked_decision(name: str, value: object) -> DecisionId:
 
 
 def checked_limit(value: object) -> int:
-    """Return how many answers to give at most."""
+    """Return a limit of answers, 1 to `MAX_RECALL_LIMIT`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
         raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, a whole number; got {value!r}")
     return value
@@ -261,7 +259,7 @@ def checked_artifacts(name: str, values: object) -> tuple[Artifact, ...]:
 
 
 def checked_new_reference(name: str, value: object) -> str | None:
-    """Return what an agent calls a decision; raise `InvalidInput` for a UUID, which is what ids look like."""
+    """Return the reference of a new decision; raise `InvalidInput` for a UUID, which would be taken for an id."""
     reference = checked_optional(name, value, max_characters=200)
     if reference is not None and isinstance(decision_of(reference), UUID):
         raise InvalidInput(f"{name} {reference!r} looks like the id of a decision; use another name")

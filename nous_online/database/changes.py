@@ -25,7 +25,7 @@ Actor = Literal["agent", "night", "operator", "import"]
 
 @dataclass(frozen=True)
 class Cause:
-    """Who changes a memory, why, and in which logical moment."""
+    """Who changes a memory, why, and at which logical time: what its event records."""
 
     actor: Actor
     action: str
@@ -39,7 +39,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Version(Generic[M]):
-    """One memory as it was read."""
+    """A memory's id and the row version it was read at."""
 
     kind: Kind[M]
     id: UUID
@@ -48,7 +48,7 @@ class Version(Generic[M]):
 
 @dataclass(frozen=True)
 class UsageDelta:
-    """What to add to the counters of one memory; negative to take it back."""
+    """What to add to the usage counters of one memory; negative numbers subtract."""
 
     id: UUID
     kind: str
@@ -59,12 +59,12 @@ class UsageDelta:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the delta as plain JSON values."""
-        return plain(vars(self))
+        return json_values(vars(self))
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A text column that only gets longer: its event keeps how long it was and what was added, not all of it twice."""
+    """A text column that grew: its event keeps the old length and the appended text, not the whole text twice."""
 
     column: str
     characters: int
@@ -72,13 +72,13 @@ class Growth:
 
     @property
     def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What stands for the column in an event, before and after."""
+        """The event's before- and after-image of the column."""
         return {self.column: {"characters": self.characters}}, {self.column: {"appended": self.appended}}
 
 
 @dataclass(frozen=True)
 class Cooling:
-    """Text columns that leave for cold storage: their event keeps where they went instead of what they said."""
+    """Text columns that move to cold storage: their event keeps the tier they are stored under, not the texts."""
 
     id: UUID
     """The episode's."""
@@ -90,45 +90,45 @@ class Cooling:
 
     @property
     def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What stands for the columns in an event, before and after; one that was empty is kept as such."""
+        """The event's before- and after-images of the columns; SQL keeps null for a column that was null."""
         return {column: {"cold_text": self.tier} for column in self.columns}, {}
 
 
 @dataclass(frozen=True)
 class ConfirmingStatement:
-    """A statement that confirms a fact: kept with the change it makes, whose event names it."""
+    """A statement that confirms a fact, stored with the change it makes; the event of the change names it."""
 
     values: Mapping[str, Any]
     """Columns of `heart.statements`, its `id` among them, as JSON has them."""
 
     @property
     def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the event says of it, before and after."""
+        """The event's before- and after-images of the statement."""
         return {}, {"statement": self.values["id"]}
 
 
 @dataclass(frozen=True)
 class EventNote:
-    """What the event of a change says besides the columns: which statement or other fact it was about."""
+    """Entries of an event besides the changed columns, such as the statement or other fact the change was about."""
 
     after: Mapping[str, str]
 
     @property
     def images(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the event says, before and after."""
+        """The event's before- and after-images of the note."""
         return {}, dict(self.after)
 
 
 @dataclass(frozen=True)
 class Alteration(Generic[M]):
-    """What to set of one memory, at the version it was read."""
+    """New column values of one memory, valid for the version that was read."""
 
     read: Version[M]
     values: Mapping[str, Any]
     """Column names to JSON values, as in `add_memory`."""
     cause: Cause
     noted: Growth | Cooling | ConfirmingStatement | EventNote | None = None
-    """What its event says besides the columns, or instead of them."""
+    """What the event records besides the columns, or in place of them."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `change_memories`; raise `InvalidInput` for a column that never changes."""
@@ -140,7 +140,7 @@ class Alteration(Generic[M]):
         before, after = self.noted.images if self.noted else ({}, {})
         read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
         stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, ConfirmingStatement) else {}
-        return {**read, "abridged_before": before, "abridged_after": after, **plain(vars(self.cause)), **stated}
+        return {**read, "abridged_before": before, "abridged_after": after, **json_values(vars(self.cause)), **stated}
 
 
 def version_of(kind: Kind[M], memory: M) -> Version[M]:
@@ -149,24 +149,25 @@ def version_of(kind: Kind[M], memory: M) -> Version[M]:
 
 
 def get_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
-    """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
+    """Return one memory in any state; raise `NotFound` when this agent has none with that id."""
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
-        found = cursor.execute(composed("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
+        found = cursor.execute(fill_statement("get_memory", kind), {"agent_id": agent_id, "id": memory_id}).fetchone()
     if found is None:
         raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
     return found
 
 
-def locked_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
+def lock_memories(connection: Connection, agent_id: str, kind: Kind[M], memory_ids: Sequence[UUID]) -> list[M]:
     """Lock memories in id order until the transaction ends and return them; absent ones are left out."""
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
+        # One order for all writers, so that two of them who want the same rows wait instead of deadlocking.
         parameters = {"agent_id": agent_id, "ids": sorted(memory_ids)}
-        return cursor.execute(composed("lock_memories", kind), parameters).fetchall()
+        return cursor.execute(fill_statement("lock_memories", kind), parameters).fetchall()
 
 
-def locked_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
+def lock_memory(connection: Connection, agent_id: str, kind: Kind[M], memory_id: UUID) -> M:
     """Lock one memory until the transaction ends and return it; raise `NotFound` when there is none."""
-    for found in locked_memories(connection, agent_id, kind, [memory_id]):
+    for found in lock_memories(connection, agent_id, kind, [memory_id]):
         return found
     raise NotFound(f"agent {agent_id!r} has no {kind.name} {memory_id}")
 
@@ -180,7 +181,7 @@ def add_memory(connection: Connection, agent_id: str, kind: Kind[M], values: Map
     row = {**values, "agent_id": agent_id}
     parameters = {"values": Jsonb(row), "kind": kind.name, **vars(cause)}
     with connection.cursor(row_factory=class_row(kind.value)) as cursor:
-        stored = cursor.execute(composed("add_memory", kind, tuple(row)), parameters).fetchone()
+        stored = cursor.execute(fill_statement("add_memory", kind, tuple(row)), parameters).fetchone()
     if stored is None:
         raise NotFound(f"the {kind.name} of agent {agent_id!r} was not stored")
     return stored
@@ -195,57 +196,57 @@ def change_memory(
     cause: Cause,
     noted: Growth | ConfirmingStatement | EventNote | None = None,
 ) -> M:
-    """Set columns of one memory and leave the event; raise `Stale` when it is no longer at the version read.
+    """Set columns of one memory and store the event; raise `Stale` when it is no longer at the version read.
 
-    `values` maps column names to JSON values as in `add_memory`; one that never changes is refused with `InvalidInput`.
+    `values` maps column names to JSON values as in `add_memory`. Raises `InvalidInput` for a column that never changes.
     """
     entry = Alteration(read, values, cause, noted).as_dict()
-    statement = composed(
+    statement = fill_statement(
         "change_memories", read.kind, tuple(values), has_statement=isinstance(noted, ConfirmingStatement)
     )
     parameters = {"agent_id": agent_id, "kind": read.kind.name, "entries": Jsonb([entry])}
     with connection.cursor(row_factory=class_row(read.kind.value)) as cursor:
         changed = cursor.execute(statement, parameters).fetchone()
     if changed is None:
-        raise stale(read)
+        raise stale_error(read)
     return changed
 
 
 def change_memories(connection: Connection, agent_id: str, alterations: Sequence[Alteration[Any]]) -> None:
-    """Set columns of many memories, a statement for each kind and set of columns, with an event for each memory.
+    """Set columns of many memories, with an event for each: one SQL statement for each kind and set of columns.
 
-    Raises `Stale` when one is no longer at the version read; the transaction must not be committed then.
+    Raises `Stale` when one is no longer at the version read; roll the transaction back then.
     """
     groups: defaultdict[tuple[Kind[Any], tuple[str, ...]], list[Alteration[Any]]] = defaultdict(list)
     for alteration in alterations:
         groups[alteration.read.kind, tuple(sorted(alteration.values))].append(alteration)
     for (kind, given), members in groups.items():
-        statement = composed("change_memories", kind, given, ("id",))
+        statement = fill_statement("change_memories", kind, given, ("id",))
         entries = Jsonb([member.as_dict() for member in members])
         parameters = {"agent_id": agent_id, "kind": kind.name, "entries": entries}
         changed = {row[0] for row in connection.execute(statement, parameters)}
         for member in members:
             if member.read.id not in changed:
-                raise stale(member.read)
+                raise stale_error(member.read)
 
 
-def stale(read: Version[Any]) -> Stale:
+def stale_error(read: Version[Any]) -> Stale:
     """Return the error for a memory that is no longer at the version read."""
     return Stale(
-        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again and decide anew"
+        f"{read.kind.name} {read.id} is no longer at version {read.row_version}; read it again, then change it"
     )
 
 
-def locked_versions(
+def lock_versions(
     connection: Connection, agent_id: str, kind: Kind[Any], memory_ids: Collection[UUID]
 ) -> dict[UUID, int]:
     """Lock memories in id order until the transaction ends and return their versions; absent ones are left out."""
-    statement = composed("lock_memories", kind, (), ("id", "row_version"))
+    statement = fill_statement("lock_memories", kind, (), ("id", "row_version"))
     return dict(connection.execute(statement, {"agent_id": agent_id, "ids": sorted(memory_ids)}).fetchall())
 
 
 @cache
-def composed(
+def fill_statement(
     statement: str,
     kind: Kind[Any],
     given: tuple[str, ...] = (),
@@ -253,7 +254,10 @@ def composed(
     *,
     has_statement: bool = False,
 ) -> Composed:
-    """Fill table and columns of a kind into a statement; `given` are the columns it sets, `shown` those it returns."""
+    """Return a statement for the table of a kind; `given` are the columns it sets, `shown` those it returns.
+
+    Cached: composing it takes psycopg longer than some of the queries take.
+    """
     return SQL(BLOCKS[statement]).format(
         table=Identifier("heart", kind.table),
         columns=SQL(", ").join(map(Identifier, shown or kind.columns)),
@@ -266,10 +270,10 @@ def composed(
     )
 
 
-def cool_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
-    """Copy texts of episodes to cold storage as they read now; to be called before the episodes change."""
+def store_cold_texts(connection: Connection, agent_id: str, coolings: Sequence[Cooling]) -> None:
+    """Copy the current texts of episodes to cold storage; call it before the episodes change."""
     if coolings:
-        texts = Jsonb([plain(vars(cooling)) for cooling in coolings])
+        texts = Jsonb([json_values(vars(cooling)) for cooling in coolings])
         connection.execute(BLOCKS["store_cold_texts"], {"agent_id": agent_id, "texts": texts})
 
 
@@ -278,17 +282,17 @@ def add_usage(connection: Connection, agent_id: str, deltas: Sequence[UsageDelta
     if not deltas:
         return
     parameters = {"agent_id": agent_id, "deltas": Jsonb([delta.as_dict() for delta in deltas])}
-    connection.execute(BLOCKS["begin_usage"], parameters)
+    connection.execute(BLOCKS["begin_usage"], parameters)  # rows of zeros for memories that were never used
     connection.execute(BLOCKS["add_usage"], parameters)
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON has them: moments and dates as ISO 8601, ids as text."""
-    return {name: as_json(value) for name, value in values.items()}
+def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON types: moments and dates as ISO 8601 text, ids as text."""
+    return {name: json_value(value) for name, value in values.items()}
 
 
-def as_json(value: Any) -> Any:
-    """Return one value as JSON has it."""
+def json_value(value: Any) -> Any:
+    """Return one value as a JSON type."""
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, UUID) else value

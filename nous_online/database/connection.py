@@ -24,8 +24,8 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, NotIsolated, NousError, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.driver_errors import require_readable, translated, trouble_of
-from nous_online.database.migrations import is_current, lock, migrate
+from nous_online.database.driver_errors import connection_failure, driver_errors_translated, require_readable
+from nous_online.database.migrations import is_current, lock_schema, migrate
 from nous_online.database.statements import statements
 
 SQL = statements("nous_online.database", "connection.sql")
@@ -36,55 +36,56 @@ NEWEST_MINORS = {15: 20, 16: 16, 17: 12, 18: 6}
 """The newest minor of each major that this version knows, as of `KNOWN_ON`: each fixes holes of those before it."""
 KNOWN_ON = "2026-08-13"
 SAFE_VECTOR = (0, 8, 2)  # fixes CVE-2026-3172
-SHOWN = 3  # of what lets agents see each other's rows, in an error
+SHOWN = 3  # isolation gaps quoted in an error
 
 
 @dataclass(frozen=True)
 class Capability:
-    """What a server can do for Nous; no version of pgvector is offered where one is installed, or there is none."""
+    """The version of a server and of its pgvector."""
 
     server_version_num: int
     vector_offered: str | None
+    """The version that could be installed; None where one is installed, or where the server has none to offer."""
     vector_installed: str | None
 
 
 def require_capable(connection: Connection) -> None:
     """Raise `Unsupported`, with the fix, unless the server is PostgreSQL >= 15 with pgvector >= 0.8."""
-    problem = shortcoming(capability(connection))
+    problem = unmet_requirement(capability(connection))
     if problem:
         raise Unsupported(f"The server at {connection.info.host}:{connection.info.port} will not do: {problem}")
 
 
-def known_holes(connection: Connection) -> list[str]:
-    """Return what of a server has known holes, with the version that closes them."""
-    return holes(capability(connection))
+def find_missing_fixes(connection: Connection) -> list[str]:
+    """Return the security fixes a server lacks, each with the version that has it."""
+    return missing_fixes(capability(connection))
 
 
 def capability(connection: Connection) -> Capability:
-    """Ask a server what it can do."""
+    """Read the versions of a server and of its pgvector."""
     with connection.cursor(row_factory=class_row(Capability)) as cursor:
         (found,) = cursor.execute(SQL["capability"]).fetchall()
-    if found.vector_installed is None:
+    if found.vector_installed is None:  # asked only here: to answer, the server reads the files of every extension
         offered = connection.execute(SQL["vector_offered"]).fetchone()
         found = replace(found, vector_offered=offered[0] if offered else None)
     return found
 
 
-def holes(found: Capability) -> list[str]:
-    """Say which parts of a server are older than the fixes this version knows of; pure."""
+def missing_fixes(found: Capability) -> list[str]:
+    """Return a sentence for each part of a server that is older than a security fix this version knows of; pure."""
     major, minor = divmod(found.server_version_num, 10_000)
-    told: list[str] = []
+    sentences: list[str] = []
     newest = NEWEST_MINORS.get(major, 0)
     if minor < newest:
-        told.append(f"PostgreSQL {major}.{minor} lacks the security fixes of {major}.{newest} ({KNOWN_ON})")
+        sentences.append(f"PostgreSQL {major}.{minor} lacks the security fixes of {major}.{newest} ({KNOWN_ON})")
     vector = found.vector_installed or found.vector_offered
-    if vector and numbers_of(vector, 3) < SAFE_VECTOR:
-        told.append(f"pgvector {vector} lacks the fix of CVE-2026-3172 in 0.8.2")
-    return told
+    if vector and version_numbers(vector, 3) < SAFE_VECTOR:
+        sentences.append(f"pgvector {vector} lacks the fix of CVE-2026-3172 in 0.8.2")
+    return sentences
 
 
-def shortcoming(found: Capability) -> str | None:
-    """Say in one sentence what the server lacks and how to mend it, or None when it lacks nothing."""
+def unmet_requirement(found: Capability) -> str | None:
+    """Return in one sentence what the server lacks and how to fix it; None when it meets every requirement."""
     major, minor = divmod(found.server_version_num, 10_000)
     if major < OLDEST_POSTGRES:
         return (
@@ -97,7 +98,7 @@ def shortcoming(found: Capability) -> str | None:
             f"pgvector is not installed there. Install it (Debian: postgresql-{major}-pgvector; Docker: the image "
             f"pgvector/pgvector), or unset NOUS_DATABASE_URL to use the embedded server."
         )
-    if numbers_of(version, 2) >= OLDEST_VECTOR:
+    if version_numbers(version, 2) >= OLDEST_VECTOR:
         return None
     fix = "Upgrade it on the server's machine"
     if found.vector_installed:
@@ -105,44 +106,44 @@ def shortcoming(found: Capability) -> str | None:
     return f"it has pgvector {version}, and Nous needs 0.8 or newer. {fix}, after installing pgvector 0.8 or newer."
 
 
-def numbers_of(version: str, count: int) -> tuple[int, ...]:
-    """Return the first numbers of a version."""
+def version_numbers(version: str, count: int) -> tuple[int, ...]:
+    """Return the first `count` numbers of a version; parts such as `0rc1`, which are no number, are left out."""
     return tuple(int(part) for part in version.split(".")[:count] if part.isdigit())
 
 
-# --- isolation: asked of the database itself, before the first call of an agent ---
+# --- isolation: checked in the database itself, before an agent's first call ---
 
 
 @dataclass(frozen=True)
-class Opening:
-    """One thing that lets an agent see or change what is another's, and the statement that closes it."""
+class IsolationGap:
+    """One way in which an agent could see or change rows of another, and the statement that closes it."""
 
     opening: str
     fix: str
 
 
-def find_openings(connection: Connection) -> list[Opening]:
-    """Return everything by which the role in force could pass row-level security; none when it holds.
+def find_isolation_gaps(connection: Connection) -> list[IsolationGap]:
+    """Return every way in which the current role could bypass row-level security; none when it holds.
 
-    The connection is in a transaction, whose agent and search path are changed.
+    The connection must be in a transaction; its agent and search path are changed until that ends.
     """
-    connection.execute(SQL["bind_to_nobody"])
-    with connection.cursor(row_factory=class_row(Opening)) as cursor:
+    connection.execute(SQL["bind_to_nobody"])  # an agent that can't exist: any row that is visible now is a gap
+    with connection.cursor(row_factory=class_row(IsolationGap)) as cursor:
         return cursor.execute(SQL["find_openings"]).fetchall()
 
 
 def require_isolation(connection: Connection) -> None:
-    """Raise `NotIsolated` when one agent could see or change what is another's."""
-    openings = find_openings(connection)
-    if not openings:
+    """Raise `NotIsolated` when one agent could see or change rows of another."""
+    gaps = find_isolation_gaps(connection)
+    if not gaps:
         return
-    shown = "; ".join(f"{each.opening} (close it: {each.fix})" for each in openings[:SHOWN])
-    rest = f"; and {len(openings) - SHOWN} more" if len(openings) > SHOWN else ""
+    shown = "; ".join(f"{gap.opening} (close it: {gap.fix})" for gap in gaps[:SHOWN])
+    rest = f"; and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
     raise NotIsolated(f"agents are not kept apart here: {shown}{rest}; nothing is served until that is mended")
 
 
-def powers(connection: Connection) -> str | None:
-    """Return what the user who logged in may do beyond being an agent; None when that is nothing."""
+def excess_rights(connection: Connection) -> str | None:
+    """Return the most that the login user may do beyond acting as an agent; None when there is nothing."""
     found = connection.execute(SQL["find_powers"]).fetchone()
     return found[0] if found else None
 
@@ -156,25 +157,26 @@ LOGIN_OF: dict[Role, str] = {
     "nous_night": postgres.NIGHT_LOGIN,
     "nous_purge": postgres.OPERATOR_LOGIN,
 }
-"""Who logs in to the embedded server to take a role. It may become nothing more; the operator's may take all three."""
+"""The login user of each role on the embedded server. It can take no other role; the operator's can take all three."""
 logger = logging.getLogger(__name__)
 SESSION = r"-c timezone=UTC -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\ committed"
-"""Settings the calls count on, whatever the owner of a database set: stricter isolation would fail calls that cross."""
+"""Settings the calls rely on, whatever a database's owner set: under stricter isolation, concurrent calls would fail.
+A custom plan knows the agent and the limits of this call; recall alone asks for a generic one (docs/decisions/0007)."""
 CONNECT_TIMEOUT_S = 5
-PREPARE_S = 60.0  # for the checks of an opening database
+PREPARE_S = 60.0  # for the checks when a database is opened
 MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories
 GRACE_S = 0.2  # the server's own timeout comes first and spares the connection; then the socket is cut
 KEEPALIVES = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 3}
-"""Seconds after which an idle connection whose other end vanished is found out; the watchdog ends one in use."""
+"""Seconds after which an idle connection whose peer vanished is detected; the watchdog ends one in use."""
 RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
 
 
 class Database:
     """One PostgreSQL database of Nous: prepared once, then a pool of connections bound to a role.
 
-    Whoever logs in to the embedded server owns nothing there: for calls of agents a user who may act as an agent and
-    as nobody else, for nights one who may act as the night. Opening a database applies missing migrations. Raises
-    `Unavailable` when the server can't be reached, `Unsupported` when it, its pgvector or its schema does not fit, and
+    On the embedded server the login user owns nothing: calls of agents log in as a user who can act as an agent only,
+    nights as one who can act as the night only. Opening a database applies missing migrations. Raises `Unavailable`
+    when the server can't be reached, `Unsupported` when the server, its pgvector or its schema does not fit, and
     `NotIsolated` when it would not keep agents apart.
     """
 
@@ -185,18 +187,18 @@ class Database:
         prepare(url)
         self._pool = ConnectionPool(
             self._live_url,
-            connection_class=noting(self._note),
+            connection_class=reporting_connection(self._note),
             kwargs={
                 "connect_timeout": CONNECT_TIMEOUT_S,
-                "autocommit": True,
+                "autocommit": True,  # else psycopg opens a transaction by itself, and ours would be its savepoint
                 "application_name": "nous",
-                "options": f"-c role={role} {SESSION}",
+                "options": f"-c role={role} {SESSION}",  # in force before the first statement
                 **KEEPALIVES,
             },
-            configure=know_vectors,
+            configure=register_vector_type,
             check=self._refuse_ended,
             reconnect_timeout=RECONNECT_S,
-            min_size=0,  # with one that is being made already, the first call would have another made
+            min_size=0,  # with 1 the pool is still connecting when the first call comes, and connects twice
             max_size=max_connections,
             open=True,
         )
@@ -204,21 +206,21 @@ class Database:
             self._check_isolation()
 
     def _check_isolation(self) -> None:
-        """Make sure, before the first call, that no agent can see or change what is another's.
+        """Raise `NotIsolated` if an agent could see or change rows of another.
 
-        A warning is logged where calls log in as a user who may do more than the role they take, which can be left.
+        Logs a warning where the login user may do more than its role: any injected statement could reset the role.
         """
         try:
             with self.transaction(timeout_s=PREPARE_S) as connection:
                 require_isolation(connection)
-                if found := powers(connection):
+                if found := excess_rights(connection):
                     logger.warning("%s; docs/roles.md has a login that is nothing but an agent", found)
         except BaseException:
             self.close()
             raise
 
     def _live_url(self) -> str:
-        """Return where to connect now; an embedded server that died is started again first."""
+        """Return the URL to connect to; an embedded server that died is started again first."""
         try:
             return postgres.live_url(self._login_url)
         except NousError as error:
@@ -226,14 +228,14 @@ class Database:
             raise
 
     def _note(self, trouble: str) -> None:
-        """Keep why the last attempt to connect failed; nothing when it did not."""
+        """Remember why the last attempt to connect failed; empty after one that succeeded."""
         self._trouble = trouble
 
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
-        """Renew the whole pool when a connection ended while it lay there: the server restarted."""
-        if has_ended(connection):
+        """Reject a pooled connection that the server closed, and replace the others: it restarted."""
+        if was_closed_by_server(connection):
             connection.close()
-            self._pool.drain()
+            self._pool.drain()  # else a call would try each of them, in vain, before it gets a new one
             raise psycopg.OperationalError("the server ended the connection")
 
     def close(self) -> None:
@@ -252,23 +254,23 @@ class Database:
     ) -> Generator[psycopg.Connection]:
         """Yield a connection inside a transaction that sees `agent_id` only and ends within `timeout_s`.
 
-        With `is_snapshot` it is read-only, and all its queries see the database as it was at the first one. With
-        `is_pipelined` statements are sent as they come, and waited for when a result is fetched and at the end. With
-        `keeps_space` the agent is not moved to another embedding space before it ends.
+        With `is_snapshot` it is read-only, and all its queries see the database as of the first one. With
+        `is_pipelined` statements are sent without waiting; the wait comes when a result is fetched, and at the end.
+        With `keeps_space` nobody can move the agent to another embedding space before it ends.
 
-        Raises `DeadlineExceeded` when time runs out, even if the server no longer answers at all, and
-        `Unavailable` when the connection or the server fails; the transaction then left nothing behind,
-        unless the connection broke during the commit itself (use an idempotency key to retry safely).
+        Raises `DeadlineExceeded` when time runs out, even if the server no longer answers, and `Unavailable` when the
+        connection or the server fails. Nothing was stored then, unless the connection broke during the commit itself
+        (use an idempotency key to retry safely).
         """
         ends_at = time.monotonic() + timeout_s
-        with translated(timeout_s), self._borrowed(timeout_s) as connection:
-            left_s = max(ends_at - time.monotonic(), 0.001)
+        with driver_errors_translated(timeout_s), self._borrow_connection(timeout_s) as connection:
+            left_s = max(ends_at - time.monotonic(), 0.001)  # waiting for the connection took its share
             with (
                 watched(connection, left_s + GRACE_S),
-                isolated(connection, is_snapshot=is_snapshot),
+                snapshot_isolation(connection, is_snapshot=is_snapshot),
                 pipelined(connection) if is_pipelined else connection.transaction(),
             ):
-                timeout = f"{int(left_s * 1000) + 1}ms"
+                timeout = f"{int(left_s * 1000) + 1}ms"  # rounded up: a statement_timeout of 0 means none
                 call = {"agent_id": agent_id or "", "timeout": timeout, "keeps_space": keeps_space}
                 connection.execute(SQL["begin_call"], call)
                 yield connection
@@ -276,7 +278,7 @@ class Database:
     def rows(
         self, value: type[V], query: LiteralString, parameters: Mapping[str, Any], *, timeout_s: float = 60.0
     ) -> list[V]:
-        """Return the rows of one query as values of a dataclass; raises as `transaction` does."""
+        """Return the rows of one query as instances of `value`; raises as `transaction` does."""
         with (
             self.transaction(timeout_s=timeout_s) as connection,
             connection.cursor(row_factory=class_row(value)) as cursor,
@@ -284,20 +286,21 @@ class Database:
             return cursor.execute(query, parameters).fetchall()
 
     @contextmanager
-    def _borrowed(self, timeout_s: float) -> Generator[psycopg.Connection]:
-        """Yield a connection of the pool; say why there is none, where that is known: more would not help."""
+    def _borrow_connection(self, timeout_s: float) -> Generator[psycopg.Connection]:
+        """Yield a pooled connection; raise `Unavailable` where none can be made, `PoolTimeout` where all are taken."""
         try:
             with self._pool.connection(timeout=timeout_s) as connection:
                 yield connection
         except PoolTimeout as error:
+            # The pool only logs why it can't connect; without this the error would ask for a larger pool.
             if self._trouble:
                 raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}; nothing was stored") from error
             raise
 
 
 @contextmanager
-def operated(url: str) -> Generator[Database]:
-    """Yield a database for an operator's command: it acts as the purge, and may take the other roles from there."""
+def operator_database(url: str) -> Generator[Database]:
+    """Yield a database for an operator's command: it acts as `nous_purge`, and can take the other roles from there."""
     with closing(Database(url, role="nous_purge", max_connections=1)) as database:
         yield database
 
@@ -309,8 +312,8 @@ def open_url() -> str:
 
 
 def prepare(url: str) -> None:
-    """Check the server and bring its schema up to date, as its owner where that has to be done."""
-    with as_login(url) as connection:
+    """Check the server's versions and apply missing migrations."""
+    with as_login(url) as connection:  # the owner logs in only when there is something to migrate
         require_capable(connection)
         if is_current(connection):
             return
@@ -319,15 +322,15 @@ def prepare(url: str) -> None:
 
 
 def register_space(database: Database, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
-    """Make an embedding space known, with the index it needs; raise `InvalidInput` if its id means another one.
+    """Store an embedding space with its vector index, unless it is known; raise `InvalidInput` if its id is taken.
 
-    Where many vectors are about to come, the index is better made after them: `is_indexed=False` leaves it out.
+    Before many vectors are stored pass `is_indexed=False`, and index them afterwards: that takes less time.
     """
     with database.transaction(timeout_s=PREPARE_S) as connection:
         found = connection.execute(SQL["find_space"], [space.id]).fetchone()
     if found is None:
         with as_owner(database.url) as connection, connection.transaction():
-            lock(connection)
+            lock_schema(connection)  # two processes that open a database together would both create the index
             connection.execute(SQL["store_space"], vars(space))
             if is_indexed:
                 connection.execute(SQL["index_space"], [space.id])
@@ -341,16 +344,16 @@ def register_space(database: Database, space: EmbeddingSpace, *, is_indexed: boo
 
 
 def as_login(url: str, *, seconds: float = PREPARE_S) -> AbstractContextManager[psycopg.Connection]:
-    """Yield a connection of the user that calls log in as, who may read which migrations there were and little else."""
+    """Yield a connection of the login user of calls, who can read which migrations ran and little else."""
     return as_owner(postgres.login_url(url, postgres.LOGIN), seconds=seconds)
 
 
 @contextmanager
 def as_night(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
-    """Yield a connection in a transaction that sees all agents, as nights do; errors are ours, and it ends in time."""
+    """Yield a connection in a transaction of `nous_night`, which sees all agents; it is cut after `seconds`."""
     with (
-        translated(seconds),
-        connected(url, role="nous_night", seconds=min(seconds, PREPARE_S)) as connection,
+        driver_errors_translated(seconds),
+        connect(url, role="nous_night", seconds=min(seconds, PREPARE_S)) as connection,
         watched(connection, seconds),
         connection.transaction(),
     ):
@@ -360,25 +363,25 @@ def as_night(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Conne
 
 @contextmanager
 def as_owner(url: str, *, seconds: float = PREPARE_S) -> Generator[psycopg.Connection]:
-    """Yield a connection of the user in `url`, who owns the schema; errors are ours, and it ends in time.
+    """Yield a connection of the user in `url`, who owns the schema; it is cut after `seconds`.
 
-    On the embedded server that is its superuser: docs/roles.md names everything that may log in so, and why.
+    On the embedded server that is its superuser: docs/roles.md lists everything that logs in as such, and why.
     """
     with (
-        translated(seconds),
-        connected(url, seconds=min(seconds, PREPARE_S)) as connection,
+        driver_errors_translated(seconds),
+        connect(url, seconds=min(seconds, PREPARE_S)) as connection,
         watched(connection, seconds),
     ):
         yield connection
 
 
 def act_as(connection: psycopg.Connection, role: Role) -> None:
-    """Take a role until the transaction ends."""
+    """Set the role until the transaction ends."""
     connection.execute(SQL["take_role"], [role])
 
 
-def connected(url: str, *, role: Role | None = None, seconds: float = PREPARE_S) -> psycopg.Connection:
-    """Connect once, as who may take `role`, or else as the user in `url`; raise `Unavailable` when that fails."""
+def connect(url: str, *, role: Role | None = None, seconds: float = PREPARE_S) -> psycopg.Connection:
+    """Open one connection, as the login user of `role` or else as the user in `url`; raise `Unavailable` on failure."""
     require_readable(url)
     login = postgres.login_url(url, LOGIN_OF[role]) if role else url
     try:
@@ -386,34 +389,34 @@ def connected(url: str, *, role: Role | None = None, seconds: float = PREPARE_S)
             postgres.live_url(login, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        message = f"can't connect to PostgreSQL: {trouble_of(error)}; check NOUS_DATABASE_URL, or run `nous up`"
+        message = f"can't connect to PostgreSQL: {connection_failure(error)}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 
-def noting(note: Callable[[str], None]) -> type[psycopg.Connection]:
-    """Return connections that tell `note` why they could not be made, which their pool only logs."""
+def reporting_connection(note: Callable[[str], None]) -> type[psycopg.Connection]:
+    """Return a connection class that calls `note` with the reason when it can't connect: a pool only logs it."""
 
-    class Noted(psycopg.Connection):
+    class ReportingConnection(psycopg.Connection):
         @classmethod
         def connect(cls, conninfo: str = "", **options: Any) -> Self:
             try:
                 connection = super().connect(conninfo, **options)
             except psycopg.Error as error:
-                note(trouble_of(error))
+                note(connection_failure(error))
                 raise
             note("")
             return connection
 
-    return Noted
+    return ReportingConnection
 
 
-def know_vectors(connection: psycopg.Connection) -> None:
-    """Let a connection read and write vectors; pgvector's other types are never fetched."""
+def register_vector_type(connection: psycopg.Connection) -> None:
+    """Let a connection read and write vectors; pgvector's own function would look up three more types each time."""
     register_vector_info(connection, TypeInfo.fetch(connection, "vector"))
 
 
-def has_ended(connection: psycopg.Connection) -> bool:
-    """Tell, without asking the server, whether it ended an idle connection: then there is something to read."""
+def was_closed_by_server(connection: psycopg.Connection) -> bool:
+    """Tell, without a round trip, whether the server closed an idle connection: then its socket is readable."""
     if connection.closed:
         return True
     with selectors.DefaultSelector() as selector:
@@ -422,8 +425,8 @@ def has_ended(connection: psycopg.Connection) -> bool:
 
 
 @contextmanager
-def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[None]:
-    """Make the transactions of this block REPEATABLE READ and read-only, if asked to."""
+def snapshot_isolation(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[None]:
+    """Make the transactions of this block REPEATABLE READ and read-only when `is_snapshot`."""
     if not is_snapshot:
         yield
         return
@@ -431,7 +434,7 @@ def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[
     connection.read_only = True
     try:
         yield
-    finally:
+    finally:  # both outlive the transaction, and the connection goes back to the pool
         if not connection.closed:
             connection.isolation_level = None
             connection.read_only = None
@@ -439,26 +442,26 @@ def isolated(connection: psycopg.Connection, *, is_snapshot: bool) -> Generator[
 
 @contextmanager
 def pipelined(connection: psycopg.Connection) -> Generator[None]:
-    """Send the statements of this block without waiting for their answers until one is fetched, the commit among them.
+    """Send the statements of this block, and the commit, without waiting for an answer until one is fetched.
 
-    `connection.transaction()` would wait twice more, before and after the commit. After an error the server ignores
-    what follows up to a sync: without one the transaction could not be rolled back. Where the last statements fail it
-    ignores the commit as well, and the pool rolls back what it is given.
+    Where the last statements fail, the server ignores the commit as well, and the pool rolls back.
     """
+    # `connection.transaction()` would wait for two more round trips, before and after the commit.
     with connection.pipeline() as pipeline, psycopg.Transaction(connection):
         try:
             yield
         except BaseException:
+            # After an error the server ignores everything up to a sync: without one it would not roll back either.
             with suppress(psycopg.Error):
                 pipeline.sync()
             raise
 
 
-# --- the watchdog: one thread that ends what is late, for a timer a call would cost more than the call's statements ---
+# --- the watchdog: one thread for all deadlines; a timer for each call would cost more than the call's statements ---
 
 
 class Watch:
-    """One thing that has to be done by a moment, and whether it was late."""
+    """One deadline: `cut` is called at `ends_at` (of the monotonic clock), and `has_expired` is set then."""
 
     def __init__(self, ends_at: float, cut: Callable[[], None]) -> None:
         self.ends_at = ends_at
@@ -467,7 +470,7 @@ class Watch:
 
 
 class Watchdog:
-    """Calls what was left to it when a block is not done in time, and never after the block has ended."""
+    """Calls a function when a block is not done in time, and never after the block has ended."""
 
     def __init__(self) -> None:
         self._watches: set[Watch] = set()
@@ -477,7 +480,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self, seconds: float, cut: Callable[[], None]) -> Generator[Watch]:
-        """Call `cut` once if the block takes longer than `seconds`; the watch says whether it came to that."""
+        """Call `cut` once if the block takes longer than `seconds`; the watch's `has_expired` tells whether it did."""
         watch = Watch(time.monotonic() + seconds, cut)
         with self._changed:
             self._watches.add(watch)
@@ -485,7 +488,7 @@ class Watchdog:
                 self._wakes_at = watch.ends_at
                 self._thread = threading.Thread(target=self._run, name="nous-watchdog", daemon=True)
                 self._thread.start()
-            elif watch.ends_at < self._wakes_at:
+            elif watch.ends_at < self._wakes_at:  # a later deadline needs no switch of threads
                 self._changed.notify()
         try:
             yield watch
@@ -511,10 +514,10 @@ WATCHDOG = Watchdog()
 
 @contextmanager
 def watched(connection: psycopg.Connection, seconds: float) -> Generator[None]:
-    """Cut the connection when the block is not done in time.
+    """Shut down the connection's socket when the block is not done in time; raise `DeadlineExceeded` then.
 
-    `statement_timeout` is kept by the server, so a frozen server never fires it; shutting the socket down
-    wakes the client whatever the other side does.
+    `statement_timeout` is kept by the server, so a frozen server never fires it; a shutdown wakes the client whatever
+    the other side does.
     """
 
     def cut() -> None:

@@ -1,4 +1,4 @@
-"""What the driver says, in our own words: its own may quote rows, names, hosts and passwords not for the caller."""
+"""Errors of the database driver as ours: the driver's texts may quote rows, hosts and passwords not for the caller."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ TROUBLES = (
     (("starting up", "shutting down", "recovery"), "it is starting or ending"),
     (("closed", "reset", "Broken pipe", "terminating"), "the connection was closed"),
 )
-"""What libpq says of a connection that could not be made or broke, and what we say of it."""
+"""Words of libpq about a failed connection, and ours for them (it has no codes for these); the first match counts."""
 ABSENT = (("database ", "it has no such database"), ("role ", "it has no such user"))
 FORM = "postgresql://user:password@host:port/database"
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 HOST_AND_PORT = re.compile(r"\A(\[[^\]]*+\]|[^:\[\]]*)(:[0-9]*)?")
 
 
-def trouble_of(error: psycopg.Error) -> str:
-    """Return in our words why a connection failed."""
+def connection_failure(error: psycopg.Error) -> str:
+    """Return in our words why a connection could not be made or broke."""
     said = str(error)
     for signs, words in TROUBLES:
         if any(sign in said for sign in signs):
@@ -80,39 +80,40 @@ def trouble_of(error: psycopg.Error) -> str:
 
 
 @contextmanager
-def translated(timeout_s: float) -> Generator[None]:
-    """Turn driver errors into ours, with what to do about them; the driver's own words stay the cause of ours."""
+def driver_errors_translated(timeout_s: float) -> Generator[None]:
+    """Raise driver errors of this block as ours, with how to fix them; the original stays as `__cause__`."""
     try:
         yield
     except psycopg.Error as error:
         name = type(error).__name__
         if isinstance(error, psycopg.DataError) and "NUL" in str(error):
             name = "a text holds a NUL character"
-        elif type(error) is psycopg.errors.IntegrityConstraintViolation:  # under which our own triggers raise
+        elif type(error) is psycopg.errors.IntegrityConstraintViolation:  # the class our own triggers raise
             name = error.diag.message_primary or name
         for raised, ours, template in TRANSLATIONS:
             if isinstance(error, raised):
                 raise ours(template.format(name=name, seconds=timeout_s)) from error
-        why = type(error).__name__ if error.sqlstate else trouble_of(error)
+        # Only the server sends an SQLSTATE; libpq's own errors have none, and are about the connection.
+        why = type(error).__name__ if error.sqlstate else connection_failure(error)
         raise Unavailable(f"the database failed ({why}); nothing was stored unless it was being committed") from error
 
 
-# --- URLs: read before libpq does, whose words about a bad one quote it with the password in it ---
+# --- URLs: checked before libpq reads them, because its message about a bad one quotes the password ---
 
 
 def require_readable(url: str) -> None:
-    """Raise `Unavailable` for a URL that libpq could not read, naming the part that is wrong and not what it holds."""
-    found = fault_of(url)
+    """Raise `Unavailable` for a URL that libpq could not read, naming the part that is wrong but never its value."""
+    found = url_error(url)
     if found:
         raise Unavailable(f"can't connect to PostgreSQL: {found}; mend NOUS_DATABASE_URL, or run `nous up`")
 
 
-def fault_of(url: str) -> str | None:
-    """Return what is wrong with a URL, read as libpq reads it; None where nothing is."""
+def url_error(url: str) -> str | None:
+    """Return what is wrong with a URL, parsed as libpq does; None for a valid one."""
     scheme, is_url, rest = url.partition("://")
     if is_url and scheme not in ("postgresql", "postgres"):
         return "its URL does not begin with postgresql://"
-    if is_url and (found := fault_of_parts(rest)):
+    if is_url and (found := url_part_error(rest)):
         return found
     try:
         conninfo_to_dict(url)
@@ -123,9 +124,9 @@ def fault_of(url: str) -> str | None:
     return None
 
 
-def fault_of_parts(rest: str) -> str | None:
-    """Return what is wrong between `://` and the end: libpq looks for user and password before the first slash."""
-    head, _, tail = rest.partition("/")
+def url_part_error(rest: str) -> str | None:
+    """Return what is wrong in the part of a URL after `://`; None for a valid one."""
+    head, _, tail = rest.partition("/")  # libpq looks for user and password before the first slash
     credentials, has_credentials, hosts = head.partition("@") if "@" in head else ("", "", head)
     if "@" in hosts:
         return "the password in its URL has an @; write it as %40"
@@ -144,7 +145,8 @@ def fault_of_parts(rest: str) -> str | None:
 
 
 def without_password(text: str, url: str) -> str:
-    """Return what was said about a URL that can be read, without its password, which another part may equal."""
+    """Return a text about a valid URL without the password of that URL."""
     parts = conninfo_to_dict(url)
     password = str(parts.pop("password", None) or "")
+    # A password that equals the user or the database hides nothing, and cutting it out would garble the text.
     return text if not password or password in map(str, parts.values()) else text.replace(password, "…")

@@ -92,7 +92,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Identity:
-    """Who answered on a port; complete when the database `nous` is there."""
+    """The server that answered on a port; complete when it has the database `nous`."""
 
     data_directory: str
     version: str
@@ -123,10 +123,10 @@ def ensure(home: Path | None = None, *, timeout_s: float = 60.0) -> Server:
 
 
 def live_url(url: str, *, timeout_s: float = 60.0) -> str:
-    """Return `url`, or how to reach the embedded server that it names as that is now: asked before every connection.
+    """Return `url` with the current address of the embedded server that it names; called before every connection.
 
-    A server that died is started again, and one that is being started is waited for. Raises `Unavailable` for one that
-    was stopped, and what `ensure` raises.
+    Starts a server that died, and waits for one that is starting. Raises `Unavailable` for one that was stopped, and
+    what `ensure` raises. A URL of another server is returned as it is.
     """
     if PASSWORDS not in url:
         return url
@@ -136,7 +136,7 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
         return url
     place = passwords.parent
     record = read_record(place)
-    if record and not record.pid:
+    if record and not record.pid:  # `stop` left it so: a server that was stopped on purpose stays down
         raise Unavailable(f"The embedded server of {place} was stopped; start it: `nous up`.")
     found = postmaster(record.data) if record else None
     if record and found and _is_settled(place, record, found):
@@ -148,10 +148,8 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
 
 
 def login_url(url: str, login: str) -> str:
-    """Return `url` for one of `LOGINS` where it names the owner of the embedded server; any other stays as it is.
-
-    A superuser that only takes the role of an agent could drop it again, and so could whoever injects a statement.
-    """
+    """Return `url` with the user `login` where it names the owner of the embedded server; others as they are."""
+    # A superuser that only sets the role of an agent could reset it, and so could an injected statement.
     if PASSWORDS not in url:
         return url
     address = conninfo_to_dict(url)
@@ -160,7 +158,7 @@ def login_url(url: str, login: str) -> str:
 
 
 def _is_settled(place: Path, record: ServerRecord, found: Postmaster) -> bool:
-    """Tell whether a live postmaster is the one that server.json was written for, and takes the password in it."""
+    """Tell whether a live postmaster is the one that server.json was written for, with the password in it set."""
     is_same = bool(found.port) and found.pid == record.pid and not record.next_password
     return is_same and record.has_logins and (place / PASSWORDS).exists()
 
@@ -183,7 +181,7 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
         record = read_record(place)
         if record is None:
             return False
-        write_record(place, replace(record, pid=0))  # whoever has it open leaves it down, even if it had died by itself
+        write_record(place, replace(record, pid=0))  # so that no open database starts it again, even if it had died
         if postmaster(record.data) is None:
             return False
         if not shut_down(record.data, timeout_s=until - time.monotonic()):
@@ -192,7 +190,7 @@ def stop(home: Path | None = None, *, timeout_s: float = 30.0) -> bool:
 
 
 def _find_live(place: Path) -> tuple[Server, Identity] | None:
-    """The quick way: no lock, no new process, one connection."""
+    """Return the server of a home and who answered, without lock or new process; None unless it is ready."""
     record = read_record(place)
     found = postmaster(record.data) if record else None
     if not record or not found or not _is_settled(place, record, found):
@@ -204,7 +202,7 @@ def _find_live(place: Path) -> tuple[Server, Identity] | None:
 
 
 def _revive(place: Path, until: float) -> Server:
-    """The thorough way, under the lock: from whatever state an earlier process left behind."""
+    """Return the live server of a home, from whatever state an earlier process left; call it under the lock."""
     tighten(place)
     record = read_record(place) or _new_cluster(place, until)
     account = account_for(place, record.data)
@@ -215,7 +213,7 @@ def _revive(place: Path, until: float) -> Server:
         )
     server = _answering(place, record, until)
     if server is None:
-        clear_dead(record.data)
+        clear_dead(record.data)  # PostgreSQL could take what a dead postmaster left for a live one
         _start(place, record, account, until)
         server = _answering(place, record, until)
     if server is None:
@@ -229,12 +227,10 @@ def _revive(place: Path, until: float) -> Server:
 
 
 def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
-    """Give a server that has just started passwords that nobody knows from its earlier life.
-
-    The owner's is written down before it changes, beside the old one and with no postmaster: others wait until one of
-    them holds. Those of the users who own nothing are set in the same transaction.
-    """
+    """Set new passwords on a server that has just started, in one transaction, and return the record with them."""
     new, logins = secrets.token_urlsafe(24), {user: secrets.token_urlsafe(24) for user in LOGINS}
+    # The owner's new password is recorded beside the old one before it is set: after a crash in between, one of them
+    # holds. Other processes wait meanwhile, because the record names no postmaster.
     both = replace(record, next_password=new)
     write_record(server.home, replace(both, pid=STARTING))
     try:
@@ -252,7 +248,7 @@ def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
 
 
 def _new_cluster(place: Path, until: float) -> ServerRecord:
-    """Make the data directory; until server.json is written it counts as half-made."""
+    """Create the data directory; until server.json is written it counts as incomplete."""
     account = account_for(place, place / "pgdata")
     data = place_for_data(place, account)
     make_directory(data.parent)
@@ -291,12 +287,10 @@ def _initialise(place: Path, data: Path, *, password: str, account: SystemAccoun
 
 
 def _start(place: Path, record: ServerRecord, account: SystemAccount | None, until: float) -> None:
-    """Start a server on the port last used, or else on another; a start that another process won is as good.
-
-    Its socket lies in the data directory, which nobody else can enter, if the path is short enough and has no comma,
-    which would end it.
-    """
+    """Start the server on the port last used, or else on another one; return as well if another process started it."""
     pg_ctl = program("pg_ctl", account=account)
+    # The socket goes into the data directory, which nobody else can enter, unless the path is too long for a socket or
+    # has a comma, which separates directories in PostgreSQL's setting.
     path = os.fsencode(record.data / ".s.PGSQL.65535")
     may_hold_socket = hasattr(socket, "AF_UNIX") and len(path) <= SOCKET_BYTES and b"," not in path
     folder = record.data if may_hold_socket else ""
@@ -317,7 +311,7 @@ def _start(place: Path, record: ServerRecord, account: SystemAccount | None, unt
 
 
 def _run_logged(place: Path, data: Path, command: list[str], *, account: SystemAccount | None, until: float) -> None:
-    """Run one of PostgreSQL's programs with its words in server.log; raises `Unavailable` that quotes them."""
+    """Run one of PostgreSQL's programs with its output in server.log; raise `Unavailable` that quotes it."""
     with open_log(place) as log:
         since = log.tell()
         timeout_s = until - time.monotonic()
@@ -339,10 +333,8 @@ def _free_port(wanted: int) -> int:
 
 
 def _answering(place: Path, record: ServerRecord, until: float) -> Server | None:
-    """Wait until the live server takes connections, and complete it; None when there is none, or it ended meanwhile.
-
-    A server that starts may have to replay its log first; one that stops takes no connections, and then is no more.
-    """
+    """Wait until the live server accepts connections, and create its database; None when there is none, or it ended."""
+    # A server that starts may have to replay its log first; one that stops accepts no connections until it is gone.
     reason = "its postmaster listens nowhere yet"
     while found := postmaster(record.data):
         if time.monotonic() > until:
@@ -367,11 +359,13 @@ def _answering(place: Path, record: ServerRecord, until: float) -> Server | None
 
 
 def _identify(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Server, Identity]:
-    """Connect and compare: raises `psycopg.OperationalError` unless the answer comes from our data directory."""
+    """Connect, and raise `psycopg.OperationalError` unless the server's data directory is ours."""
     server = _server(place, record, found)
     try:
         opened = _connection(server, "postgres")
-    except psycopg.OperationalError as error:
+    except (
+        psycopg.OperationalError
+    ) as error:  # a process that died while it changed the password left two in the record
         if not record.next_password or REFUSED not in str(error):
             raise
         server = replace(server, password=record.next_password)
@@ -384,7 +378,8 @@ def _identify(place: Path, record: ServerRecord, found: Postmaster) -> tuple[Ser
 
 
 def _server(place: Path, record: ServerRecord, found: Postmaster) -> Server:
-    """Return where a live postmaster is reached: at its socket, which nobody else can take, wherever it has one."""
+    """Return the address of a live postmaster: its socket if it has one, else its port on the loopback."""
+    # Any user of the machine may listen on a port; only ours can create a socket in the data directory.
     host = str(found.socket_folder or HOST)
     return Server(place, host, found.port or 0, record.user, record.password, "", found.pid)
 

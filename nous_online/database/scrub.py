@@ -9,8 +9,8 @@ from psycopg import Connection
 from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
 
-from nous_online.database.connection import connected
-from nous_online.database.driver_errors import translated
+from nous_online.database.connection import connect
+from nous_online.database.driver_errors import driver_errors_translated
 from nous_online.database.statements import statements
 
 BLOCKS = statements("nous_online.database", "scrub.sql")
@@ -27,9 +27,9 @@ def scrub(url: str) -> tuple[str, ...]:
     Each table is locked while it is written, and needs its size on the disk once more. The log is the whole server's;
     on a server where the owner of the database is no superuser it is left, and the answer says so.
     """
-    with translated(SCRUB_TIMEOUT_S), closing(connected(url)) as connection:
+    with driver_errors_translated(SCRUB_TIMEOUT_S), closing(connect(url)) as connection:
         for (name,) in connection.execute(BLOCKS["find_dagster"]).fetchall():
-            with closing(connected(urlunsplit(urlsplit(url)._replace(path=f"/{name}")))) as records:
+            with closing(connect(urlunsplit(urlsplit(url)._replace(path=f"/{name}")))) as records:
                 rewrite_tables(records)
         rewrite_tables(connection)
         if connection.execute(BLOCKS["is_superuser"]).fetchone() != (True,):

@@ -22,8 +22,8 @@ from nous_online.database.connection import (
     LOGIN_OF,
     Role,
     act_as,
-    known_holes,
-    powers,
+    excess_rights,
+    find_missing_fixes,
     require_capable,
     require_isolation,
 )
@@ -120,7 +120,7 @@ def look_at_server() -> str:
         row = connection.execute(SQL["read_versions"]).fetchone()
         found, vector = row or ("", None)
         at = f"{connection.info.host}:{connection.info.port}"
-        holes = known_holes(connection)
+        holes = find_missing_fixes(connection)
     told = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
     if holes:
         told.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)
@@ -153,7 +153,7 @@ def look_at_isolation() -> str:
     with connected("nous_app") as connection, connection.transaction():
         act_as(connection, "nous_app")
         require_isolation(connection)
-        found = powers(connection)
+        found = excess_rights(connection)
     return "every agent sees what is its own" + (f"; but {found}: see docs/roles.md" if found else "")
 
 

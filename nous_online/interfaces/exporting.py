@@ -25,12 +25,12 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
-from nous_online.database.connection import Database, operated, register_space
+from nous_online.database.connection import Database, operator_database, register_space
 from nous_online.database.statements import statements
 from nous_online.interfaces.imports.records import parsed_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
-from nous_online.memories.erasure import ERASED, TEXTS, Erasure, copying, erase_buried, unquoted, unquoting
+from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_again, redact_json, redactor, shared_copies_lock
 
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 
@@ -140,7 +140,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     """
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
-    with copying(database.url), replaced(path) as file, operated(database.url) as operated_on:
+    with shared_copies_lock(database.url), replaced(path) as file, operator_database(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
@@ -258,7 +258,7 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
     """
     counts: dict[str, int] = {}
     with (
-        copying(database.url),
+        shared_copies_lock(database.url),
         database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
     ):
         if not spaces_of(connection, agent_id):
@@ -349,7 +349,7 @@ def restore_agent(
     for number, space in enumerate(header.spaces):
         register_space(database, space, is_indexed=number == 0)
     with (
-        operated(database.url) as operated_on,
+        operator_database(database.url) as operated_on,
         operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
     ):
         connection.execute(BLOCKS["act_as_night"])
@@ -368,7 +368,7 @@ def restore_agent(
         for block in ("check_rows", "check_later"):
             connection.execute(BLOCKS[block])
         connection.execute(BLOCKS["act_as_purge"])
-        erased = erase_buried(connection, agent_id, embedder_of)
+        erased = erase_again(connection, agent_id, embedder_of)
         connection.execute(BLOCKS["act_as_night"])
     return Restored(agent_id, header.exported_at, rows, erased)
 
@@ -580,7 +580,7 @@ def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
 
 def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
     """Write an export without a part of its agent, and return whether it held something of it."""
-    ids, replace = erasure.ids or frozenset(), unquoting(erasure.quotations)
+    ids, replace = erasure.ids or frozenset(), redactor(erasure.quotations)
     said: dict[str, list[Row]] = {}
     for table, row in rows_in(path):
         if table.name == "heart.statements" and row["id"] not in ids and row["fact_id"] not in ids:
@@ -615,7 +615,7 @@ def without_part(
         new = standing_fact(row, new, said.get(row["id"], []))
     for quoting, column, kind in TEXTS:
         if quoting == table and new.get(column) is not None:
-            new[column] = replace(str(new[column])) if kind == "text" else unquoted(new[column], replace)
+            new[column] = replace(str(new[column])) if kind == "text" else redact_json(new[column], replace)
     after = cast("Row", row.get("after") or {})
     if table == "lifecycle.events" and str(after.get("superseded_by")) in ids:
         new["reason"] = ERASED

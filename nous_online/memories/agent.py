@@ -1,4 +1,4 @@
-"""One agent: who it is, where its memories live, what embeds and judges for it, and what all its verbs share."""
+"""One agent: its id, database, models and rights, and what all its verbs share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
 from nous_online.language.writing.credentials import MARK, hidden
-from nous_online.memories.store import ask_space, register_agent, require_space
+from nous_online.memories.store import query_space, register_agent, require_space
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
@@ -39,15 +39,15 @@ logger = logging.getLogger(__name__)
 SESSIONS = statements("nous_online.memories", "sessions.sql")
 
 
-class Bell(Event):
-    """Rung by verbs that leave work behind; `on_ring` is called each time, to start whoever does the work."""
+class WakeUpEvent(Event):
+    """Set by verbs that leave work behind; `on_ring` is called each time, to start the thread that does the work."""
 
     def __init__(self) -> None:
         super().__init__()
         self.on_ring: Callable[[], None] | None = None
 
     def set(self) -> None:
-        """Ring: wake who waits."""
+        """Wake the threads that wait, and call `on_ring`."""
         super().set()
         if self.on_ring is not None:
             self.on_ring()
@@ -65,15 +65,15 @@ class Agent:
     policy: LearnPolicy
     deadline_s: float
     rights: Rights = UNLIMITED
-    """How far whoever calls is believed."""
+    """What the caller may claim: trust, pins, other users."""
     at_work: RLock = field(default_factory=RLock, compare=False)
-    """Held by the thread of this process that completes episodes and delivers events: the others wait for it."""
-    awake: Bell = field(default_factory=Bell, compare=False)
+    """Held by the thread of this process that completes episodes and delivers events, so that only one does."""
+    awake: WakeUpEvent = field(default_factory=WakeUpEvent, compare=False)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
-    """Who in this process hears of events."""
+    """The subscriptions made in this process."""
     embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=lambda _space: None, compare=False)
-    """Where to find the embedder of the space the agent has been moved to, if this process can offer it."""
+    """Returns the embedder of the space the agent was moved to; None where this process has none for it."""
 
     def deadline(self, seconds: float | None) -> Deadline:
         """Start the clock of one call."""
@@ -87,13 +87,13 @@ class Agent:
 
     @contextmanager
     def space_transaction(self, deadline: Deadline) -> Generator[Connection]:
-        """Yield a connection while the agent's memories stay in the space of its embedder: for whoever stores vectors.
+        """Yield a connection for storing vectors: nobody can move the agent to another space before it ends.
 
-        Raises `Moved` when they live in another one.
+        Raises `Moved` when its memories live in another space than its embedder's.
         """
         seconds = deadline.remaining()
         with self.database.transaction(self.id, timeout_s=seconds, keeps_space=True) as connection:
-            require_space(ask_space(connection, self.id), self.id, self.embedder.space)
+            require_space(query_space(connection, self.id), self.id, self.embedder.space)
             yield connection
 
     def followed(self, moved: Moved) -> Agent:
@@ -111,21 +111,21 @@ class Agent:
             vectors = within(deadline.remaining(), lambda: self.embedder.embed_documents(texts), name="embedder")
         except NousError:
             raise
-        except Exception as error:  # an embedder may be anybody's code
+        except Exception as error:  # an embedder may be third-party code, which raises anything
             raise Unavailable(f"the embedder failed: {error!r}; nothing was stored, mend it and try again") from error
         return checked_vectors(vectors, shape=shape)
 
     def embed_if_able(self, texts: Sequence[str], deadline: Deadline) -> Vectors | None:
-        """Return unit vectors of `texts`; None from an embedder that fails or takes half of the time that is left."""
+        """Return unit vectors of `texts`; None where the embedder fails or takes half of the remaining time."""
         try:
-            return self.embed(texts, Deadline(deadline.remaining() / 2))
+            return self.embed(texts, Deadline(deadline.remaining() / 2))  # the other half is for a search by words
         except Unavailable as error:
-            deadline.remaining()
+            deadline.remaining()  # raises where nothing is left
             logger.warning("the embedder failed, so only words are compared: %s", error)
             return None
 
     def ask(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Judgement] | None:
-        """Return a judgement for each pair, or None from a judge that failed or took half of the time that is left."""
+        """Return a judgement for each pair; None where the judge fails or takes half of the remaining time."""
         try:
             answer = cast(
                 "Sequence[object]", within(deadline.remaining() / 2, lambda: self.judge.judge(pairs), name="judge")
@@ -133,16 +133,16 @@ class Agent:
             judgements = [each for each in answer if isinstance(each, Judgement)]
             if not len(answer) == len(judgements) == len(pairs):
                 raise ValueError(f"{len(judgements)} of {len(answer)} answers are judgements, for {len(pairs)} pairs")
-        except Exception as error:  # a judge may be anybody's code, and none may lose a memory
+        except Exception as error:  # a judge may be third-party code, and its failure must not lose a memory
             logger.warning("the judge failed, so %d pairs are left to the night: %s", len(pairs), error)
             return None
         return judgements
 
 
 def register(agent: Agent) -> Agent:
-    """Make the agent known, and return it with the embedder of the space its memories live in.
+    """Store the agent if it is new, and return it with the embedder of the space its memories live in.
 
-    Raises `InvalidInput` when that is another space than its embedder's, and nobody knows the embedder of that one.
+    Raises `InvalidInput` when that is another space than its embedder's, and this process has no embedder for it.
     """
     register_space(agent.database, agent.embedder.space)
     with agent.transaction(agent.deadline(None)) as connection:
@@ -160,8 +160,8 @@ def register(agent: Agent) -> Agent:
     return replace(agent, embedder=embedder)
 
 
-def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
-    """Return details with the frame and censors of the session they name, where none are told and `known` has them."""
+def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
+    """Return details with the frame and censors of their session, for those fields of `known` they leave out."""
     told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
     wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
     missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
@@ -173,16 +173,16 @@ def situated(agent: Agent, details: Mapping[str, Any], known: type, deadline: De
     return told | {name: row[name] for name in missing if row.get(name) is not None}
 
 
-def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
-    """Return what is told with its credentials hidden in the texts of these names, and how many there were.
+def hide_credentials(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+    """Return the values with credentials in the fields `names` replaced by a mark, and how many there were.
 
-    Raises `Refused` where the policy wants none told at all.
+    Raises `Refused` for any where the policy is `on_credential='refuse'`.
     """
     values, count = dict(told), 0
     if rights.on_credential == "keep":
         return values, 0
     for name in (each for each in names if each in told):
-        values[name], found = hide_in(values.get(name))
+        values[name], found = hide_in_value(values.get(name))
         if found and rights.on_credential == "refuse":
             raise Refused(
                 f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
@@ -192,42 +192,42 @@ def guarded(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tu
     return values, count
 
 
-def logged(text: str, rights: Rights) -> str:
-    """Return a text as it is noted that it was asked or done: credentials hidden, unless the policy keeps them."""
+def loggable(text: str, rights: Rights) -> str:
+    """Return a text as logs keep it: credentials hidden, unless the policy keeps them."""
     return text if rights.on_credential == "keep" else hidden(text)[0]
 
 
-def hide_in(value: Any) -> tuple[Any, int]:
-    """Return a text, or texts in lists and mappings, with its credentials hidden, and how many there were."""
+def hide_in_value(value: Any) -> tuple[Any, int]:
+    """Return a text, or all texts in lists and mappings, with credentials hidden, and how many there were."""
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, list | tuple):
-        found = [hide_in(each) for each in cast("Sequence[object]", value)]
+        found = [hide_in_value(each) for each in cast("Sequence[object]", value)]
         return [text for text, _ in found], sum(count for _, count in found)
     if isinstance(value, Mapping):
-        entries = {name: hide_in(each) for name, each in cast("Mapping[str, object]", value).items()}
+        entries = {name: hide_in_value(each) for name, each in cast("Mapping[str, object]", value).items()}
         return {name: text for name, (text, _) in entries.items()}, sum(count for _, count in entries.values())
     return value, 0
 
 
 class Verbs:
-    """A group of verbs: the public methods that take `deadline_s`, each of which starts the clock of its call."""
+    """Base of the classes of verbs: public methods with `deadline_s`, each of which has a deadline of its own."""
 
     agent: Agent
 
     def __init_subclass__(cls) -> None:
-        """Have every verb called through `_call`, and say in its help everything it may be told."""
+        """Route every verb through `_call`, and add all its parameters to its help."""
         super().__init_subclass__()
         for name, verb in list(vars(cls).items()):
             is_public = inspect.isfunction(verb) and not name.startswith("_")
             if is_public and "deadline_s" in inspect.signature(verb).parameters:
                 describe(verb)
-                setattr(cls, name, calling(verb))
+                setattr(cls, name, routed_through_call(verb))
 
     def _call(self, verb: Callable[..., Any], arguments: Sequence[Any], details: Mapping[str, Any]) -> Any:
-        """Call a verb; where its agent was moved to another space, go over to that and do it there in the time left.
+        """Call a verb; if the agent was moved to another space, switch to its embedder and call once more.
 
-        Raises `Moved`, having written nothing, where this process can't offer the embedder of that space.
+        Raises `Moved`, with nothing written, where this process has no embedder for that space.
         """
         deadline = self.agent.deadline(details.get("deadline_s"))
         try:
@@ -237,18 +237,18 @@ class Verbs:
             return verb(self, *arguments, **{**details, "deadline_s": deadline.remaining()})
 
     def _transaction(self, deadline_s: float | None) -> AbstractContextManager[Connection]:
-        """Start the clock of a call that needs the database alone; the connection sees this agent only."""
+        """Yield a connection that sees this agent only, for a verb that needs nothing but the database."""
         return self.agent.transaction(self.agent.deadline(deadline_s))
 
     def _get(self, kind: Kind[M], memory_id: UUID, deadline_s: float | None) -> M:
-        """Return one memory in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        """Return one memory in any state; raise `NotFound` when this agent has none with that id."""
         known_id = checked_id(f"{kind.name}_id", memory_id)
         with self._transaction(deadline_s) as connection:
             return get_memory(connection, self.agent.id, kind, known_id)
 
 
-def calling(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a verb as its group has it called."""
+def routed_through_call(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the signature of a verb that goes through `_call`."""
 
     @wraps(verb)
     def call(self: Verbs, *arguments: Any, **details: Any) -> Any:

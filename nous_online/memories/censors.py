@@ -1,4 +1,4 @@
-"""Censors: what an agent was taught to beware of, stored once, counted when it fires, firmer when it keeps firing."""
+"""Censors: warnings against actions, stored once, counted when they fire, and stricter when they keep firing."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from nous_online.database.changes import (
     add_memory,
     change_memories,
     change_memory,
-    locked_memories,
-    locked_memory,
-    plain,
+    json_values,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -43,7 +43,7 @@ from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.writing.credentials import hidden
-from nous_online.memories.agent import Agent, Verbs, guarded, logged, situated
+from nous_online.memories.agent import Agent, Verbs, hide_credentials, loggable, with_session_frame
 from nous_online.memories.checking import (
     POLICY,
     ActionQuestion,
@@ -51,17 +51,17 @@ from nous_online.memories.checking import (
     CensorCheck,
     Match,
     Suspect,
-    matches,
-    question,
+    checked_question,
+    find_matches,
 )
-from nous_online.memories.episodes import drawn_from
+from nous_online.memories.episodes import with_episode_trust
 from nous_online.memories.events import emit
 from nous_online.memories.status import check_quota
-from nous_online.memories.store import ask_space, fetch, filled, lock_agent, require_space
+from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 REPORTERS = ("agent", "user")
-COMPARED = 5  # how many of the nearest censors are asked whether they say the same
+COMPARED = 5  # how many of the nearest censors a new one is compared with
 NOTE_CHARACTERS = 1000
 
 
@@ -82,10 +82,10 @@ class NewCensor:
 
 @dataclass(frozen=True)
 class Firing:
-    """That a censor is to count as fired: how, by what, and under which id it can be reported."""
+    """One activation of a censor to be counted; `id` is what a false alarm is reported by."""
 
     match: Match | None = None
-    """None where a guardrail of the agent's named the censor."""
+    """How it matched; None where a guardrail event named the censor."""
     action: str | None = None
     id: UUID = field(default_factory=uuid4)
 
@@ -101,47 +101,47 @@ class CensorVerbs(Verbs):
         deadline_s: float | None = None,
         **details: Unpack[CensorDetails],
     ) -> Censor:
-        """Teach the agent to beware of something, and return the censor.
+        """Store a warning against an action, and return the censor.
 
         An active censor of the same reach that says the same is returned instead, made stricter where the new one
         is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`;
         then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        (told,) = drawn_from(agent, [details], "learned_from_episode_id", deadline)
+        (told,) = with_episode_trust(agent, [details], "learned_from_episode_id", deadline)
         new = new_censor(trigger, reason, cast("CensorDetails", told), agent.rights)
         check_quota(agent, deadline, count=1, size=0)
         (vector,) = agent.embed([new.trigger], deadline)
         cause = Cause("agent", "learned", "taught by hand", effective_at=new.origin.learned_at or datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:
-            return store(connection, agent, new, vector, cause=cause)
+            return store_censor(connection, agent, new, vector, cause=cause)
 
     def check_censors(
         self, action: Action, *, deadline_s: float | None = None, **details: Unpack[CheckDetails]
     ) -> CensorCheck:
-        """Return what speaks against an action about to be done, the firmest first: `is_allowed` means go ahead.
+        """Return the censors that an action sets off, the strictest first: `is_allowed` means go ahead.
 
-        What a trigger means, but does not say, is at most a warning that asks "did you mean"; literal and near matches
-        speak as firmly as their censor. Each that fires is counted, and a warning that reaches its threshold by literal
-        or near matches blocks from this very action on.
+        A match by meaning alone only warns and asks "did you mean"; literal and near matches have the severity of their
+        censor. Each censor that fires is counted, and a warning that reaches its threshold by literal or near matches
+        blocks from this action on.
 
-        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`: a check that failed is no permission.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`: a check that failed permits nothing.
 
-        All but embedding takes one round trip, a second when something fires. To measure it without the
+        All but embedding takes one round trip, and a second one when something fires. To measure it without the
         embedding, open the Heart with an embedder that looks its vectors up.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        told = cast("CheckDetails", situated(agent, details, CheckDetails, deadline))
-        asked = question(action, told, now=datetime.now(UTC))
+        told = cast("CheckDetails", with_session_frame(agent, details, CheckDetails, deadline))
+        asked = checked_question(action, told, now=datetime.now(UTC))
         vectors = agent.embed(asked.parts, deadline)
         with agent.transaction(deadline) as connection:
             suspects = find_suspects(connection, agent, asked, vectors)
-            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
-        found = matches(agent, asked, suspects, vectors, deadline)
-        deadline.remaining()
+            require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
+        found = find_matches(agent, asked, suspects, vectors, deadline)
+        deadline.remaining()  # raises if matching took too long
         if not found:
             return CensorCheck(())
-        firings = {each: Firing(match.match, logged(match.part, agent.rights)) for each, match in found.items()}
+        firings = {each: Firing(match.match, loggable(match.part, agent.rights)) for each, match in found.items()}
         with agent.transaction(deadline) as connection:
             fired = record_firings(connection, agent.id, asked, firings)
         if fired and asked.is_recorded:
@@ -178,12 +178,12 @@ class CensorVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Censor:
-        """Say that a censor fired where it should not have: that action, and its like, set it off no more.
+        """Report an activation as a false alarm: that action, and similar ones, no longer set the censor off.
 
-        It is the activation with this id; else the latest of this action, or the latest at all, that nobody reported.
-        It counts no longer towards a block, and nights retire a censor of which most activations were reported. An
-        action that set nothing off becomes an exception and counts nothing. An agent's reports do not open what blocks
-        where the censor is absolute or trusted more than 50: those are for a person, `source_kind="user"`. Raises
+        It is the activation with this id; else the latest one of this action, or the latest of all, not reported yet.
+        It no longer counts towards a block, and nights retire a censor of which most activations were reported. An
+        action that set nothing off becomes an exception and counts nothing. An agent's report does not lift the block
+        of a censor that is absolute or trusted more than 50: that takes a person, `source_kind="user"`. Raises
         `Conflict` for an activation that was reported before, `NotFound` where there is none to report, `Forbidden` for
         a censor trusted more than the caller, and for `source_kind="user"` from one trusted less than the user.
         """
@@ -194,7 +194,7 @@ class CensorVerbs(Verbs):
         fired_as = None if activation_id is None else checked_id("activation_id", activation_id)
         known_id = checked_id("censor_id", censor_id)
         with self._transaction(deadline_s) as connection:
-            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            found = lock_memory(connection, self.agent.id, CENSOR, known_id)
             self.agent.rights.check_may_change(found)
             if reporter == "user":
                 self.agent.rights.check_may_speak_for_user()
@@ -216,11 +216,11 @@ class CensorVerbs(Verbs):
         deadline_s: float | None = None,
         **changes: Unpack[CensorChanges],
     ) -> Censor:
-        """Change how firmly or how long a censor speaks, by hand; the only way down, and to `absolute` and back.
+        """Change the severity, threshold, expiry or pin of a censor; the only way down, and to `absolute` and back.
 
-        A severity that is lowered holds until new activations reach the threshold.
+        A lowered severity stays until new activations reach the threshold.
 
-        Trigger and reason stay what was said: to say something else, let it expire and add another. Raises
+        Trigger and reason never change: to say something else, let it expire and add another. Raises
         `InvalidInput`, `NotFound` when there is none of that id, `Forbidden` when it is trusted more than the caller.
         """
         check_known(changes, CensorChanges)
@@ -232,11 +232,11 @@ class CensorVerbs(Verbs):
         cause = Cause("agent", "changed", said, effective_at=datetime.now(UTC))
         rights, known_id = self.agent.rights, checked_id("censor_id", censor_id)
         with self._transaction(deadline_s) as connection:
-            found = locked_memory(connection, self.agent.id, CENSOR, known_id)
+            found = lock_memory(connection, self.agent.id, CENSOR, known_id)
             rights.check_may_change(found)
             if values.get("is_pinned"):
                 rights.check_may_pin()
-            if "severity" in values:  # set by hand, it is a person's again
+            if "severity" in values:  # set by hand: it no longer counts as escalated by activations
                 if SEVERITIES.index(values["severity"]) < SEVERITIES.index(found.severity):
                     values["forgiven_count"] = found.activation_count
                 values["is_escalated"] = False
@@ -254,7 +254,7 @@ class CensorVerbs(Verbs):
 
 
 def new_censor(trigger: object, reason: object, details: CensorDetails, rights: Rights = UNLIMITED) -> NewCensor:
-    """Check everything a caller said about a censor; raise `InvalidInput` naming what to mend."""
+    """Return a checked censor; raise `InvalidInput`, and `Refused` for a credential in its trigger."""
     check_known(details, CensorDetails)
     text = checked_as(Trigger, "trigger", trigger).strip()
     told = checked_details(CensorFields, details)
@@ -266,11 +266,11 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
             "trigger looks as if it held a credential: name what it is for, such as 'posting the deploy key', for a "
             "censor without it would never be set off; nothing was stored"
         )
-    why = guarded({"reason": why}, ["reason"], rights)[0]["reason"]
+    why = hide_credentials({"reason": why}, ["reason"], rights)[0]["reason"]
     return NewCensor(trigger=text, reason=why, origin=origin_of(details, rights), **told)
 
 
-def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, cause: Cause) -> Censor:
+def store_censor(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, cause: Cause) -> Censor:
     """Store a censor and return it; an active one of the same reach that says the same is returned instead.
 
     That one is changed only where the new one is stricter: severity, threshold, expiry, trust and pin.
@@ -278,11 +278,11 @@ def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors,
     lock_agent(connection, agent.id)
     known = find_same(connection, agent, new, vector, at=cause.effective_at)
     if known is not None:
-        locked = locked_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
-        return set_values(connection, agent.id, locked, stricter(locked, new), cause=cause)
+        locked = lock_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
+        return set_values(connection, agent.id, locked, stricter_values(locked, new), cause=cause)
     row = {
         **new.origin.row(now=cause.effective_at),
-        **plain({name: value for name, value in vars(new).items() if name != "origin"}),
+        **json_values({name: value for name, value in vars(new).items() if name != "origin"}),
         "escalation_threshold": new.escalation_threshold or POLICY.escalation_threshold,
         "embedding": Vector(vector).to_text(),
         "embedding_space_id": agent.embedder.space.id,
@@ -291,9 +291,9 @@ def store(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors,
 
 
 def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vectors, *, at: datetime) -> Censor | None:
-    """Return the nearest active censor of the same reach that says the same as a new one, None where none does.
+    """Return the nearest active censor of the same reach that says the same as a new one; None where none does.
 
-    Two triggers say the same when they are written the same, or are close in meaning and no guard tells them apart.
+    Two triggers say the same when they are spelled alike, or their cosine is high and no guard fires.
     """
     parameters = {
         "agent_id": agent.id,
@@ -308,7 +308,7 @@ def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vect
         "limit": COMPARED,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(filled(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
+        rows = cursor.execute(fill_columns(BLOCKS["nearest_censors"], Censor), parameters).fetchall()
     for row in rows:
         is_close = row.pop("similarity") >= POLICY.same_similarity and not new.is_literal
         known = Censor(**row)
@@ -322,13 +322,13 @@ def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vect
 def set_values(
     connection: Connection, agent_id: str, known: Censor, wanted: Mapping[str, Any], *, cause: Cause
 ) -> Censor:
-    """Write the values a censor does not have yet, as one version; none when it has them all."""
-    values = plain({name: value for name, value in wanted.items() if value != getattr(known, name)})
+    """Set the values that differ from the censor's, in one version; no version when none differs."""
+    values = json_values({name: value for name, value in wanted.items() if value != getattr(known, name)})
     return change_memory(connection, agent_id, version_of(CENSOR, known), values, cause=cause) if values else known
 
 
-def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
-    """Return for each column the stricter of both values."""
+def stricter_values(known: Censor, new: NewCensor) -> dict[str, Any]:
+    """Return the stricter of both values for each column."""
     expiries = (known.expires_at, new.expires_at)
     return {
         "severity": max(known.severity, new.severity, key=SEVERITIES.index),
@@ -343,7 +343,7 @@ def stricter(known: Censor, new: NewCensor) -> dict[str, Any]:
 
 
 def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, vectors: Vectors) -> list[Suspect]:
-    """Return the censors worth a closer look."""
+    """Return the censors in reach that are literal, or near enough to a part of the action to be compared."""
     parameters = {
         "agent_id": agent.id,
         "space_id": agent.embedder.space.id,
@@ -355,21 +355,21 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
     }
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
         return cursor.execute(
-            filled(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
+            fill_columns(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
         ).fetchall()
 
 
 def record_firings(
     connection: Connection, agent_id: str, asked: ActionQuestion, firings: Mapping[UUID, Firing]
 ) -> list[Censor]:
-    """Count the censors that fired, unless the caller only looks, and return them as they are then."""
+    """Count the censors that fired, unless the check is not recorded, and return them as they are afterwards."""
     if not asked.is_recorded:
         return fetch(connection, Censor, BLOCKS["read_censors"], {"agent_id": agent_id, "ids": list(firings)})
     cause = Cause("agent", "activated", "an action set it off", effective_at=asked.at)
-    return activate(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
+    return count_activations(connection, agent_id, firings, cause=cause, session_id=asked.session_id)
 
 
-def activate(
+def count_activations(
     connection: Connection,
     agent_id: str,
     firings: Mapping[UUID, Firing],
@@ -377,11 +377,11 @@ def activate(
     cause: Cause,
     session_id: str | None = None,
 ) -> list[Censor]:
-    """Count that censors fired, make a warning that reached its threshold a block, and announce each; return them.
+    """Count activations, turn warnings that reach their threshold into blocks, and emit an event for each; return them.
 
-    The activation that reaches the threshold is the first that blocks. Archived ones are left out.
+    The activation that reaches the threshold is the first that blocks. Archived censors are left out.
     """
-    found = locked_memories(connection, agent_id, CENSOR, list(firings))
+    found = lock_memories(connection, agent_id, CENSOR, list(firings))
     active = [each for each in found if each.state == "active"]
     counted = [
         Alteration(version_of(CENSOR, each), activation_values(each, firings[each.id], cause), cause) for each in active
@@ -389,7 +389,7 @@ def activate(
     change_memories(connection, agent_id, counted)
     key = {"agent_id": agent_id, "ids": [each.id for each in active]}
     fired = fetch(connection, Censor, BLOCKS["read_censors"], key)
-    with connection.pipeline():
+    with connection.pipeline():  # one round trip for all events
         for censor in fired:
             severity = severity_of(censor, firings[censor.id].match)
             payload = {
@@ -404,12 +404,13 @@ def activate(
 
 
 def severity_of(censor: Censor, match: Match | None) -> str:
-    """Return how firmly a censor speaks against an action; one matched by meaning alone only warns."""
+    """Return the severity of an activation; a match by meaning alone only warns."""
     return "warn" if match == "meaning" else censor.severity
 
 
 def activation_values(censor: Censor, firing: Firing, cause: Cause) -> dict[str, Any]:
-    """Return what one activation sets of a locked censor; one by meaning alone does not count towards a block."""
+    """Return the columns that one activation sets on a locked censor."""
+    # An activation by meaning alone is forgiven at once, so that it never counts towards a block.
     count, forgiven = censor.activation_count + 1, censor.forgiven_count + (firing.match == "meaning")
     action = firing.action and firing.action[: POLICY.most_action_characters]
     values: dict[str, Any] = {
@@ -426,7 +427,7 @@ def activation_values(censor: Censor, firing: Firing, cause: Cause) -> dict[str,
 def reported_activation(
     connection: Connection, agent_id: str, censor: Censor, activation_id: UUID | None, action: str | None
 ) -> dict[str, Any] | None:
-    """Return the activation a report is about; None for an action that set nothing off."""
+    """Return the activation that a report is about; None for an action that set nothing off."""
     parameters = {
         "agent_id": agent_id,
         "censor_id": censor.id,
@@ -450,7 +451,7 @@ def reported_activation(
 
 
 def report_values(found: Censor, exception: Mapping[str, Any], match: str | None) -> dict[str, Any]:
-    """Return what a report sets of a censor: an exception at once, and one activation less towards a block."""
+    """Return the columns that a report sets on a censor: an exception, and one activation less towards a block."""
     values: dict[str, Any] = {"exceptions": [*found.exceptions, exception][-POLICY.most_exceptions :]}
     if exception["activation_id"] is None:
         return values

@@ -132,7 +132,7 @@ class TriggerMatch:
     closeness: float
 
 
-def question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
+def checked_question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
     """Check what a caller asks; raise `InvalidInput` naming what to mend."""
     check_known(details, CheckDetails)
     told = checked_details(CheckDetails, details)
@@ -151,7 +151,7 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys((action.strip(), *parts)))
 
 
-def matches(
+def find_matches(
     agent: Agent, asked: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
 ) -> dict[UUID, TriggerMatch]:
     """Return how each censor that fires was set off; the reader and the embedder are asked for what decides."""
@@ -165,7 +165,7 @@ def matches(
         if may_fire(replace(words, similarity=suspect.similarity, narrowness=NARROWEST), suspect.read):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
             texts += [each["action"] for each in suspect.exceptions if each["action"]]
-    return set_off(asked, suspects, vectors, kept_vectors(agent, list(dict.fromkeys(texts)), deadline))
+    return match_suspects(asked, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 
 def with_readings(asked: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
@@ -197,7 +197,7 @@ def may_fire(compared: Comparison, read: float) -> bool:
     return not compared.is_unmet and read + POLICY.words_share * log_odds(compared) >= POLICY.firing_odds
 
 
-def kept_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
+def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
     """Return the vectors of texts that come again with every check, each embedded once a process."""
     space = agent.embedder.space.id
     missing = [text for text in texts if (space, text) not in KEPT]
@@ -211,7 +211,7 @@ def kept_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict
     return found
 
 
-def set_off(
+def match_suspects(
     asked: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
 ) -> dict[UUID, TriggerMatch]:
     """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""

@@ -22,7 +22,7 @@ from nous_online.database.changes import (
     Version,
     change_memories,
     change_memory,
-    locked_memories,
+    lock_memories,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -60,19 +60,19 @@ class Contradiction:
     """What `memory_a` says: its `id`, `content` and `learned_at`."""
     b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
-    """How somebody who may not decide it would: `resolution`, `merged_into`, `note`, `by` whom and `at` what time.
+    """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.
 
-    An operator decides so, or rejects it."""
+    An operator confirms it by ruling the same, or rejects it."""
 
 
 def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the two sides of a contradiction, under the names resolutions call them by."""
+    """Return the two sides of a contradiction, each with its name in resolutions."""
     return [("a", found.a), ("b", found.b)]
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """How a contradiction ends: who wins, why, and, when both were merged, the fact that takes their place."""
+    """How a contradiction is to be resolved: who wins, why, and the fact that both are merged into."""
 
     resolution: Resolution | None
     note: str | None = None
@@ -119,12 +119,12 @@ class ContradictionVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Contradiction:
-        """Decide a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
-        `keep` names the fact that wins instead; `contradiction.a` and `.b` tell what both say.
+        Or `keep` names the fact that wins; `contradiction.a` and `.b` have the texts of both.
         The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
-        another ruling raises `Conflict`. A caller below operator only proposes, in `proposed`, what goes against a fact
-        that is pinned or trusted more: the contradiction comes back open, for a person to decide.
+        another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as
+        `proposed` for a caller below operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -135,7 +135,7 @@ class ContradictionVerbs(Verbs):
             return resolve(connection, self.agent, known_id, ruling, at=moment)
 
     def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
-        """Forget how somebody proposed to decide a contradiction, which stays open; for operators.
+        """Delete the proposed ruling of a contradiction, which stays open; for operators.
 
         Raises `Forbidden` for others, `NotFound`, and `Refused` where nothing is proposed.
         """
@@ -192,20 +192,19 @@ def open_between(
     }
     if connection.execute(BLOCKS["open_contradiction"], row).fetchone() is None:
         return False
-    for fact in locked_memories(connection, agent_id, FACT, [one.id, other.id]):
-        mark(connection, agent_id, fact, "open", cause=cause)
+    for fact in lock_memories(connection, agent_id, FACT, [one.id, other.id]):
+        set_contradiction_status(connection, agent_id, fact, "open", cause=cause)
     return True
 
 
 def resolve(
     connection: Connection, agent: Agent, contradiction_id: UUID, ruling: Ruling, *, at: datetime
 ) -> Contradiction:
-    """End a contradiction as ruled: the loser is superseded by the winner, or both by what merges them.
+    """Resolve a contradiction as ruled: the loser is superseded by the winner, or both by the fact they merge into.
 
-    Where the caller may not decide it, the ruling is kept as a proposal, in the place of an earlier one, and the
-    contradiction comes back open. Ruling the same again returns the same answer; another ruling raises `Conflict`, as
-    does a winner that has left recall; a loser that has left it already stays as it is. Raises `NotFound` for an
-    unknown contradiction or fact.
+    Where the caller may not decide it, the ruling is stored as a proposal, replacing an earlier one, and the
+    contradiction is returned open. Repeating a ruling returns the same answer. Raises `Conflict` for another ruling and
+    for a winner that is not active, `NotFound` for an unknown contradiction or fact.
     """
     found = lock_contradiction(connection, agent.id, contradiction_id)
     if ruling.keep is not None:
@@ -218,7 +217,7 @@ def resolve(
             "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
         )
     wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-    facts = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, wanted)}
+    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, wanted)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
     key = {"agent_id": agent.id, "id": found.id}
@@ -228,23 +227,21 @@ def resolve(
         proposed = {**told, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
         return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
     (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **told, "at": at})
-    carry_out(connection, agent.id, found, ruling, facts, at=at)
+    apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
-    """Tell whether a caller may rule so: below operator, nothing that is pinned or trusted more gives way.
-
-    That both are valid takes the doubt off the one that is trusted less, so that needs two that stand alike.
-    """
+    """Tell whether a caller may rule so: below operator, a fact that is pinned or trusted more can't lose."""
     a, b = facts[found.memory_a], facts[found.memory_b]
+    # `both_valid` clears the doubt about the fact with less trust, so it needs two of equal rank.
     if ruling.resolution == "both_valid":
         return rights.may_retire(a, b) and rights.may_retire(b, a)
     return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
 
 
 def winner_of(found: Contradiction, keep: UUID) -> Resolution:
-    """Return which side a fact is; raise `InvalidInput` when it is neither."""
+    """Return the resolution that keeps a fact; raise `InvalidInput` when it is on neither side."""
     if keep not in {found.memory_a, found.memory_b}:
         raise InvalidInput(
             f"contradiction {found.id} is between facts {found.memory_a} and {found.memory_b}; keep names {keep}"
@@ -252,7 +249,7 @@ def winner_of(found: Contradiction, keep: UUID) -> Resolution:
     return "a_wins" if keep == found.memory_a else "b_wins"
 
 
-def carry_out(
+def apply_ruling(
     connection: Connection,
     agent_id: str,
     found: Contradiction,
@@ -261,7 +258,7 @@ def carry_out(
     *,
     at: datetime,
 ) -> None:
-    """Retire the losers that are still active, and clear the marks of both facts."""
+    """Supersede the losers that are still active, and clear the contradiction status of facts without another one."""
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
     how = "merged" if ruling.resolution == "merged" else "replaced"
     cause = Cause("agent", "superseded", reason, at)
@@ -269,7 +266,7 @@ def carry_out(
         if facts[loser].state != "active":
             continue
         if how == "merged":
-            facts[winner] = absorb(connection, agent_id, facts[winner], facts[loser], cause=cause)
+            facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
         gone = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
@@ -280,7 +277,7 @@ def carry_out(
             BLOCKS["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
         ).fetchone()
         if row is not None and not row[0]:
-            mark(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+            set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
 
 
 def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
@@ -290,8 +287,8 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})
 
 
-def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
-    """Let what was said for a fact count for the one it is merged into; as a night does."""
+def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
+    """Add a fact's confirmations, times and sources to the one it is merged into, as a night's merge does."""
     is_weighty = loser.trust >= winner.trust
     moments = [winner.last_confirmed_at, winner.learned_at]
     moments += [loser.last_confirmed_at, loser.learned_at] if is_weighty else []
@@ -307,13 +304,15 @@ def absorb(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, 
 
 
 def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
-    """Let a fact that left for the archive or came back, and all that is set against it, say how they stand now."""
+    """Update the contradiction status of a fact that was archived or came back, and of all it contradicts."""
     sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
-    mark_anew(connection, agent_id, [row[0] for row in sides], cause=cause)
+    update_contradiction_status(connection, agent_id, [row[0] for row in sides], cause=cause)
 
 
-def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
-    """Let facts say whether an open contradiction names them, where they say otherwise."""
+def update_contradiction_status(
+    connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause
+) -> None:
+    """Set the contradiction status of those facts whose status does not say whether one is open."""
     found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
     marks = [
         Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
@@ -322,7 +321,7 @@ def mark_anew(connection: Connection, agent_id: str, fact_ids: Collection[UUID],
     change_memories(connection, agent_id, marks)
 
 
-def mark(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
-    """Say on a fact how its contradictions stand, where that is news."""
+def set_contradiction_status(connection: Connection, agent_id: str, fact: Fact, status: str, *, cause: Cause) -> None:
+    """Set a fact's contradiction status, unless it has it already."""
     if fact.contradiction_status != status:
         change_memory(connection, agent_id, version_of(FACT, fact), {"contradiction_status": status}, cause=cause)

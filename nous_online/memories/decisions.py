@@ -1,4 +1,4 @@
-"""Decisions the agent took: recorded with their reasons, resolved once, each announced to whoever reacts."""
+"""Decisions of the agent: recorded with their reasons, resolved once, each with an event that reactions use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, guarded
+from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.store import KeyedRequest
@@ -83,7 +83,9 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime, righ
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
     known = checked_details(DecisionDetails, details, now=now)
-    told, _ = guarded({"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights)
+    told, _ = hide_credentials(
+        {"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights
+    )
     key, reference = told.pop("idempotency_key"), told.pop("reference")
     told |= {"files": told["files"] or [], "tags": told["tags"] or []}
     told |= {"reference": reference} if reference else {}
@@ -95,11 +97,11 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime, righ
 def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
     """Store a decision and announce it, once for each idempotency key.
 
-    The announcement names the episode that is open now: by the time somebody reacts it may be over, or another.
+    Returns the first answer for a known key. Raises `Conflict` for a key used otherwise, or a reference that is taken.
     """
     with agent.transaction(deadline) as connection:
         if new.idempotency_key:
-            store.lock_agent(connection, agent.id)  # the same that every other verb with such keys waits for
+            store.lock_agent(connection, agent.id)  # so that two calls with one key can't both find it unused
             told = (new.idempotency_key, new.content_hash)
             earlier = store.earlier_request(
                 connection, agent.id, *told, unlike="something else; use a new key for this"
@@ -108,9 +110,10 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
                 return get(connection, agent.id, earlier.memory_id)
         if new.episode_id is not None:
             get_memory(connection, agent.id, EPISODE, new.episode_id)
+        # Read now: when the event is reacted to, the episode may be over, or another one open.
         episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
         if new.reference is not None:
-            check_free(connection, agent.id, new.reference)
+            check_reference_free(connection, agent.id, new.reference)
         (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
         payload = {
             "decision_id": str(decision.id),
@@ -125,8 +128,8 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
     return decision
 
 
-def check_free(connection: Connection, agent_id: str, reference: str) -> None:
-    """Raise `Conflict` when a decision of this reference is recorded already."""
+def check_reference_free(connection: Connection, agent_id: str, reference: str) -> None:
+    """Raise `Conflict` when a decision with this reference exists; holds the agent's lock from then on."""
     store.lock_agent(connection, agent_id)
     key = {"agent_id": agent_id, "id": None, "reference": reference}
     for known in store.fetch(connection, Decision, BLOCKS["get_decision"], key):
@@ -136,9 +139,9 @@ def check_free(connection: Connection, agent_id: str, reference: str) -> None:
 def resolve(
     agent: Agent, decision_id: DecisionId, status: str, outcome: str | None, *, at: datetime, deadline: Deadline
 ) -> Decision:
-    """Say what became of a decision, and announce a failure; saying the same again, or less, changes nothing.
+    """Store the outcome of a decision, with an event for a failure; the same again, or less, changes nothing.
 
-    Raises `NotFound`, and `Conflict` when something else was said to have become of it: reactions built on that.
+    Raises `NotFound`, and `Conflict` when it was resolved otherwise: reactions have used the first outcome already.
     """
     with agent.transaction(deadline) as connection:
         known = get(connection, agent.id, decision_id, statement="lock_decision")
@@ -168,17 +171,17 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
 
 
 def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
-    """Return a stored decision with what reactions made of it, or as it is known when it can't be read in time."""
+    """Return a decision as reactions left it, or as it was stored when it can't be read in time."""
     try:
         with agent.transaction(deadline) as connection:
             return get(connection, agent.id, decision.id)
-    except NousError as error:  # it is stored: no failure to look again may make it look otherwise
+    except NousError as error:  # the decision is stored: an error here would tell the caller that it is not
         logger.warning("decision %s is returned as it was recorded: %s", decision.id, error)
         return decision
 
 
 def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: UUID) -> None:
-    """Say in which episode a decision was taken, unless that is known."""
+    """Set the episode of a decision, unless it has one."""
     row = {"agent_id": agent_id, "id": decision_id, "episode_id": episode_id}
     connection.execute(BLOCKS["link_decision"], row)
 

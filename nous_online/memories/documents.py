@@ -1,7 +1,7 @@
 """Named texts, kept as facts: a new text supersedes the one before, a removed one is archived, and nothing is lost.
 
-Who asks for a document by its name must find that very text. So documents live in a project and a category of their
-own, learning and nights compare nothing with them, and they are pinned, so that no night archives them.
+A document must be found by its name, unchanged. So documents live in a project and a category of their own, learning
+and nights compare nothing with them, and they are pinned, so that no night archives them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Document:
     """A text under its name."""
 
     fact: Fact
-    """The version that holds now."""
+    """The current version."""
 
     @property
     def name(self) -> str:
@@ -59,18 +59,18 @@ class Document:
 
 @dataclass(frozen=True)
 class Edit:
-    """What to do with one document: write a text under a name, or with None remove it."""
+    """A change of one document: a new text under a name, or None to remove it."""
 
     name: str
     text: str | None
     read: Document | None
-    """The version this starts from, of this name or of another that is given up; None where there was none."""
+    """The version this is based on, of this name or, for a rename, of the old one; None for a new document."""
     tags: tuple[str, ...] = ()
     is_last_word: bool = False
-    """Whether it holds whatever was written meanwhile: it then starts from what it finds as it is applied."""
+    """Whether to overwrite a version written meanwhile: it is then based on whatever is there when it is applied."""
 
     def settled(self, held: Mapping[str, Document]) -> Edit:
-        """Return this edit with what it starts from, given the documents that there are."""
+        """Return this edit with the version it is based on, given the current documents."""
         return replace(self, read=held.get(self.name)) if self.is_last_word else self
 
 
@@ -82,7 +82,7 @@ class Documents(Verbs):
         self.place = place
 
     def find(self, names: Sequence[str], *, deadline_s: float | None = None) -> dict[str, Document]:
-        """Return the documents of these names, those that there are."""
+        """Return the documents with these names; unknown names are left out."""
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
             return current(connection, self.agent.id, self.place, names)
 
@@ -93,10 +93,10 @@ class Documents(Verbs):
             return [Document(fact) for fact in store.fetch(connection, Fact, BLOCKS["list_documents"], parameters)]
 
     def change(self, decide: Callable[[], Sequence[Edit]], *, deadline_s: float | None = None) -> None:
-        """Apply what `decide` says, all of it or nothing; ask it again when a document it read was changed meanwhile.
+        """Apply the edits that `decide` returns, all or none; call it again when a document it read has changed.
 
-        Raises `InvalidInput` for a name or text that can't be stored (500 characters, 32 KiB), `Stale` when others
-        were quicker each time, and whatever `decide` raises.
+        Raises `InvalidInput` for a name or text that can't be stored (500 characters, 32 KiB), `Stale` when a document
+        changed at every attempt, and whatever `decide` raises.
         """
         deadline = self.agent.deadline(deadline_s)
         for _ in range(ROUNDS - 1):
@@ -109,7 +109,7 @@ class Documents(Verbs):
     def _apply(self, edits: Sequence[Edit], deadline: Deadline) -> None:
         written = [edit for edit in edits if edit.text is not None]
         news = [new_version(edit, self.place, now=datetime.now(UTC)) for edit in written]
-        ready = facts.embedded(self.agent, news, [None] * len(news), deadline) if news else []
+        ready = facts.embed_facts(self.agent, news, [None] * len(news), deadline) if news else []
         with self.agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, self.agent.id)
             now = datetime.now(UTC)
@@ -129,7 +129,7 @@ def current(connection: Connection, agent_id: str, place: str, names: Sequence[s
 
 
 def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
-    """Return the fact that will hold a text; it is dated when it is written."""
+    """Return the fact that stores a text."""
     text = edit.text or ""
     is_empty = is_blank(text)
     is_renamed = edit.read is not None and edit.read.name != edit.name
@@ -148,11 +148,11 @@ def new_version(edit: Edit, place: str, *, now: datetime) -> NewFact:
 
 
 def check_names(edits: Sequence[Edit], held: Mapping[str, Document]) -> None:
-    """Raise `Stale` when a name to be written is held by another version than the one that was read."""
+    """Raise `Stale` when a document to be written has another version than the one that was read."""
     for edit in edits:
         found = None if edit.is_last_word else held.get(edit.name)
         if found is not None and (edit.read is None or edit.read.fact.id != found.fact.id):
-            raise Stale(f"document {edit.name!r} was written meanwhile; read it again and decide anew")
+            raise Stale(f"document {edit.name!r} was written meanwhile; read it again, then write")
 
 
 def write(connection: Connection, agent: Agent, edit: Edit, new: Embedded, *, at: datetime) -> None:

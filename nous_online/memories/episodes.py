@@ -1,4 +1,4 @@
-"""Episodes: started, told more of, closed, or stored closed at once; each version with its event."""
+"""Episodes: started, updated, closed, or recorded when they are over; each version with its event."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from nous_online.core.fields import check_known, checked_as, checked_details, ro
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_id, checked_moment, checked_said, checked_text
-from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, locked_memory, version_of
+from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, Verbs, guarded, situated
+from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
 from nous_online.memories.events import emit
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
@@ -44,21 +44,20 @@ from nous_online.memories.store import KeyedRequest
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
-"""Its duration is kept in seconds, in 32 bits."""
+"""An episode's duration is a column of seconds, in 32 bits."""
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
-LONGEST_NOTE = 500
-"""Characters: whatever a writer says of a text is told in a line."""
+LONGEST_NOTE = 500  # characters of a completion note
 NOT_IMPORTED = ("decision_ids", "procedures_activated", "idempotency_key")
 EPISODE_FIELDS = ("detail", *(name for name in rows_of(RecordDetails) if name not in NOT_IMPORTED))
 LISTS = ("participants", "tags", "lessons_learned", "decision_ids", "procedures_activated")
 SCALARS = ("title", "summary", "outcome", "surprise_level", "frame_used", "encoded_censors")
 TEXTS = ("title", "summary", "append", "lessons_learned")
-"""In these a credential is looked for."""
+"""The fields that are searched for credentials."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where an episode comes from and whose it is, checked."""
+    """The checked fields that are set when an episode begins."""
 
     session_id: str | None
     started_at: datetime
@@ -74,7 +73,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class EpisodeChange:
-    """What is added to an episode, checked; None and empty leave it as it is."""
+    """A checked change of an episode; None and empty values leave a field as it is."""
 
     append: str | None = None
     title: str | None = None
@@ -113,22 +112,22 @@ class NewEpisode:
 
 @dataclass(frozen=True)
 class FullText:
-    """The most detailed text there still is of an episode, and where it lies."""
+    """The most detailed text of an episode that still exists, and where it is stored."""
 
     episode_id: UUID
     title: str | None
     text: str
-    """Empty where nothing was ever told."""
+    """Empty for an episode without any text."""
     level: Literal["detail", "summary", "compressed", "title"]
-    """Which text it is: `detail` unless that was never told or has been purged."""
+    """Which text it is: `detail` unless there never was one or it has been purged."""
     is_cold: bool
-    """Whether it lies in cold storage: the episode itself shows less."""
+    """Whether it is in cold storage: the episode itself shows a shorter text."""
     purge_after: datetime | None
-    """When a purge may delete it, where that has been settled."""
+    """When a purge may delete it; None where no date is set."""
 
 
 class Unwritten(NousError):
-    """The writer failed at this very episode. Unlike an outage, which passes, it counts among its failures."""
+    """The writer failed at this episode; unlike an outage, that counts towards setting the episode aside."""
 
 
 class EpisodeVerbs(Verbs):
@@ -144,15 +143,15 @@ class EpisodeVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
-        told = situated(agent, details, StartDetails, deadline)
+        told = with_session_frame(agent, details, StartDetails, deadline)
         change = checked_change({**told, "title": title}, agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
         check_quota(agent, deadline, count=1, size=size_of(change.append))
-        call = RetryKey("start_episode", beginning.idempotency_key, told_of(beginning, change, is_dated=False))
+        call = RetryKey("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
         cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
         values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
         with agent.transaction(deadline) as connection:
-            return call.once(connection, agent.id, lambda: add(connection, agent.id, values, change, cause))
+            return call.once(connection, agent.id, lambda: insert_episode(connection, agent.id, values, change, cause))
 
     def update_episode(
         self,
@@ -162,10 +161,10 @@ class EpisodeVerbs(Verbs):
         deadline_s: float | None = None,
         **details: Unpack[ChangeDetails],
     ) -> Episode:
-        """Tell more of an episode: `append` adds a line to its detail, lists grow, single values are replaced.
+        """Update an episode: `append` adds a line to its detail, lists grow, single values are replaced.
 
-        What is known already changes nothing. An outcome told after the episode was completed is kept, but draws
-        nothing more from it: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
+        Values it has already change nothing. An outcome set after the episode was completed is stored, but has no
+        further effect: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
         `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
@@ -179,7 +178,7 @@ class EpisodeVerbs(Verbs):
     ) -> Episode:
         """End an episode; within 30 s a worker gives it a title, a summary and up to twelve facts.
 
-        Closing one that is over returns it as it is and does nothing: `update_episode` says more of it. Raises
+        Closing one that is over returns it unchanged: `update_episode` adds to it. Raises
         `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
@@ -203,18 +202,18 @@ class EpisodeVerbs(Verbs):
     def record_episode(
         self, detail: EpisodeText = None, *, deadline_s: float | None = None, **details: Unpack[RecordDetails]
     ) -> Episode:
-        """Tell of an episode that is over, in one call; it is completed as a closed one is.
+        """Store an episode that is over, in one call; it is completed as a closed one is.
 
-        Without dates it happened now; with one of the two it began and ended in that moment. Raises `InvalidInput`,
+        Without dates it happened now; with one of the two it began and ended at that moment. Raises `InvalidInput`,
         `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
-        told = situated(agent, details, RecordDetails, deadline)
+        told = with_session_frame(agent, details, RecordDetails, deadline)
         change = checked_change({**told, "append": detail}, agent.rights)
         beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
-        said = {**told_of(beginning, change, is_dated=end is not None), "ended_at": end}
+        said = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
         call = RetryKey("record_episode", beginning.idempotency_key, said)
         if (known := call.answered(agent, deadline)) is not None:
             return known
@@ -231,14 +230,14 @@ class EpisodeVerbs(Verbs):
         return episode
 
     def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
-        """Queue a closed episode to be completed that was set aside after too many failures, as its note says.
+        """Queue a closed episode again that was set aside after too many failures, as its note says.
 
         Its text stayed as it was. Raises `NotFound`, and `Refused` for one that is complete, open or archived.
         """
         known_id = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
             store.lock_agent(connection, self.agent.id)
-            episode = locked_memory(connection, self.agent.id, EPISODE, known_id)
+            episode = lock_memory(connection, self.agent.id, EPISODE, known_id)
             if episode.state != "closed" or episode.completed_at is not None:
                 found = "complete" if episode.completed_at else episode.state
                 raise Refused(f"episode {known_id} is {found}; only a closed one that is not complete is tried again")
@@ -253,10 +252,10 @@ class EpisodeVerbs(Verbs):
         return self._get(EPISODE, episode_id, deadline_s)
 
     def full_text(self, episode_id: UUID, *, deadline_s: float | None = None) -> FullText:
-        """Return the most detailed text there still is of an episode, also of one that a night condensed.
+        """Return the most detailed text of an episode that still exists, also for one that a night condensed.
 
-        Recall shows a condensed episode as short as its tier has it; this reads what went to cold storage, and changes
-        nothing. Raises `NotFound`.
+        Recall shows the short text of a condensed episode's tier; this reads cold storage, and changes nothing. Raises
+        `NotFound`.
         """
         wanted = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
@@ -272,19 +271,19 @@ class EpisodeVerbs(Verbs):
                 return cursor.execute(SQL["artifacts_of"], key).fetchall()
 
 
-# --- what is told, checked and turned into columns; pure ---
+# --- checks, and columns; pure ---
 
 
 def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
-    """Check what is told about an episode; raise `InvalidInput` naming what to mend."""
-    told, _ = guarded(checked_details(ChangeDetails, details), TEXTS, rights)
+    """Return a checked change of an episode; raise `InvalidInput` for the first wrong field."""
+    told, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
     lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
     frame, censors = told.pop("frame"), told.pop("active_censors")
     return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)
 
 
 def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Rights = UNLIMITED) -> Beginning:
-    """Check whose an episode is and since when; raise `InvalidInput`, and `Forbidden` for more than a caller may."""
+    """Return the checked start and reach of an episode; raise `InvalidInput`, and `Forbidden` beyond the rights."""
     told = checked_details(BeginningDetails, details, now=now)
     ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
     told |= {**vars(rights.standing(told)), "started_at": told["started_at"] or ended_at or now}
@@ -300,7 +299,7 @@ def checked_end(value: object, *, started_at: datetime, now: datetime) -> dateti
 
 
 def check_length(started_at: datetime, ended_at: datetime) -> None:
-    """Raise `Conflict` where an episode would last longer than its duration in seconds can say."""
+    """Raise `Conflict` where an episode would last longer than its duration column can hold."""
     if ended_at - started_at > LONGEST:
         message = (
             f"{started_at.isoformat()} to {ended_at.isoformat()} is more than the {LONGEST.days:,} days an episode "
@@ -310,10 +309,10 @@ def check_length(started_at: datetime, ended_at: datetime) -> None:
 
 
 def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, Any]:
-    """Return the columns an episode gets that differ from what is known.
+    """Return the columns that a change sets and that differ from the known episode.
 
-    Only an open episode grows: raises `Refused` for a line more of one that is over, of which everything else can still
-    be said, and `InvalidInput` where its detail gets too long.
+    Raises `Refused` for a line appended to an episode that is over (all other fields may still change), and
+    `InvalidInput` where its detail gets too long.
     """
     values: dict[str, Any] = {}
     if change.append is not None:
@@ -327,24 +326,24 @@ def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, An
             values[name] = told
     for name in LISTS:
         before = list[Any](getattr(known, name, ()))
-        after = united(before, getattr(change, name))
+        after = union(before, getattr(change, name))
         if after != before:
             values[name] = [str(entry) for entry in after]
     return values
 
 
-def united(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
-    """Return what is in either, each once, what was there before first."""
+def union(before: Iterable[Any], more: Iterable[Any]) -> list[Any]:
+    """Return the union of two lists without duplicates, `before` first."""
     return list(dict.fromkeys([*before, *more]))
 
 
 def text_to_embed(title: str | None, summary: str | None, detail: str | None) -> str:
-    """Return what an episode's vector stands for: the title and the summary, or the beginning of the detail."""
+    """Return the text that is embedded for an episode: title and summary, or the beginning of the detail."""
     return "\n".join(filter(None, (title, summary or (detail or "")[:EMBEDDED_CHARACTERS])))
 
 
 def beginning_values(beginning: Beginning) -> dict[str, Any]:
-    """Return the columns that are settled when an episode begins."""
+    """Return the columns that are set when an episode begins."""
     values = {name: value for name, value in vars(beginning).items() if name != "idempotency_key"}
     return {**values, "started_at": beginning.started_at.isoformat()}
 
@@ -354,21 +353,21 @@ def beginning_values(beginning: Beginning) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RetryKey:
-    """What makes a retry recognisable: the verb, its idempotency key if it has one, and everything that was told."""
+    """Recognises a repeated call: by the verb, its idempotency key if it has one, and a hash of all arguments."""
 
     verb: str
     key: str | None
     told: dict[str, Any]
 
     def answered(self, agent: Agent, deadline: Deadline) -> Episode | None:
-        """Return the episode an earlier call with this key led to; raise `Conflict` if that one told otherwise."""
+        """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
         if self.key is None:
             return None
         with agent.transaction(deadline) as connection:
             return self._earlier(connection, agent.id)
 
     def once(self, connection: Connection, agent_id: str, act: Callable[[], Episode]) -> Episode:
-        """Act, or return the episode the first call with this key led to; raise `Conflict` if it told otherwise."""
+        """Call `act` unless the key is known; return its episode, or raise `Conflict` as `answered` does."""
         if self.key is None:
             return act()
         store.lock_agent(connection, agent_id)
@@ -387,8 +386,8 @@ class RetryKey:
         return None if request is None else get_memory(connection, agent_id, EPISODE, request.memory_id)
 
 
-def told_of(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
-    """Return what was told of a new episode; when it began only counts if that was told, not if it is this moment."""
+def request_fields(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
+    """Return the arguments of a new episode for the hash of a retry, with `started_at` only if the caller gave it."""
     told = {**asdict(beginning), **asdict(change)}
     return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
 
@@ -403,7 +402,7 @@ def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
 
 
 def full_text(connection: Connection, agent_id: str, episode_id: UUID) -> FullText:
-    """Return the most detailed text of an episode, condensed or not; raise `NotFound` when this agent has none such."""
+    """Return the most detailed text of an episode, condensed or not; raise `NotFound` for an unknown episode."""
     with connection.cursor(row_factory=class_row(FullText)) as cursor:
         found = cursor.execute(SQL["full_text"], {"agent_id": agent_id, "id": episode_id}).fetchone()
     if found is None:
@@ -421,8 +420,10 @@ def current_episode(connection: Connection, agent_id: str, session_id: str | Non
     return get_memory(connection, agent_id, EPISODE, row[0]) if row else None
 
 
-def drawn_from(agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline) -> list[dict[str, Any]]:
-    """Return the details of memories said to be drawn from episodes, which `name` names: trusted as those, unless told.
+def with_episode_trust(
+    agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
+) -> list[dict[str, Any]]:
+    """Return details of memories with the trust of their source episode, the field `name`, unless they have their own.
 
     Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
     is named.
@@ -487,12 +488,12 @@ def record(
     cause = Cause("agent", "recorded", "told when it was over", effective_at=end)
     values = {**beginning_values(beginning), **changed_values(change, None), **vector_values(agent, vector)}
     values |= {"state": "closed", "ended_at": end.isoformat()}
-    episode = add(connection, agent.id, values, change, cause)
+    episode = insert_episode(connection, agent.id, values, change, cause)
     queue_completion(connection, agent.id, episode.id)
     return episode
 
 
-def add(
+def insert_episode(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
     """Store a new episode with its artifacts; raise `NotFound` when it names a procedure that is not there."""
@@ -511,8 +512,8 @@ def amend(
     at: datetime,
     vector: Vectors | None = None,
 ) -> Episode:
-    """Add to an episode; what is known already changes nothing. Raises `NotFound`, `Refused` and `InvalidInput`."""
-    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    """Apply a change to an episode, if it changes anything. Raises `NotFound`, `Refused` and `InvalidInput`."""
+    known = lock_memory(connection, agent.id, EPISODE, episode_id)
     values = changed_values(change, known)
     store_artifacts(connection, agent.id, {episode_id: change.artifacts})
     if not values:
@@ -533,14 +534,14 @@ def close(
 ) -> Episode:
     """Close an episode and queue its completion; one that is over already is returned as it is.
 
-    It ends no earlier than it began, whatever the clocks say. Set `agent.awake` once the transaction has ended.
-    Raises `NotFound`, `InvalidInput`, and `Conflict` where it would have lasted too long.
+    Set `agent.awake` once the transaction has ended. Raises `NotFound`, `InvalidInput`, and `Conflict` where it would
+    have lasted too long.
     """
-    known = locked_memory(connection, agent.id, EPISODE, episode_id)
+    known = lock_memory(connection, agent.id, EPISODE, episode_id)
     if known.state != "open":
         return known
     check_procedures(connection, agent.id, change)
-    end = max(ended_at, known.started_at)
+    end = max(ended_at, known.started_at)  # the clocks of two machines may differ
     check_length(known.started_at, end)
     values = {**changed_values(change, known), **vector_values(agent, vector)}
     values |= {"state": "closed", "ended_at": end.isoformat()}
@@ -554,7 +555,7 @@ def close(
 def change_episode(
     connection: Connection, agent_id: str, known: Episode, values: Mapping[str, Any], cause: Cause
 ) -> Episode:
-    """Set columns of an episode; of a detail that grew, the event keeps by how much."""
+    """Set columns of an episode; the event of a detail that grew keeps only the appended text."""
     before, after = known.detail, values.get("detail")
     growth = Growth("detail", len(before), after[len(before) :]) if before and after else None
     return change_memory(connection, agent_id, version_of(EPISODE, known), values, cause=cause, noted=growth)
@@ -568,34 +569,31 @@ def vector_values(agent: Agent, vector: Vectors | None) -> dict[str, Any]:
 
 
 def check_procedures(connection: Connection, agent_id: str, change: EpisodeChange) -> None:
-    """Raise `NotFound` when an episode is to name a procedure this agent has not."""
+    """Raise `NotFound` when a change names a procedure that this agent does not have."""
     parameters = {"agent_id": agent_id, "ids": list(change.procedures_activated)}
     for (absent,) in connection.execute(SQL["absent_procedures"], parameters) if change.procedures_activated else ():
         raise NotFound(f"agent {agent_id!r} has no procedure {absent}; store it before an episode names it")
 
 
 def store_artifacts(connection: Connection, agent_id: str, named: Mapping[UUID, Sequence[Artifact]]) -> None:
-    """Store what episodes produced; what is known already stays."""
+    """Store the artifacts of episodes, by episode id; those stored already stay."""
     rows = [{"agent_id": agent_id, "episode_id": each, **vars(one)} for each in named for one in named[each]]
     with connection.cursor() as cursor:
         cursor.executemany(SQL["store_artifact"], rows)
 
 
 def queue_completion(connection: Connection, agent_id: str, episode_id: UUID) -> None:
-    """Leave word that an episode is to be completed, and announce that it ended."""
+    """Insert an episode into the queue of completions, and emit `episode_closed`."""
     connection.execute(SQL["queue_completion"], {"agent_id": agent_id, "episode_id": episode_id})
     emit(connection, agent_id, "episode_closed", memory_id=episode_id, payload={"episode_id": str(episode_id)})
 
 
 def set_aside(agent: Agent, episode_id: UUID, *, failure_count: int, reason: str, deadline: Deadline) -> None:
-    """End the attempts to complete an episode and say why in its note; its text stays.
-
-    One taken back meanwhile gets no note.
-    """
+    """End the attempts to complete an episode, with the reason in its note unless it was undone meanwhile."""
     note = f"set aside after {failure_count} attempts: {reason}"[:LONGEST_NOTE]
     with agent.transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as completing one does
-        episode = locked_memory(connection, agent.id, EPISODE, episode_id)
+        episode = lock_memory(connection, agent.id, EPISODE, episode_id)
         if episode.state == "closed" and episode.completed_at is None:
             note_completion(connection, agent.id, episode, note, "set_aside", note)
         connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": episode_id, "note": note})
@@ -621,7 +619,9 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
     started_at = began or ended or now
     ended_at = checked_end(ended or started_at, started_at=started_at, now=now)
     check_length(started_at, ended_at)
-    checked, _ = guarded({"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights)
+    checked, _ = hide_credentials(
+        {"detail": checked_text("detail", detail, max_bytes=MAX_DETAIL_BYTES)}, ["detail"], rights
+    )
     beginning = replace(checked_beginning(details, now=now, rights=rights), started_at=started_at)
     return NewEpisode(checked["detail"], checked_change(details, rights), beginning, ended_at)
 

@@ -1,7 +1,7 @@
-"""Erasing an agent, memories of it or all of one user: copies, rows, and what other rows say of them.
+"""Erasing an agent, some of its memories, or everything of one user: copies, rows, and quotations in other rows.
 
-An agent goes in one transaction with every row; what stays is a hash. Of a part, facts that others said too stay, in
-the words of the oldest statement left to them.
+An agent is deleted with every row in one transaction; a hash of it stays. When a part is erased, facts that others
+stated too stay, in the words of their oldest remaining statement.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
-from nous_online.database.changes import plain
-from nous_online.database.connection import Database, connected
-from nous_online.database.driver_errors import translated
+from nous_online.database.changes import json_values
+from nous_online.database.connection import Database, connect
+from nous_online.database.driver_errors import driver_errors_translated
 from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, embedder_of
 from nous_online.language.passages import passages
@@ -41,13 +41,14 @@ logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "erasure.sql")
 ERASERS_GROUP = "nous.erasers"
 PLANS = "lifecycle.plans"
-WAIT_S = 60  # for a night or a call that is at work on the agent
+WAIT_S = 60  # for the lock of an agent that a night or a call holds
 ERASE_TIMEOUT_S = 3600.0
 ERASED = "[erased]"
 LONG = 12
-"""From this many characters on a quotation is found within words too; a shorter one must stand between them."""
+"""From this many characters on a quotation is also found inside words; a shorter one must be a whole word, because
+other words would contain it by chance."""
 MOST_PAIRS = 5_000_000
-"""Pairs of facts whose verdicts are looked for one by one, some seconds; beyond, all verdicts of the agent go."""
+"""Pairs of facts whose verdicts are deleted one by one, in some seconds; beyond it all verdicts of the agent go."""
 ROWS = (
     ("lifecycle.events", "by_memory_id"), ("heart.contradictions", "by_either_side"), ("heart.links", "by_either_end"),
     ("heart.statements", "by_statement"), ("heart.censors", "by_id"), ("heart.facts", "by_id"),
@@ -57,7 +58,7 @@ ROWS = (
     ("heart.next_embeddings", "by_memory_id"), ("heart.outbox", "by_memory_id"), ("heart.recalls", "by_recall"),
     ("heart.sightings", "by_session"), ("heart.working_memory", "by_session"), ("heart.judgements", "by_pair"),
 )  # fmt: skip
-"""Tables with rows about a memory and how those are found, each before the tables it points to."""
+"""Tables with rows about a memory, and the SQL block with their condition; in an order that no foreign key forbids."""
 WITHOUT_ROWS = {
     "heart.agents": "the agent stays",
     "heart.api_keys": "keys are the agent's",
@@ -71,7 +72,8 @@ WITHOUT_ROWS = {
     "lifecycle.plans": "checked for quotations",
     "lifecycle.proposals": "those about nothing else are deleted, of the others what they say of it",
 }
-"""The other tables of an agent, and why no row of theirs is deleted for a memory."""
+"""The agent's other tables, each with the reason why erasing a memory deletes no row there; a test compares both lists
+with the schema."""
 TEXTS = (
     ("lifecycle.events", "reason", "text"), ("lifecycle.events", "before", "jsonb"),
     ("lifecycle.events", "after", "jsonb"), ("lifecycle.proposals", "reason", "text"),
@@ -86,54 +88,54 @@ TEXTS = (
     ("heart.llm_requests", "error", "text"), ("heart.outbox_cursors", "last_error", "text"),
     ("heart.outbox", "payload", "jsonb"), ("heart.recalls", "query", "text"), ("heart.links", "evidence", "jsonb"),
 )  # fmt: skip
-"""Where rows that stay may quote what is erased."""
+"""Columns of remaining rows that may quote erased texts."""
 BEFORE_REWRITING = ("bury_part", "lower_counts", "point_past")
 BEFORE_DELETING = (
     "drop_events_of_statements", "leave_recalls", "leave_working_memory", "leave_decisions", "leave_announcements",
 )  # fmt: skip
-"""What is done, in this order, before facts that stay take other words and before rows are deleted."""
+"""SQL blocks that run, in this order, before remaining facts are reworded and before rows are deleted."""
 EmbedderOf = Callable[[EmbeddingSpace], Embedder | None]
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """What is to be erased, for those who keep copies outside of the tables."""
+    """A request to erase copies that are kept outside of the tables, such as the files of nights."""
 
     url: str
     agent_id: str
     quotations: frozenset[str]
-    """The agent's texts and the ids of its memories and proposals: by them a copy is recognised."""
+    """The texts of the agent and the ids of its memories and proposals, by which copies are recognised."""
     is_dry_run: bool
     ids: frozenset[str] | None = None
-    """Of the rows to be erased, where that is a part of the agent; None is all of it."""
+    """Ids of the rows of a part; None where the whole agent is erased."""
 
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased: rows of each table, and what others kept copies of."""
+    """The result of an erasure: rows of each table, and copies of each sort."""
 
     agent_id: str
     rows: Mapping[str, int]
     copies: Mapping[str, int] = field(default_factory=dict[str, int])
     is_dry_run: bool = False
     with_it: tuple[UUID, ...] = ()
-    """Memories that were not named and go with those that were: merged into them, or drawn from an episode."""
+    """Memories erased besides those named: merged into them, or drawn from an erased episode."""
     reworded: tuple[UUID, ...] = ()
-    """Facts that stay on fewer statements, perhaps in other words."""
+    """Facts that stay with fewer statements, perhaps in other words."""
     told_in: tuple[UUID, ...] = ()
-    """Episodes that stay and may still tell it: facts were drawn from them."""
+    """Episodes that stay and may still contain the text: erased facts were drawn from them."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.copies)
 
 
 Eraser = Callable[[Erasure], Mapping[str, int]]
-"""Removes an agent from copies kept outside of the tables and returns how many of which; a second run finds none."""
+"""Removes copies kept outside of the tables and returns their number by sort; a second run finds none."""
 
 
 @dataclass(frozen=True)
 class AgentTable:
-    """A table that says whose its rows are, and by which column."""
+    """A table with rows of agents, and the column that names the agent."""
 
     schema: str
     table: str
@@ -151,7 +153,7 @@ class AgentTable:
 
 @dataclass(frozen=True)
 class Part:
-    """What of an agent is to be erased: memories by their ids, or everything of one user."""
+    """The part of an agent to erase: memories by their ids, or everything of one user."""
 
     memory_ids: tuple[UUID, ...] = ()
     user_id: str | None = None
@@ -163,7 +165,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartContents:
-    """Everything that goes with a part, by the ids of its rows: the parameters of the statements about it."""
+    """The ids of all rows that belong to a part: the parameters of the SQL blocks about it."""
 
     agent_id: str
     ids: list[UUID]
@@ -174,29 +176,30 @@ class PartContents:
     touched: list[UUID]
     """Facts that stay and lose some of their statements, or the episode they came from."""
     drawn: list[UUID]
-    """Memories that were not named and go with those that were: merged into them, or drawn from them."""
+    """Memories erased besides those named: merged into them, or drawn from them."""
     episodes: list[UUID]
-    """Episodes that stay and tell in their own text what facts drawn from them said."""
+    """Episodes that stay although erased facts were drawn from their text."""
     pairs: list[str] = field(default_factory=list[str])
 
 
 def erase_everywhere(
     url: str, agent_id: str, *, reason: str, is_dry_run: bool = False, erasers: Iterable[Eraser] | None = None
 ) -> Erased:
-    """Erase an agent from the copies, the tables, and once more from the copies a call may have made meanwhile.
+    """Erase an agent from all copies and tables.
 
-    Raises `NotFound` when nothing is known of the agent, and `Conflict` when it, or a night, is at work for longer than
-    a minute. A failure half-way is mended by erasing again.
+    Raises `NotFound` for an unknown agent, and `Conflict` when a call or a night holds it for longer than a minute. A
+    failure half-way is fixed by erasing again.
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
     if is_dry_run:
         erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=True)
         erased = Erased(agent_id, count_rows(url, agent_id), erase_copies(erasure, erasers), is_dry_run=True)
     else:
-        with alone_with_copies(url):
+        with exclusive_copies_lock(url):
             erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=False)
             copies = Counter(erase_copies(erasure, erasers))
             rows = erase_agent(url, agent_id, reason=reason).rows
+            # The copies once more: a call may have made one between the first pass and the deletion.
             erased = Erased(agent_id, rows, {**(copies + Counter(erase_copies(erasure, erasers)))})
     if not erased:
         raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
@@ -215,47 +218,47 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
 ) -> Erased:
     """Erase memories of an agent, or everything of one user, from copies and tables, as `erase_everywhere` does.
 
-    With a fact go those that were merged into it, with an episode what was drawn from it. A fact that keeps statements
+    Facts merged into an erased fact are erased too, and memories drawn from an erased episode. A fact with statements
     of others takes the words of the oldest of them. Raises `NotFound`, `Conflict`, and `Unsupported` where such a fact
     can't be embedded here.
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
-    with purging(url) as connection:
+    with purge_transaction(url) as connection:
         found = find_part(connection, agent_id, part)
         rows = count_part(connection, found)
         erasure = erasure_of(connection, url, found, is_dry_run=is_dry_run)
-        made = {} if is_dry_run else rewritings(connection, found, embedder_of)
+        made = {} if is_dry_run else remaining_fact_values(connection, found, embedder_of)
     if is_dry_run:
         copies = Counter(erase_copies(erasure, erasers))
     else:
-        with alone_with_copies(url):
+        with exclusive_copies_lock(url):
             copies = Counter(erase_copies(erasure, erasers))
-            with purging(url) as connection:
-                hold(connection, agent_id)
-                found = find_part(connection, agent_id, part)
+            with purge_transaction(url) as connection:
+                lock_agent_exclusively(connection, agent_id)
+                found = find_part(connection, agent_id, part)  # again, under the lock: more may belong to it by now
                 erasure = erasure_of(connection, url, found, is_dry_run=False)
                 rows = erase_part(connection, found, made, erasure.quotations)
             copies += Counter(erase_copies(erasure, erasers))
-        sweep(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
+        vacuum(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
         logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
     named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
     return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
 
 
 def erasure_of(connection: Connection, url: str, found: PartContents, *, is_dry_run: bool) -> Erasure:
-    """Return what erasers of copies need to know of a part."""
+    """Return the request to erasers for a part."""
     ids = frozenset(map(str, (*found.ids, *found.statements, *found.recalls, *found.decisions)))
     return Erasure(url, found.agent_id, quotations_of(connection, found), is_dry_run, ids)
 
 
 def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
-    """Delete every row of an agent in one transaction, leaving tombstones, and sweep the tables afterwards.
+    """Delete every row of an agent in one transaction, leaving tombstones, and vacuum the tables afterwards.
 
-    Raises `Conflict` when a night or a call is at work on it for longer than a minute; nothing was erased then.
-    The reason goes to the log, which does not name the agent.
+    Raises `Conflict`, with nothing erased, when a night or a call holds the agent for longer than a minute. The reason
+    goes to the log, which does not name the agent.
     """
-    with purging(url) as connection:
-        hold(connection, agent_id)
+    with purge_transaction(url) as connection:
+        lock_agent_exclusively(connection, agent_id)
         if count_rows_of(connection, agent_id):
             connection.execute(BLOCKS["bury"], {"agent_id": agent_id})
         key = {"agent_id": agent_id}
@@ -265,28 +268,29 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
             connection.execute(BLOCKS[b], key).rowcount for b in ("delete_own_plans", "leave_shared_plans")
         )
     erased = Erased(agent_id, {name: count for name, count in sorted(rows.items()) if count})
-    sweep(url, erased.rows)
+    vacuum(url, erased.rows)  # VACUUM can't run inside a transaction
     if erased:
         logger.warning("an agent was erased, %d rows: %s", sum(erased.rows.values()), reason)
     return erased
 
 
 @contextmanager
-def copying(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
-    """Keep erasing away while memories are read and written to files: what is held in memory can't be erased.
+def shared_copies_lock(url: str, *, wait_s: float = ERASE_TIMEOUT_S) -> Generator[None]:
+    """Hold the shared lock of copies while memories are read and written to files.
 
-    An erasing at work is waited for; raises `DeadlineExceeded` when it does not end within `wait_s`, an hour.
+    Erasing takes it exclusively: memories that a process has read but not written yet could not be erased. Raises
+    `DeadlineExceeded` when an erasure does not end within `wait_s`, by default an hour.
     """
-    with closing(connected(url, role="nous_night")) as connection:
-        with translated(wait_s):
+    with closing(connect(url, role="nous_night")) as connection:
+        with driver_errors_translated(wait_s):
             connection.execute(BLOCKS["hold_copies"], {"wait": f"{wait_s:g}s"})
         yield
 
 
 @contextmanager
-def alone_with_copies(url: str) -> Generator[None]:
-    """Wait for whoever is `copying`, and keep everybody else from it; raise `Conflict` after a minute."""
-    with closing(connected(url, role="nous_purge")) as connection:
+def exclusive_copies_lock(url: str) -> Generator[None]:
+    """Hold the lock of copies exclusively, waiting for those that share it; raise `Conflict` after a minute."""
+    with closing(connect(url, role="nous_purge")) as connection:
         connection.autocommit = False
         try:
             connection.execute(BLOCKS["hold_copies_alone"], {"wait": f"{WAIT_S}s"})
@@ -297,8 +301,8 @@ def alone_with_copies(url: str) -> Generator[None]:
 
 
 @contextmanager
-def purging(url: str) -> Generator[Connection]:
-    """Yield a connection in a transaction of the one role that may delete."""
+def purge_transaction(url: str) -> Generator[Connection]:
+    """Yield a connection in a transaction of `nous_purge`, the one role that may delete memories."""
     with (
         closing(Database(url, role="nous_purge", max_connections=1)) as database,
         database.transaction(timeout_s=ERASE_TIMEOUT_S) as connection,
@@ -306,8 +310,8 @@ def purging(url: str) -> Generator[Connection]:
         yield connection
 
 
-def hold(connection: Connection, agent_id: str) -> None:
-    """Wait for whoever is at work on the agent, and keep everybody else waiting until the transaction ends."""
+def lock_agent_exclusively(connection: Connection, agent_id: str) -> None:
+    """Take the exclusive lock of an agent until the transaction ends; raise `Conflict` after a minute."""
     try:
         connection.execute(BLOCKS["hold_agent"], {"agent_id": agent_id, "wait": f"{WAIT_S}s"})
     except LockNotAvailable as error:
@@ -318,7 +322,7 @@ def hold(connection: Connection, agent_id: str) -> None:
 
 
 def tables_in_order(connection: Connection) -> list[AgentTable]:
-    """Return the tables that hold rows of agents, each before those it points to."""
+    """Return the tables with rows of agents, each before those its foreign keys point to."""
     with connection.cursor(row_factory=class_row(AgentTable)) as cursor:
         tables = {table.name: table for table in cursor.execute(BLOCKS["find_tables"]).fetchall()}
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
@@ -328,7 +332,7 @@ def tables_in_order(connection: Connection) -> list[AgentTable]:
 
 
 def count_rows(url: str, agent_id: str) -> dict[str, int]:
-    with purging(url) as connection:
+    with purge_transaction(url) as connection:
         return count_rows_of(connection, agent_id)
 
 
@@ -346,14 +350,14 @@ def count_rows_of(connection: Connection, agent_id: str) -> dict[str, int]:
 
 
 def find_quotations(url: str, agent_id: str) -> frozenset[str]:
-    """Return everything by which a copy of an agent's memories can be recognised."""
-    with purging(url) as connection:
+    """Return the texts and ids by which copies of an agent's memories are recognised."""
+    with purge_transaction(url) as connection:
         found = connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}).fetchall()
     return frozenset(row[0] for row in found)
 
 
 def installed_erasers() -> list[Eraser]:
-    """Return what the installed extras add."""
+    """Return the erasers of the installed extras."""
     return [point.load() for point in entry_points(group=ERASERS_GROUP)]
 
 
@@ -365,13 +369,13 @@ def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
     return {name: count for name, count in sorted(found.items()) if count}
 
 
-def sweep(url: str, tables: Iterable[str]) -> None:
-    """Vacuum the tables rows were deleted from: their files hold the dead rows, the planner's statistics their values.
+def vacuum(url: str, tables: Iterable[str]) -> None:
+    """Vacuum tables and clear their statistics: files keep dead rows, and the planner's statistics keep values.
 
     Before PostgreSQL 18 the statistics of a table that became empty can't be cleared; they go when it is filled again.
-    Before 17 the owner alone may vacuum.
+    Before 17 only the owner may vacuum.
     """
-    with translated(ERASE_TIMEOUT_S), closing(connected(url, role="nous_purge")) as connection:
+    with driver_errors_translated(ERASE_TIMEOUT_S), closing(connect(url, role="nous_purge")) as connection:
         connection.execute(BLOCKS["act_as_purge"])
         can_forget = connection.execute(BLOCKS["can_forget_statistics"]).fetchone() == (True,)
         for name in tables:
@@ -385,7 +389,7 @@ def sweep(url: str, tables: Iterable[str]) -> None:
 
 
 def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents:
-    """Return what goes with a part; raise `NotFound` where the agent has nothing of it."""
+    """Return the ids of all rows that belong to a part; raise `NotFound` where the agent has none of it."""
     key = {"agent_id": agent_id, "ids": list(part.memory_ids), "user_id": part.user_id}
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
     found = PartContents(agent_id, *row)
@@ -400,29 +404,31 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
 
 
 def quotations_of(connection: Connection, found: PartContents) -> frozenset[str]:
-    """Return by which words copies of a part are recognised; what something that stays says too is none of them."""
+    """Return the texts by which copies of a part are recognised, without texts that remaining rows have too."""
     return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(found)))
 
 
 def count_part(connection: Connection, found: PartContents) -> dict[str, int]:
-    """Return how many rows of each table go with a part."""
+    """Return how many rows of each table belong to a part."""
     counts = {
-        table: connection.execute(of_part("count_of_part", table, condition), vars(found)).fetchall()[0][0]
+        table: connection.execute(part_statement("count_of_part", table, condition), vars(found)).fetchall()[0][0]
         for table, condition in ROWS
     }
     return {table: count for table, count in sorted(counts.items()) if count}
 
 
-def of_part(block: str, table: str, condition: str) -> Composed:
+def part_statement(block: str, table: str, condition: str) -> Composed:
     """Fill a table and the condition for its rows into a statement."""
     return SQL(BLOCKS[block]).format(table=Identifier(*table.split(".")), condition=SQL(BLOCKS[condition]))
 
 
-def rewritings(connection: Connection, found: PartContents, find_embedder: EmbedderOf) -> dict[UUID, dict[str, Any]]:
-    """Return what becomes of the facts that stay, as columns: the words of the oldest statement left, embedded again.
+def remaining_fact_values(
+    connection: Connection, found: PartContents, find_embedder: EmbedderOf
+) -> dict[UUID, dict[str, Any]]:
+    """Return the new columns of facts that stay, by id: where needed the words of the oldest statement left, embedded.
 
-    Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where nobody can embed
-    for the agent's space.
+    Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where this process has
+    no embedder for the agent's space.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         told = {row["id"]: row for row in cursor.execute(BLOCKS["facts_told"], vars(found))}
@@ -440,14 +446,14 @@ def rewritings(connection: Connection, found: PartContents, find_embedder: Embed
         }
         first = next((row for row in rows if row["content"] == told[fact_id]["content"]), rows[0])
         if fact_id in reworded:
-            values |= words_of(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
+            values |= rewritten_columns(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
         values |= {"source_episode_id": first["episode_id"], "source_decision_id": first["decision_id"]}
-        made[fact_id] = plain(values)
+        made[fact_id] = json_values(values)
     return made
 
 
-def words_of(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a fact that follow from the statement it stands on now."""
+def rewritten_columns(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a fact that are copied or derived from the statement that is its text now."""
     content, subject = statement["content"], statement["subject"]
     said = {"content": content, "context": None, "subject": subject, "slot": slot_of(content, subject)}
     whence = {
@@ -479,10 +485,10 @@ def vectors_of(
 def erase_part(
     connection: Connection, found: PartContents, made: Mapping[UUID, Mapping[str, Any]], quotations: Collection[str]
 ) -> dict[str, int]:
-    """Delete the rows of a part and whatever other rows say of it, and return how many rows of each table went.
+    """Delete the rows of a part and its quotations in other rows, and return how many rows of each table went.
 
-    To be called in a transaction of `nous_purge` that holds the agent, with what was found in it. Raises `Conflict`
-    when `made` was made for other facts than those that lose statements now.
+    Call it in a transaction of `nous_purge` that has locked the agent and found the part. Raises `Conflict` when
+    `made`, the new columns of facts that stay, is for other facts than those found.
     """
     if set(made) != set(found.touched):
         raise Conflict(f"agent {found.agent_id!r} learned meanwhile what bears on it; erase again")
@@ -500,61 +506,63 @@ def erase_part(
     for block in BEFORE_DELETING:
         connection.execute(BLOCKS[block], parameters)
     rows = {
-        table: connection.execute(of_part("delete_of_part", table, condition), parameters).rowcount
+        table: connection.execute(part_statement("delete_of_part", table, condition), parameters).rowcount
         for table, condition in ROWS
     }
     connection.execute(BLOCKS["blank_events"], parameters)
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
     connection.execute(BLOCKS["forget_words"], parameters)
-    unquote_rows(connection, found.agent_id, quotations)
+    redact_rows(connection, found.agent_id, quotations)
     return {table: count for table, count in sorted(rows.items()) if count}
 
 
-def unquote_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
-    """Take quotations out of the rows that stay: their words in prose, never a term of ours."""
+def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
+    """Replace quotations in the remaining rows by a mark."""
+    # Texts are looked for as they are and as JSON escapes them.
     quoted = sorted({form for text in quotations for form in (text, json.dumps(text, ensure_ascii=False)[1:-1])})
     if not quoted:
         return
     parameters: dict[str, Any] = {"agent_id": agent_id, "quoted": quoted}
     connection.execute(BLOCKS["drop_quoting_verdicts"], parameters)
-    replace = unquoting(quotations)
+    replace = redactor(quotations)
     for table, column, kind in TEXTS:
         names = {"table": Identifier(*table.split(".")), "column": Identifier(column), "type": Identifier(kind)}
         whose = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
         find, write = (SQL(BLOCKS[b]).format(**names, agent=whose) for b in ("find_quoting", "write_unquoted"))
         for ctid, text in connection.execute(find, parameters).fetchall():
-            new = unquoted(json.loads(text), replace) if kind == "jsonb" else replace(text)
+            new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
             connection.execute(write, {"text": erased, "ctid": ctid})
 
 
-def unquoting(quotations: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that takes quotations out of a text, the longest first."""
+def redactor(quotations: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that replaces all quotations in a text by a mark."""
+    # The longest first: of two alternatives that match at one place `re` takes the one that stands first.
     ordered = sorted(quotations, key=len, reverse=True)
     either = "|".join(re.escape(text) if len(text) >= LONG else rf"(?<!\w){re.escape(text)}(?!\w)" for text in ordered)
     pattern = re.compile(either)
     return lambda text: pattern.sub(ERASED, text)
 
 
-def unquoted(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a JSON value with quotations taken out of its texts; one without a space is a term, unless long."""
-    if isinstance(value, str):
+def redact_json(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return a JSON value with the quotations in its texts replaced."""
+    if isinstance(value, str):  # a short text without a space is a term of ours, such as a status, and stays
         return replace(value) if len(value) >= LONG or any(map(str.isspace, value)) else value
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
-        return {name: unquoted(each, replace) for name, each in inner.items()}
+        return {name: redact_json(each, replace) for name, each in inner.items()}
     if isinstance(value, list):
-        return [unquoted(each, replace) for each in cast("list[Any]", value)]
+        return [redact_json(each, replace) for each in cast("list[Any]", value)]
     return value
 
 
-def erase_buried(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
-    """Erase again, in a transaction of `nous_purge`, what came back after it was erased here; return how many."""
+def erase_again(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
+    """Erase memories that were erased before and came back, as with an older export; return how many."""
     ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
     if not ids:
         return 0
     found = find_part(connection, agent_id, Part(ids))
-    made = rewritings(connection, found, find_embedder)
+    made = remaining_fact_values(connection, found, find_embedder)
     erase_part(connection, found, made, quotations_of(connection, found))
     return len(found.ids)

@@ -14,7 +14,7 @@ from nous_online.core.errors import NotFound
 from nous_online.core.validation import checked_id, checked_optional, checked_said
 from nous_online.database.changes import get_memory
 from nous_online.memories import episodes, facts, memory_changes, store
-from nous_online.memories.agent import Verbs, situated
+from nous_online.memories.agent import Verbs, with_session_frame
 from nous_online.memories.learning import named_facts
 
 
@@ -39,8 +39,8 @@ class FactVerbs(Verbs):
         fact: it is stored, and the night looks at it again.
         """
         deadline = self.agent.deadline(deadline_s)
-        in_session = situated(self.agent, details, FactDetails, deadline)
-        (told,) = episodes.drawn_from(self.agent, [in_session], "source_episode_id", deadline)
+        in_session = with_session_frame(self.agent, details, FactDetails, deadline)
+        (told,) = episodes.with_episode_trust(self.agent, [in_session], "source_episode_id", deadline)
         new = facts.new_fact(content, cast("FactDetails", told), now=datetime.now(UTC), rights=self.agent.rights)
         learned = facts.learn(self.agent, new, deadline, replaces=named_facts(replaces))
         if self.agent.subscriptions:
@@ -56,7 +56,9 @@ class FactVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         now = datetime.now(UTC)
         rights = self.agent.rights
-        told = episodes.drawn_from(self.agent, [details for _, details in entries], "source_episode_id", deadline)
+        told = episodes.with_episode_trust(
+            self.agent, [details for _, details in entries], "source_episode_id", deadline
+        )
         news = [
             facts.new_fact(content, cast("FactDetails", details), now=now, rights=rights)
             for (content, _), details in zip(entries, told, strict=True)
@@ -76,7 +78,7 @@ class FactVerbs(Verbs):
         Raises `NotFound` when this agent has none of that id, and `Conflict` when it is no longer active.
         """
         deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
-        return facts.confirm_known(
+        return facts.confirm_by_id(
             self.agent,
             checked_id("fact_id", fact_id),
             at=checked_said("at", at, now=now) or now,
@@ -99,7 +101,7 @@ class FactVerbs(Verbs):
         both are one, and `Conflict` when the old one is no longer active or the new one was superseded by it.
         """
         deadline = self.agent.deadline(deadline_s)
-        return facts.supersede_known(
+        return facts.supersede_by_id(
             self.agent,
             checked_id("old_id", old_id),
             checked_id("new_id", new_id),

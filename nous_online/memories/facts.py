@@ -1,4 +1,4 @@
-"""Learning facts: embed, compare, ask, and write in one transaction."""
+"""Learning facts: embed, compare with the nearest, ask the judge, and write in one transaction."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound,
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
-from nous_online.database.changes import Cause, change_memory, get_memory, locked_memories, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, guarded
+from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import (
     LearningDecision,
-    Named,
+    NamedFact,
     check_active,
-    decide_told,
+    decide_with_named,
     holds_since,
-    in_doubt,
     is_later,
-    keyed,
     near_facts,
     pair_of,
+    partition_neighbours,
+    possible_replacements,
     questions,
     slot_of,
-    told,
+    with_inherited_key,
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import Embedded, KeyedRequest, wording_of
+from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement
 from nous_online.memories.verdicts import keep_readings
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
-ROUNDS = 12  # as many may learn values of one slot at once; then the night settles what is left
+ROUNDS = 12  # so many processes can learn values of one slot at once; the rest is left to the night
 UNDECIDED = Judgement(
     verdict=Verdict.UNSURE,
     confidence=0.0,
@@ -66,11 +66,11 @@ ACTIONS: dict[str, LearnAction] = {
 
 
 def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
-    """Check everything a caller said about a fact; raise `InvalidInput`, and `Forbidden` for more than it may claim."""
+    """Return a checked new fact; raise `InvalidInput`, and `Forbidden` for more than the caller may claim."""
     check_known(details, FactDetails)
     told = checked_details(FactDetails, details, now=now)
     text = checked_as(Content, "content", content, now=now)
-    told, hidden = guarded({**told, "content": text}, ("content", "subject", "context"), rights)
+    told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
     check_interval(told, now=now)
     values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
@@ -81,116 +81,111 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
 
 
 def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
-    """Raise `InvalidInput` for an interval that ends before it begins, and for a value of a key that has yet to begin.
-
-    Of a key one value holds: one to come would hide that of today until then.
-    """
+    """Raise `InvalidInput` for an interval that ends before it begins, and for a future value of a key."""
     valid_from, valid_to = told["valid_from"], told["valid_to"]
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
+    # A key has one active value: a future one would hide today's until then.
     if valid_from and told["key"] and valid_from > now + LARGEST_LEAD:
         message = f"valid_from {valid_from.isoformat()} lies ahead, and key {told['key']!r} has a value that holds now"
         raise InvalidInput(f"{message}; learn it without the key, or once it holds")
 
 
-def embedded(agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline) -> list[Embedded]:
-    """Return the facts with the vectors they are compared and recalled by, and at the levels they are shown at.
-
-    No passage is embedded twice.
-    """
+def embed_facts(
+    agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline
+) -> list[Embedded]:
+    """Return the facts with their vectors and the shorter levels of their texts."""
     texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
     vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
     return [
-        Embedded(levelled(new), vectors[new.content], around, fact_id)
+        Embedded(
+            replace(new, **stored_levels(vars(new))),
+            vectors[new.content],
+            recall_vector(new.content, new.subject, new.context, vectors),
+            fact_id,
+        )
         for new, fact_id in zip(news, ids, strict=True)
-        for around in [recall_vector(new.content, new.subject, new.context, vectors)]
     ]
 
 
-def levelled(new: NewFact) -> NewFact:
-    """Return a new fact with the shorter levels of its text."""
-    return replace(new, **stored_levels(vars(new)))
-
-
-def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[Named] = ()) -> Learned:
-    """Confirm, supersede or store one fact, in one transaction; what it replaces gives way in the same one."""
+def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[NamedFact] = ()) -> Learned:
+    """Confirm, supersede or store one fact, and supersede what it replaces, in one transaction."""
     check_quota(agent, deadline, count=1, size=size_of(new.content, new.context))
-    (ready,) = embedded(agent, [new], [None], deadline)
+    (ready,) = embed_facts(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
     rounds_left = ROUNDS
     while True:
         rounds_left -= 1
         try:
-            outcome = look(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
-        except Stale:  # somebody confirmed, undid or ruled on a neighbour in between: look again
+            outcome = match_and_write(agent, ready, judgements, deadline, replaces=replaces, is_last=not rounds_left)
+        except Stale:  # another process confirmed, undid or ruled on a neighbour since it was read: read again
             if not rounds_left:
                 raise
             continue
         if isinstance(outcome, Learned):
             return replace(outcome, hidden=new.hidden)
         # Asking may take seconds: never inside a transaction that others wait for.
-        judgements.update(ask(agent, new, outcome, deadline))
+        judgements.update(judge_neighbours(agent, new, outcome, deadline))
 
 
-def look(
+def match_and_write(
     agent: Agent,
     ready: Embedded,
     judgements: dict[UUID, Judgement],
     deadline: Deadline,
     *,
-    replaces: Sequence[Named],
+    replaces: Sequence[NamedFact],
     is_last: bool,
 ) -> Learned | list[Neighbour]:
-    """Look at what is near and write what follows, in one transaction; return instead whom the judge has yet to see."""
+    """Read the neighbours, decide and write, in one transaction; return the neighbours still to be judged instead.
+
+    With `is_last` it decides with the judgements there are.
+    """
     new, left_s = ready.fact, deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
-        request, near, forgotten = store.look_around(
-            connection,
-            agent.id,
-            ready,
-            space=agent.embedder.space,
-            limit=agent.policy.neighbour_count,
-            replaces=[each.id for each in replaces],
+        space, limit, ids = agent.embedder.space, agent.policy.neighbour_count, [each.id for each in replaces]
+        request, near, forgotten = store.lock_and_find_neighbours(
+            connection, agent.id, ready, space=space, limit=limit, replaces=ids
         )
         if request is not None:
-            return repeated(connection, agent, request, new)
-        said = told(new, near, replaces, agent.id)
+            return replay_answer(connection, agent, request, new)
+        said = partition_neighbours(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         read: dict[UUID, Judgement] = {}
-        if isinstance(agent.judge, OfflineJudge):  # it answers in less time than it takes to look around once more
-            read = ask(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
+        # The built-in judge answers in less time than a second round would take, so it is asked inside the transaction.
+        if isinstance(agent.judge, OfflineJudge):
+            read = judge_neighbours(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
             judgements.update(read)
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        decision = decide_told(new, said, judgements, agent.policy)
+        decision = decide_with_named(new, said, judgements, agent.policy)
         if forgotten is not None:
-            decision = learned_again(decision, forgotten)
+            again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
+            decision = replace(decision, reason=f"{again}; {decision.reason}")
         left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        stored = replace(keyed(new, decision), perhaps_replaces=in_doubt(new, left, judgements, agent.policy))
+        doubts = possible_replacements(new, left, judgements, agent.policy)
+        stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
         if decision.action != "confirm":
-            keep_readings(connection, agent.id, stored, said.rest, read, space_id=agent.embedder.space.id)
-        learned = write(connection, agent, replace(ready, fact=stored), decision)
-        learned = contradict(connection, agent, learned, decision, judgements)
+            keep_readings(connection, agent.id, stored, said.rest, read, space_id=space.id)
+        learned = apply_decision(connection, agent, replace(ready, fact=stored), decision)
+        learned = record_contradictions(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
 
 
-def learned_again(decision: LearningDecision, forgotten: UUID) -> LearningDecision:
-    """Return a decision that says that the same was forgotten, and stays so."""
-    again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
-    return replace(decision, reason=f"{again}; {decision.reason}")
-
-
-def ask(agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline) -> dict[UUID, Judgement]:
-    """Return what the judge says of each pair; a judge that says nothing leaves them undecided, and the fact stored."""
+def judge_neighbours(
+    agent: Agent, new: NewFact, near: Sequence[Neighbour], deadline: Deadline
+) -> dict[UUID, Judgement]:
+    """Return the judgement of each pair by fact id; `UNDECIDED` for all where the judge failed."""
     if not near:
         return {}
+    # A fact must be stored even where its judge fails: the night judges the pairs again.
     judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
 
 
-def write(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
-    """Carry out a decision and remember the request it answers."""
+def apply_decision(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
+    """Write what was decided, and the idempotency key it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
         memory = confirm(connection, agent, match.fact, new, decision.reason)
@@ -198,12 +193,12 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Learn
         memory = store.store_fact(
             connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
         )
-    for near in sorted(decision.superseded, key=lambda each: each.fact.id):
+    for near in sorted(decision.superseded, key=lambda each: each.fact.id):  # rows are locked in id order everywhere
         moment = max(new.learned_at, near.fact.learned_at)
         told = "the agent said that it is replaced" if decision.action == "confirm" else decision.reason
         supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=told)
     if decision.action == "store_superseded" and match is not None:
-        memory = store_late(connection, agent, memory, last=match.fact, reason=decision.reason)
+        memory = insert_late_value(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
     if new.idempotency_key:
         request = KeyedRequest(new.idempotency_key, content_hash(new), memory.id, action)
@@ -211,14 +206,14 @@ def write(connection: Connection, agent: Agent, ready: Embedded, decision: Learn
     return Learned(action, memory, decision.reason, match)
 
 
-def contradict(
+def record_contradictions(
     connection: Connection,
     agent: Agent,
     learned: Learned,
     decision: LearningDecision,
     judgements: Mapping[UUID, Judgement],
 ) -> Learned:
-    """Record what a fact just stored contradicts; both stay active, and say so."""
+    """Open a contradiction with each fact that a new one contradicts; both stay active and are marked."""
     for near in decision.contradicted:
         judgement = judgements.get(near.fact.id, HELD)
         cause = Cause("agent", "contradicted", judgement.reason, effective_at=learned.memory.learned_at)
@@ -231,13 +226,9 @@ def contradict(
 
 
 def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, reason: str) -> Fact:
-    """Count one more time that a fact was stated, keep the statement, and take over what it adds.
-
-    Sources and tags unite, the highest trust and a pin stay. A statement that is trusted less makes the fact no newer:
-    else an old value, repeated by anybody, would take the place of a later one. The frame and censors it was first
-    encoded with stay as they are: they say in which situation it came to mind, and a repetition elsewhere must not
-    move it there. A key of the statement is taken over by a fact that has none.
-    """
+    """Count one more statement of a fact, store it, and merge its tags, sources, trust, pin and key into the fact."""
+    # A statement with less trust makes the fact no newer: else an old value, repeated by anybody, would win over a
+    # later one. Frame and censors stay those of the first statement: they say where the fact was encoded.
     said_at = new.learned_at if new.trust >= known.trust else None
     confirmed_at = max(filter(None, (known.last_confirmed_at, known.learned_at, said_at)))
     values = {
@@ -251,14 +242,14 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
     if new.key is not None and known.key is None:
         values["key"] = new.key
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
-    wording = wording_of(known, new)
+    wording = confirming_statement(known, new)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
 
 
-def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
-    """Confirm an active fact by its id; raise `NotFound` when there is none, `Conflict` when it is no longer active."""
+def confirm_by_id(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
+    """Confirm an active fact by its id; raise `NotFound` for an unknown one, `Conflict` when it is no longer active."""
     with agent.transaction(deadline) as connection:
-        known = locked_memory(connection, agent.id, FACT, fact_id)
+        known = lock_memory(connection, agent.id, FACT, fact_id)
         check_active(known, "confirmed")
         whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
         details: FactDetails = {**whose, "subject": known.subject, "source": source}
@@ -266,10 +257,10 @@ def confirm_known(agent: Agent, fact_id: UUID, *, at: datetime, source: str | No
         return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
 
 
-def supersede_known(
+def supersede_by_id(
     agent: Agent, old_id: UUID, new_id: UUID, *, reason: str, at: datetime | None, deadline: Deadline
 ) -> Fact:
-    """Retire an active fact in favour of another one, and return it as it became.
+    """Supersede an active fact by another one, and return the superseded fact.
 
     It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound` when one of them doesn't
     exist, `InvalidInput` when both are one, and `Conflict` when the old one is no longer active or the new one leads
@@ -278,7 +269,7 @@ def supersede_known(
     if old_id == new_id:
         raise InvalidInput(f"fact {old_id} can't supersede itself; name the fact that replaces it")
     with agent.transaction(deadline) as connection:
-        known = {fact.id: fact for fact in locked_memories(connection, agent.id, FACT, [old_id, new_id])}
+        known = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, [old_id, new_id])}
         for fact_id in (old_id, new_id):
             if fact_id not in known:
                 raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
@@ -291,12 +282,12 @@ def supersede_known(
 
 
 def keep_both(agent: Agent, later_id: UUID, earlier_id: UUID, *, reason: str, deadline: Deadline) -> Fact:
-    """Settle that one fact does not replace another, as it perhaps did, and return it; both stay as they are.
+    """Remove the doubt whether one fact replaces another, and return the first; both stay active.
 
-    Raises `NotFound` when there is no such fact, or it is not in doubt to replace that one.
+    Raises `NotFound` when there is no such fact, or no such doubt.
     """
     with agent.transaction(deadline) as connection:
-        fact = locked_memory(connection, agent.id, FACT, later_id)
+        fact = lock_memory(connection, agent.id, FACT, later_id)
         if not agent.rights.is_operator:
             agent.rights.check_may_change(fact)
         if earlier_id not in fact.perhaps_replaces:
@@ -307,14 +298,14 @@ def keep_both(agent: Agent, later_id: UUID, earlier_id: UUID, *, reason: str, de
 
 
 def check_may_retire(agent: Agent, old: Fact, new: Fact) -> None:
-    """Raise `Forbidden` when what is pinned or trusted more would give way on the word of a caller below operator."""
+    """Raise `Forbidden` when a caller below operator would supersede a fact that is pinned or trusted more."""
     if not agent.rights.may_retire(old, new):
         message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
         raise Forbidden(f"{message}, so only an operator puts that one in its place")
 
 
 def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:
-    """Raise `Conflict` when following the successors of `new` ends nowhere active or comes back to `old_id`."""
+    """Raise `Conflict` when the successors of `new` lead back to `old_id`, or end at a fact that is not active."""
     last = new
     while last.superseded_by is not None and last.id != old_id:
         last = get_memory(connection, agent.id, FACT, last.superseded_by)
@@ -324,17 +315,17 @@ def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUI
 
 
 def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
-    """Retire `old` in favour of `by`; it stays in the store, out of recall, and `as_of` brings it back."""
+    """Mark `old` as superseded by `by`: it stays stored, and only recalls with `as_of` find it."""
     gone = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
     values = {**gone, "succession": "replaced"}
     cause = Cause("agent", "superseded", reason, effective_at=at)
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 
 
-def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
-    """Put a value that was told late between those around it: it ends where the next began, the one before at its own.
+def insert_late_value(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
+    """Insert a value that was learned out of order into the chain of values that ends at `last`, the active one.
 
-    `last` is the value known now.
+    The late value ends where the next one began, and the one before it ends where the late value began.
     """
     heir = store.next_value(connection, agent.id, last, learned_at=late.learned_at)
     moment = max(heir.learned_at, late.learned_at)
@@ -346,8 +337,8 @@ def store_late(connection: Connection, agent: Agent, late: Fact, *, last: Fact, 
     return stored
 
 
-def repeated(connection: Connection, agent: Agent, request: KeyedRequest, new: NewFact) -> Learned:
-    """Return the first answer to an idempotency key; raise `Conflict` when it was used for another content."""
+def replay_answer(connection: Connection, agent: Agent, request: KeyedRequest, new: NewFact) -> Learned:
+    """Return the answer to an idempotency key that was used before; raise `Conflict` if that was for other content."""
     check_same_content(request, new)
     memory = get_memory(connection, agent.id, FACT, request.memory_id)
     return Learned(cast("LearnAction", request.action), memory, "this request was answered before")
@@ -361,32 +352,33 @@ def check_same_content(request: KeyedRequest, new: NewFact) -> None:
 
 
 def content_hash(new: NewFact) -> str:
-    """Return the SHA-256 of what was said."""
+    """Return the SHA-256 of a fact's content, in hexadecimal."""
     return hashlib.sha256(new.content.encode()).hexdigest()
 
 
 def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) -> int:
-    """Store facts as they are and leave all matching to the night, but for values of one key; return how many were new.
+    """Store facts without matching, except values of one key, and return how many were new.
 
-    Facts whose idempotency key is known are skipped, so that an interrupted import can simply be run again.
+    Facts whose idempotency key is known are skipped, so an interrupted import can be run again.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.content, new.context) for new in news))
-    ready = embedded(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
+    ready = embed_facts(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
         known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
-        fresh = unrepeated(ready, known)
+        fresh = skip_known_keys(ready, known)
         reason = "imported; matching is left to the night"
         free = [entry for entry in fresh if entry.fact.key is None]
         store.store_facts(connection, agent.id, free, space=agent.embedder.space, actor="import", reason=reason)
+        # Oldest first: each newer value then supersedes the one before, and few have to be inserted into a chain.
         for entry in sorted((each for each in fresh if each.fact.key), key=lambda each: holds_since(each.fact)):
             store_value(connection, agent, entry)
-        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_of(entry))])
+        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_for(entry))])
     return len(fresh)
 
 
 def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
-    """Store an imported value of a key: the later one is active, and gives way to nothing it is trusted less than."""
+    """Store an imported value of a key; the latest value is active, unless an earlier one is pinned or trusted more."""
     new, space = entry.fact, agent.embedder.space
     known = store.value_of_key(connection, agent.id, new)
     stored = store.store_fact(connection, agent.id, entry, space=space, actor="import", reason="imported with its key")
@@ -397,14 +389,14 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
         return
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
-    store_late(connection, agent, stored, last=known, reason=reason)
+    insert_late_value(connection, agent, stored, last=known, reason=reason)
 
 
-def unrepeated(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:
-    """Return the entries whose key neither `known` nor an earlier entry has; raise `Conflict` on another content."""
+def skip_known_keys(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -> list[Embedded]:
+    """Return the entries whose idempotency key is new; raise `Conflict` for a known key with other content."""
     seen, fresh = dict(known), list[Embedded]()
     for entry in entries:
-        request = request_of(entry)
+        request = request_for(entry)
         if request and request.idempotency_key in seen:
             check_same_content(seen[request.idempotency_key], entry.fact)
             continue
@@ -414,12 +406,13 @@ def unrepeated(entries: Sequence[Embedded], known: Mapping[str, KeyedRequest]) -
     return fresh
 
 
-def request_of(entry: Embedded) -> KeyedRequest | None:
-    """Return what to remember of a deferred fact's idempotency key, None when it has none."""
+def request_for(entry: Embedded) -> KeyedRequest | None:
+    """Return the row to store for an imported fact's idempotency key; None when it has none."""
     key = entry.fact.idempotency_key
     return KeyedRequest(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
 
 
 def deferred_id(agent_id: str, new: NewFact) -> UUID | None:
-    """Return the id an imported fact gets: its key decides, so that records can refer to each other by theirs."""
+    """Return the id of an imported fact, derived from its idempotency key; None without one."""
+    # Derived, so that imported records can refer to each other by their keys before any of them is stored.
     return uuid5(IMPORTED, f"{agent_id}\n{new.idempotency_key}") if new.idempotency_key else None

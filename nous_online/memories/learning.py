@@ -1,4 +1,4 @@
-"""What to do with a new statement, given its neighbours and what a judge said of them: pure decisions."""
+"""Decisions of `learn`: what to do with a new statement, given its neighbours and a judge's verdicts. Pure."""
 
 from __future__ import annotations
 
@@ -44,22 +44,20 @@ class LearningDecision:
     reason: str
     match: Neighbour | None = None
     others: tuple[Neighbour, ...] = ()
-    """What else gives way to it: further values of the same slot, and what the caller says it replaces."""
+    """Further facts it supersedes: other values of the same slot, and those the caller named in `replaces`."""
     contradicted: tuple[Neighbour, ...] = ()
-    """What can't be so together with the new one, though neither is known to be later: both stay, until decided."""
+    """Facts that can't be true together with the new one, with neither known to be later: all stay active."""
 
     @property
     def superseded(self) -> tuple[Neighbour, ...]:
-        """Every fact that gives way to the one learned."""
+        """Every fact that the new one supersedes."""
         return (self.match, *self.others) if self.action == "supersede" and self.match else self.others
 
 
 def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
-    """Return the neighbours only a judge can tell from `new`: those of its slot or key first, then the nearest.
-
-    Where it ranks among the nearest says more than how near it is: in people's own words a value and the one that
-    takes its place have a cosine of 0.7 in the median, and of 0.3 at the least.
-    """
+    """Return the neighbours that need a judge: those of the same slot or key first, then the nearest."""
+    # The rank among the nearest says more than the cosine: in people's own words a value and the one that replaces it
+    # have a median cosine of 0.7, and 0.3 at the least.
     worth = [
         near for near in neighbours if not is_clear_repeat(new, near, policy) and is_worth_asking(new, near, policy)
     ]
@@ -67,28 +65,29 @@ def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy
 
 
 def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
-    """Return which neighbours the built-in judge reads while the caller waits, the likeliest first.
+    """Return the neighbours that the built-in judge reads while the caller waits, the likeliest first.
 
-    Those that stand nearly as near as the nearest, the nearer the fewer words they share: most neighbours speak of
-    something else and stand together, far behind the one that a statement repeats or changes. The night reads the rest.
+    Those whose cosine plus bonus comes within `read_within` of the nearest one's cosine; the night reads the rest.
     """
     if not asked:
         return []
-    leads = {near.fact.id: near.similarity + lead(new, near.fact) for near in asked}
+    # Most neighbours are about something else and lie close together, far behind the one that is repeated or changed:
+    # docs/decisions/0029.
+    leads = {near.fact.id: near.similarity + nomination_bonus(new, near.fact) for near in asked}
     least = max(near.similarity for near in asked) - policy.read_within
     likely = sorted((near for near in asked if leads[near.fact.id] >= least), key=lambda near: -leads[near.fact.id])
     return likely[: policy.read_count]
 
 
-def lead(new: NewFact | Fact, known: Fact) -> float:
-    """Return what shared content words, a subject among them, and a shared slot are worth beside the cosine."""
-    is_of_one = new.subject is not None and new.subject == known.subject
-    shared = min(shared_content(new.content, known.content) + is_of_one, MOST_SHARED)
+def nomination_bonus(new: NewFact | Fact, known: Fact) -> float:
+    """Return the bonus to the cosine for shared content words, a shared subject and a shared slot or key."""
+    has_same_subject = new.subject is not None and new.subject == known.subject
+    shared = min(shared_content(new.content, known.content) + has_same_subject, MOST_SHARED)
     return SHARED_WORD_LEAD * shared + (SAME_SLOT_LEAD if has_same_slot(new, known) else 0.0)
 
 
 def has_same_slot(new: NewFact | Fact, known: Fact) -> bool:
-    """Tell whether two facts are known to be values of one thing, by slot or by key."""
+    """Tell whether two facts have the same slot or the same key."""
     of_slot = new.slot is not None and new.slot == known.slot
     return of_slot or (new.key is not None and new.key == known.key)
 
@@ -96,7 +95,7 @@ def has_same_slot(new: NewFact | Fact, known: Fact) -> bool:
 def decide(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> LearningDecision:
-    """Return what to do with `new`; the nearest neighbour that settles it wins, and doubt always stores."""
+    """Return what to do with `new`: the nearest neighbour with a sure verdict decides, and without one it is stored."""
     on_subject = (near for near in neighbours if not other_subjects(new.subject, near.fact.subject))
     by_similarity = sorted(on_subject, key=lambda near: (-near.similarity, near.fact.id))
     for near in by_similarity:
@@ -107,18 +106,20 @@ def decide(
         judgement = judgements.get(near.fact.id)
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
             return LearningDecision("confirm", f"said before: {judgement.reason}", near)
-    rivals = [near for near in by_similarity if hold_together(new, near.fact)]
+    rivals = [near for near in by_similarity if overlap_in_time(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
     decision = LearningDecision("store", "nothing known says the same")
     if updated:
-        decision = in_succession([succession(new, near, judgements[near.fact.id].reason) for near in updated])
-        denied += [near for near in updated if is_held_back(new, near)]
+        decision = combine_successions(
+            [decide_succession(new, near, judgements[near.fact.id].reason) for near in updated]
+        )
+        denied += [near for near in updated if is_protected_from(new, near)]
     return replace(decision, contradicted=() if decision.action == "store_superseded" else tuple(denied))
 
 
-def in_succession(decisions: Sequence[LearningDecision | None]) -> LearningDecision:
-    """Return one decision of those about each value known: a newer value rules, then all older ones give way."""
+def combine_successions(decisions: Sequence[LearningDecision | None]) -> LearningDecision:
+    """Return one decision for several known values: superseded by a newer one if any, else it supersedes them all."""
     made = [decision for decision in decisions if decision is not None]
     for decision in made:
         if decision.action == "store_superseded":
@@ -129,7 +130,7 @@ def in_succession(decisions: Sequence[LearningDecision | None]) -> LearningDecis
 
 
 def is_sure_update(judgement: Judgement | None) -> bool:
-    """Tell whether a judge was asked and is sure that one of the two takes the place of the other."""
+    """Tell whether a judge was asked and is sure that one of the two facts updates the other."""
     return judgement is not None and judgement.verdict is Verdict.UPDATES and judgement.confidence >= SURE_FROM
 
 
@@ -138,10 +139,10 @@ def is_conflict(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict in {Verdict.CONTRADICTS, Verdict.UPDATES}
 
 
-def in_doubt(
+def possible_replacements(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> list[UUID]:
-    """Return the earlier facts that a new one may replace, by a judge who is not sure of it; the likeliest first."""
+    """Return the ids of earlier active facts that a judge thinks, without being sure, it replaces; likeliest first."""
     chances = {
         near.fact.id: judgements[near.fact.id].change
         for near in neighbours
@@ -150,16 +151,17 @@ def in_doubt(
     return sorted((each for each in chances if chances[each] >= policy.doubt_from), key=lambda each: -chances[each])
 
 
-def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
-    """Return which of two values of one slot gives way, the earlier; None if it stands firmer or the later is over.
+def decide_succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision | None:
+    """Return which of two values of one slot is superseded: the earlier one, unless it is pinned or trusted more.
 
-    What is over never takes the place of what still holds: both stay, each in its time.
+    None where neither is: the earlier one is protected, or the later one has ended already.
     """
+    # A value that has ended never supersedes one that still holds: both stay, each with its interval.
     is_over, was_over = (is_past(value, new.learned_at) for value in (new, near.fact))
     if holds_since(new) >= holds_since(near.fact):
-        is_ruling = not stands_firmer(near.fact, new) and (was_over or not is_over)
+        is_ruling = not outranks(near.fact, new) and (was_over or not is_over)
         return LearningDecision("supersede", f"a newer value: {reason}", near) if is_ruling else None
-    is_outdated = not stands_firmer(new, near.fact) and (is_over or not was_over)
+    is_outdated = not outranks(new, near.fact) and (is_over or not was_over)
     return (
         LearningDecision("store_superseded", f"an older value than the one known: {reason}", near)
         if is_outdated
@@ -167,32 +169,30 @@ def succession(new: NewFact, near: Neighbour, reason: str) -> LearningDecision |
     )
 
 
-def stands_firmer(one: NewFact | Fact, other: NewFact | Fact) -> bool:
-    """Tell whether one fact gives way to another for no later date: it is trusted more, or it alone is pinned."""
+def outranks(one: NewFact | Fact, other: NewFact | Fact) -> bool:
+    """Tell whether one fact can't be superseded by another however late: it is trusted more, or it alone is pinned."""
     return one.trust > other.trust or (one.is_pinned and not other.is_pinned)
 
 
-def is_held_back(new: NewFact, near: Neighbour) -> bool:
-    """Tell whether, of two values of one slot, the earlier would give way if it stood no firmer than the later."""
-    as_firm = replace(near, fact=replace(near.fact, trust=new.trust, is_pinned=new.is_pinned))
-    return succession(new, near, "") is None and succession(new, as_firm, "") is not None
+def is_protected_from(new: NewFact, near: Neighbour) -> bool:
+    """Tell whether only trust or a pin keeps the earlier of two values of one slot from being superseded."""
+    with_equal_rank = replace(near, fact=replace(near.fact, trust=new.trust, is_pinned=new.is_pinned))
+    return decide_succession(new, near, "") is None and decide_succession(new, with_equal_rank, "") is not None
 
 
 def holds_since(fact: NewFact | Fact) -> datetime:
-    """Return the moment that orders two values of one slot: when a value began to hold, else when it was learned."""
+    """Return the moment that orders values of one slot: `valid_from`, else `learned_at`."""
     return fact.valid_from or fact.learned_at
 
 
 def is_past(fact: NewFact | Fact, moment: datetime) -> bool:
-    """Tell whether a fact has ceased to hold by `moment`."""
+    """Tell whether a fact's interval has ended by `moment`."""
     return fact.valid_to is not None and fact.valid_to <= moment
 
 
-def hold_together(new: NewFact, known: Fact) -> bool:
-    """Tell whether there is a moment at which both would hold; an interval holds from its start up to its end.
-
-    One that has yet to begin counts as apart: else a date mistyped by a century would retire what holds today.
-    """
+def overlap_in_time(new: NewFact, known: Fact) -> bool:
+    """Tell whether the intervals of two facts overlap; each includes its start and excludes its end."""
+    # A future interval counts as apart: else a date mistyped by a century would retire today's value.
     soon = max(new.learned_at, known.learned_at) + LARGEST_LEAD
     is_to_come = any(fact.valid_from is not None and fact.valid_from > soon for fact in (new, known))
     is_after = known.valid_to is not None and new.valid_from is not None and new.valid_from >= known.valid_to
@@ -200,13 +200,11 @@ def hold_together(new: NewFact, known: Fact) -> bool:
     return not (is_to_come or is_after or is_before)
 
 
-def is_covered(new: NewFact, known: Fact) -> bool:
-    """Tell whether a known fact says all that a repetition of it says: no less in detail, and of the same time.
-
-    Without an interval of its own a repetition speaks of the moment it was made.
-    """
+def says_no_less(new: NewFact, known: Fact) -> bool:
+    """Tell whether a known fact has every detail of a repetition of it, and covers its time."""
     if added(known.content, new.content):
         return False
+    # Without an interval of its own a repetition is about the moment it was made.
     if new.valid_from or new.valid_to:
         return (new.valid_from, new.valid_to) == (known.valid_from, known.valid_to)
     has_begun = known.valid_from is None or known.valid_from <= new.learned_at
@@ -214,32 +212,30 @@ def is_covered(new: NewFact, known: Fact) -> bool:
 
 
 def is_surely_same(judgement: Judgement, policy: LearnPolicy) -> bool:
-    """Tell whether a judge is sure enough that two say the same for the second not to be kept."""
+    """Tell whether a judge says *same* with enough confidence to confirm instead of storing."""
     return judgement.verdict is Verdict.SAME and judgement.confidence >= policy.sure_from
 
 
 def may_confirm(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether a known fact may take up a new one when a judge says they are the same.
-
-    What is confirmed is not stored and lends its trust, so no judge's word turns a statement into one that is trusted
-    less: but for the same words both stay, and the night keeps the wording that is trusted more.
-    """
-    is_close = near.similarity >= policy.same_similarity and is_covered(new, near.fact)
-    return is_close and (near.fact.trust >= new.trust or has_same_words(new.content, near.fact.content))
+    """Tell whether a new statement may confirm a known fact when a judge says they are the same."""
+    # Confirming drops the new wording and raises the fact's trust. So where the fact is trusted less and the words
+    # differ, both are stored, and the night keeps the wording that is trusted more.
+    is_close = near.similarity >= policy.same_similarity and says_no_less(new, near.fact)
+    return is_close and (near.fact.trust >= new.trust or equals_but_spaces(new.content, near.fact.content))
 
 
 def is_clear_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether the two say the same without asking anybody: near, and nothing differs that could matter."""
+    """Tell whether the two say the same without a judge: near, and no difference that could matter."""
     return near.similarity >= policy.confirm_similarity and is_repeat(new, near, policy)
 
 
 def is_repeat(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether a known fact may take up a new one, of which nothing differs that could matter."""
+    """Tell whether a new statement may confirm a known fact and differs in nothing that could matter."""
     pair = pair_of(new, near)
     return may_confirm(new, near, policy) and not reasons_apart(pair) and is_harmless(pair)
 
 
-def has_same_words(one: str, other: str) -> bool:
+def equals_but_spaces(one: str, other: str) -> bool:
     """Tell whether two texts are equal but for white space."""
     return one.split() == other.split()
 
@@ -250,7 +246,7 @@ def is_worth_asking(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
-    """Tell whether both may speak of one subject, by slots or by subjects spelled alike: then a judge is asked."""
+    """Tell whether both may be about one subject: the same slot, or subjects spelled nearly alike."""
     if new.slot is not None and new.slot == near.fact.slot:
         return True
     one, other = (" ".join(subject_words(subject)) for subject in (new.subject, near.fact.subject))
@@ -260,12 +256,10 @@ def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
 
 
 def pair_of(new: NewFact, near: Neighbour) -> Pair:
-    """Return the pair as a judge wants it: the stored statement first, the new one second.
-
-    Of two statements made in one moment the one learned second counts as said second.
-    """
+    """Return the input of a judge: the stored statement first, the new one second."""
     known = near.fact
     known_since, new_since = holds_since(known), holds_since(new)
+    # A judge is told an order: of two statements with one timestamp the one learned second counts as later.
     stated_at = new_since + (timedelta.resolution if new_since == known_since else timedelta())
     return Pair(
         a=JudgedStatement(text=known.content, subject=known.subject, stated_at=known_since, trust=known.trust),
@@ -275,43 +269,43 @@ def pair_of(new: NewFact, near: Neighbour) -> Pair:
 
 
 def statement_digest(content: str, subject: str | None) -> bytes:
-    """Return the fingerprint of a statement as a judge is told it: SHA-256 over text and subject."""
+    """Return the SHA-256 of a statement's text and subject: what a judge is given of it."""
     named = b"" if subject is None else b"\1" + subject.encode()
     return sha256(b"%d:%b%b" % (len(content.encode()), content.encode(), named)).digest()
 
 
 def pair_hash(earlier: bytes, later: bytes, space_id: str, *, is_ordered: bool) -> str:
-    """Return the fingerprint of a pair, of those of its statements.
+    """Return the key of a pair in the verdict cache, from the digests of its statements.
 
-    Whether the order they were stated in is known counts, and the space both live in: a verdict rests on how near they
-    are there, and in another space they are nearer or farther.
+    With `is_ordered` the order in which they were stated is part of it.
     """
+    # So is the embedding space: a verdict depends on the cosine, which differs between spaces.
     if is_ordered:
         return sha256(b">" + earlier + later + space_id.encode()).hexdigest()
     return sha256(b"=" + min(earlier, later) + max(earlier, later) + space_id.encode()).hexdigest()
 
 
 def slot_of(content: str, subject: str | None) -> str | None:
-    """Return the slot a statement fills, when it can be read off and is short enough to be one."""
+    """Return the slot a statement fills; None where there is none, or it is too long for the column."""
     key = slot_key(content, subject)
     return key if key and len(key) <= MAX_SLOT_CHARACTERS else None
 
 
-# --- what it takes the place of because the caller says so, by id or by the key both have ---
+# --- replacing what the caller names: by id, or by a shared key ---
 
 MOST_NEAR = 5
 WORTH_SAYING = 0.4
-"""Cosine from which a near fact comes with how to replace it: of the changes of `wording` 89 in 100 lie above, of pairs
-that have nothing to do with each other one in 900."""
+"""Cosine from which a near fact is returned with a hint how to replace it: 89 in 100 changes of the benchmark `wording`
+lie above, and one in 900 unrelated pairs."""
 APART_FROM = 0.7
-"""The same of two that were judged to be two statements: a change in other words is at 0.72 in the middle."""
+"""The same for a pair judged *compatible*: the median of changes in other words is 0.72."""
 SHOWN = 60
 """Characters of a near fact that a suggestion quotes."""
 
 
 @dataclass(frozen=True)
-class Named:
-    """A fact the caller says is replaced, and the version it was read at where the caller has it."""
+class NamedFact:
+    """A fact the caller wants replaced, and the version it was read at if the caller passed one."""
 
     id: UUID
     row_version: int | None = None
@@ -319,29 +313,31 @@ class Named:
 
 @dataclass(frozen=True)
 class NearFacts:
-    """What is near a new fact: what the caller says it replaces, the active value of its key, and the rest."""
+    """The neighbours of a new fact: those the caller named, the active value of its key, and the rest."""
 
     replaced: tuple[Neighbour, ...]
     holder: Neighbour | None
     rest: tuple[Neighbour, ...]
 
 
-def named_facts(replaces: object) -> tuple[Named, ...]:
-    """Check what the caller says is replaced: an id, a fact as it was read, or several; raise `InvalidInput`."""
+def named_facts(replaces: object) -> tuple[NamedFact, ...]:
+    """Return what the caller passed in `replaces`, an id, a fact or a list of them; raise `InvalidInput` for others."""
     one = () if replaces is None else (replaces,)
     given = cast("Sequence[object]", replaces) if isinstance(replaces, (list, tuple)) else one
     found = [
-        Named(each.id, each.row_version) if isinstance(each, Fact) else Named(checked_id("replaces", each))
+        NamedFact(each.id, each.row_version) if isinstance(each, Fact) else NamedFact(checked_id("replaces", each))
         for each in given
     ]
     return tuple({each.id: each for each in found}.values())
 
 
-def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_id: str) -> NearFacts:
-    """Part what is near by what the caller said.
+def partition_neighbours(
+    new: NewFact, near: Sequence[Neighbour], named: Sequence[NamedFact], agent_id: str
+) -> NearFacts:
+    """Return the neighbours by role; values of other keys are left out, because they are about other things.
 
-    Raises `NotFound` for a named fact that is not there for whom the new one is meant, and `Conflict` for one that is
-    no longer active or not at the version it was read. Values of other keys are about other things.
+    Raises `NotFound` for a named fact that does not exist in the new one's scope, and `Conflict` for one that is no
+    longer active or was changed since it was read.
     """
     known = {each.fact.id: each for each in near}
     for each in named:
@@ -358,23 +354,27 @@ def told(new: NewFact, near: Sequence[Neighbour], named: Sequence[Named], agent_
 
 
 def check_active(fact: Fact, act: str) -> None:
-    """Raise `Conflict` when a fact has left recall."""
+    """Raise `Conflict` when a fact is not active."""
     if fact.state != "active":
         successor = f" by {fact.superseded_by}" if fact.superseded_by else ""
         message = f"fact {fact.id} is {fact.state}{successor} and can't be {act}; act on what replaced it, or undo that"
         raise Conflict(message)
 
 
-def decide_told(
+def decide_with_named(
     new: NewFact, said: NearFacts, judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> LearningDecision:
-    """Return what to do with `new`: first what the caller said, then what is found of the rest.
+    """Return what to do with `new`: what the caller named counts first, then the verdicts on the rest.
 
-    Two values of one key of which the earlier stands firmer contradict each other; the new one goes without the key.
-    Raises `Refused` where it would replace, by its id, what is pinned or trusted more.
+    Where the active value of its key is pinned or trusted more, the two contradict each other and the new one is
+    stored without the key. Raises `Refused` where a fact named by its id is pinned or trusted more.
     """
     replaced = said.replaced
-    if said.holder is not None and not is_repeat(new, said.holder, policy) and is_held_by_trust(new, said.holder.fact):
+    if (
+        said.holder is not None
+        and not is_repeat(new, said.holder, policy)
+        and is_protected_value(new, said.holder.fact)
+    ):
         check_replaceable(new, replaced)
         decision = decide(new, said.rest, judgements, policy)
         return replace(
@@ -404,14 +404,14 @@ def decide_told(
 
 
 def is_later(new: NewFact, known: Fact) -> bool:
-    """Tell whether a value of a key takes the place of the one known: it holds since later, and is not over already."""
+    """Tell whether a value of a key supersedes the active one: it began later, and has not ended already."""
     is_over, was_over = (is_past(value, new.learned_at) for value in (new, known))
     return holds_since(new) >= holds_since(known) and (was_over or not is_over)
 
 
-def is_held_by_trust(new: NewFact, holder: Fact) -> bool:
-    """Tell whether, of two values of a key, the earlier is trusted more than the later, or it alone is pinned."""
-    return stands_firmer(holder, new) if is_later(new, holder) else stands_firmer(new, holder)
+def is_protected_value(new: NewFact, holder: Fact) -> bool:
+    """Tell whether the value of a key that would be superseded is trusted more, or alone pinned."""
+    return outranks(holder, new) if is_later(new, holder) else outranks(new, holder)
 
 
 def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
@@ -424,10 +424,10 @@ def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
             raise Refused(f"{message}; learn it with at least the same trust, or supersede the fact by its id")
 
 
-def keyed(new: NewFact, decision: LearningDecision) -> NewFact:
-    """Return a new fact under the key of what it replaces, unless it has one of its own or they differ in theirs.
+def with_inherited_key(new: NewFact, decision: LearningDecision) -> NewFact:
+    """Return the new fact with the key of what it supersedes, if it has none and they share one.
 
-    Beside a value of its own key, which it contradicts, it has none.
+    It loses its own key where it contradicts the active value of that key: a key has one active value.
     """
     if new.key is not None and any(each.fact.key == new.key for each in decision.contradicted):
         return replace(new, key=None)
@@ -438,7 +438,7 @@ def keyed(new: NewFact, decision: LearningDecision) -> NewFact:
 def near_facts(
     near: Sequence[Neighbour], memory: Fact, decision: LearningDecision, judgements: Mapping[UUID, Judgement]
 ) -> tuple[Near, ...]:
-    """Return the nearest facts that are still active beside the one learned, with how to say that it replaces them."""
+    """Return the nearest facts that are still active beside the one learned, each with a hint how to replace it."""
     gone = {memory.id, *(each.fact.id for each in decision.superseded)}
     left = [each for each in near if each.fact.state == "active" and each.fact.id not in gone]
     nearest = sorted(left, key=lambda each: (-each.similarity, each.fact.id))[:MOST_NEAR]

@@ -1,6 +1,6 @@
 """The four levels a memory can be shown at: full, summary, compressed and index, each no longer than the one before.
 
-What was written for a memory wins; what was not is derived from its text, in its own words.
+Stored levels are used where there are any; others are derived from the memory's text, in its own words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nous_online.language.writing.fact_lines import (
 from nous_online.language.writing.lexrank import LONGEST_INDEX, condensed, index_word
 
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
-"""What is told of a procedure that is neither steps nor a template."""
+"""The list fields of a procedure, besides steps and template."""
 STEP_PARTS = ("name", "detail")
 BAND_TITLES = ("Goals", "Patterns", "Tools", "Concepts", "Notes")
 HINT_CHARACTERS = 120  # one line of a context; about 30 tokens
@@ -57,10 +57,8 @@ def levels_of(kind: str, row: Mapping[str, Any]) -> Levels:
 
 
 def fact_levels(row: Mapping[str, Any]) -> Levels:
-    """Return the levels of a fact; a subject its statement does not name stands before it.
-
-    Where it has an index word its levels were stored: one that is null then repeats the level above it.
-    """
+    """Return the levels of a fact, with its subject in front where the text does not name it."""
+    # An index word means that the levels were stored: a null then repeats the level above it (see `stored_levels`).
     content: str = row["content"]
     subject: str | None = row.get("subject")
     full = with_subject(content, subject)
@@ -81,14 +79,14 @@ def stored_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def scope_of(row: Mapping[str, Any]) -> str | None:
-    """Return where a fact holds: its category, its project or its first tag."""
+    """Return the scope shown with a fact: its category, its project or its first tag, if short enough."""
     tags: Sequence[str] = row.get("tags") or ()
     told = (row.get("category"), row.get("project_id"), *tags[:1])
     return next((each for each in told if each and len(each) <= LONGEST_SCOPE), None)
 
 
 def episode_levels(row: Mapping[str, Any]) -> Levels:
-    """Return the levels of an episode; until it is written up, its title stands for what is missing."""
+    """Return the levels of an episode; until it is completed, its title stands for missing ones."""
     title = row.get("title") or row.get("subject") or ""
     written = (row.get("content"), row.get("detail"), row.get("summary"), row.get("compressed"), title)
     full = next(filter(None, written), None) or row.get("index_word") or "episode"
@@ -112,7 +110,7 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
 
 
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:
-    """Return all that is told of a procedure, a line each, as recall shows it."""
+    """Return all fields of a procedure, a line each, as recall shows it."""
     told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band))
     steps: Sequence[Any] = row.get("steps") or ()
     said = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
@@ -161,9 +159,9 @@ def decision_levels(row: Mapping[str, Any]) -> Levels:
 
 
 def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
-    """Return levels of which none is longer than the one before it; the index is the first name that fits.
+    """Return levels of which none is longer than the one before it; the index is the first of `names` that fits.
 
-    Where none does, it is the opening of the line, cut at the end of a word where it has one.
+    Where none fits, the index is the beginning of the compressed level, cut at a word's end if possible.
     """
     shorter = summary if byte_count(summary) <= byte_count(full) else full
     line = _SPACES.sub(" ", compressed).strip()
@@ -176,7 +174,7 @@ def descending(full: str, summary: str, compressed: str, names: Iterable[str | N
 
 
 def is_index(name: str, line: str) -> bool:
-    """Tell whether a name can stand for a line: of at most 50 characters, and no longer than the line."""
+    """Tell whether a name can be the index of a line: at most 50 characters, and no longer than the line."""
     return len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line)
 
 

@@ -1,4 +1,4 @@
-"""What may be done to a memory of any kind: forget it, restore it, pin it, correct what is known about it."""
+"""Verbs for memories of any kind: forget, restore, pin, and update of fields other than the text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kin
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id, checked_text
-from nous_online.database.changes import Cause, change_memory, get_memory, locked_memory, plain, version_of
+from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages
 from nous_online.memories.agent import Agent, Verbs
@@ -42,13 +42,13 @@ UPDATABLE: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A memory that was forgotten, and the facts that stay out of recall with it."""
+    """A forgotten memory, and the superseded facts that stay out of recall with it."""
 
     memory: Memory
     merged: tuple[UUID, ...]
-    """Facts that were merged into it: they said the same, and don't come back by themselves."""
+    """Facts that were merged into it; they don't become active again."""
     replaced: tuple[UUID, ...]
-    """Facts it had taken the place of: they said otherwise, and don't come back by themselves."""
+    """Facts that it had replaced; they don't become active again."""
 
 
 class MemoryVerbs(Verbs):
@@ -136,7 +136,7 @@ class MemoryVerbs(Verbs):
             vectors = vector_columns(*told, made, agent.embedder.space.id)
         begun = agent.space_transaction if vectors else agent.transaction
         with begun(deadline) as connection:
-            memory = locked_memory(connection, agent.id, kind, known_id)
+            memory = lock_memory(connection, agent.id, kind, known_id)
             fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
             if not fresh:
                 return memory
@@ -146,12 +146,12 @@ class MemoryVerbs(Verbs):
             dependent = dependent_values(memory, fresh) if isinstance(memory, Fact) else {}
             action = "changed" if set(fresh) != {"is_pinned"} else "pinned" if fresh["is_pinned"] else "unpinned"
             cause = Cause("agent", action, why, effective_at=datetime.now(UTC))
-            values = plain(fresh) | vectors | dependent
+            values = json_values(fresh) | vectors | dependent
             return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
 
 
 def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]:
-    """Return of which kind a memory is; raise `NotFound` when this agent has none of that id."""
+    """Return the kind of a memory; raise `NotFound` when this agent has none with that id."""
     row = connection.execute(BLOCKS["kind_of"], {"agent_id": agent_id, "id": memory_id}).fetchone()
     if row is None:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
@@ -159,10 +159,8 @@ def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]
 
 
 def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | None], deadline: Deadline) -> None:
-    """Raise `NotFound` for a memory that whoever asks could not recall, `Refused` for one only a person may forget.
-
-    A model that was talked into it could else rid itself of what a person pinned, and of its own censors.
-    """
+    """Raise `NotFound` for a memory the caller could not recall, `Refused` for one that only a person may forget."""
+    # Else a prompt injection could make a model drop what a person pinned, and its own censors.
     query = SQL(BLOCKS["kind_in_reach"]).format(in_reach=SQL(REACH["in_reach"]))
     with agent.transaction(deadline) as connection:
         row = connection.execute(query, {"agent_id": agent.id, "id": memory_id, **reach}).fetchone()
@@ -174,19 +172,19 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
 
 
 def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
-    """Lock a memory, and before it its agent, until the transaction ends; return its kind and it."""
+    """Lock the agent, then a memory, until the transaction ends; return the memory's kind and the memory."""
     lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
-    return kind, locked_memory(connection, agent_id, kind, memory_id)
+    return kind, lock_memory(connection, agent_id, kind, memory_id)
 
 
 def gave_way_to(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
-    """Return the facts that gave way to one, each with whether it was merged into it: else it was replaced."""
+    """Return the facts superseded by one, each with whether it was merged (else it was replaced)."""
     return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
 
 
 def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
-    """Bring an archived memory back to the state it was in; an episode that was not completed falls due again."""
+    """Restore an archived memory to its earlier state; an episode that was not completed is queued again."""
     key = {"agent_id": agent_id, "id": memory.id}
     row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
     state = row[0] if row else "active"

@@ -1,4 +1,4 @@
-"""Procedures: how something is done, stored under its name, loaded when it is needed, judged by how it went."""
+"""Procedures: how something is done, stored by name, activated in sessions, and rated by success and failure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from nous_online.database.changes import (
     add_memory,
     change_memory,
     get_memory,
-    locked_memories,
-    locked_memory,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
-from nous_online.memories.agent import Agent, Verbs, guarded
+from nous_online.memories.agent import Agent, Verbs, hide_credentials
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.events import emit
 from nous_online.memories.levels import BANDS, hint_of, step_name
@@ -49,7 +49,7 @@ BLOCKS = statements("nous_online.memories", "procedures.sql")
 RELATED_SIMILARITY = 0.4  # of the default space: below, two procedures of other domains share no more than words
 STATES = ("active", "review", "archived")
 TEXTS = ("name", *BANDS, "steps", "template", "trigger", "hint")
-"""What of a procedure may hold a credential that somebody told."""
+"""The fields of a procedure that are searched for credentials."""
 NOTE_CHARACTERS = 1000
 
 
@@ -65,7 +65,7 @@ class NewProcedure:
 
     @property
     def embedded_text(self) -> str:
-        """What of it its vector stands for: name, domain, bands or steps, and when it is wanted."""
+        """The text its vector is made of: name, domain, bands or steps, and trigger."""
         return text_to_embed(self.name, self.content)
 
 
@@ -75,10 +75,10 @@ class ProcedureVerbs(Verbs):
     def store_procedure(
         self, name: ProcedureName, *, deadline_s: float | None = None, **details: Unpack[ProcedureDetails]
     ) -> Procedure:
-        """Keep how something is done under a name of its own, and return it.
+        """Store how something is done under a name, and return the procedure.
 
-        The same name again with another content makes a new version: counts stay, a review ends, and events keep what
-        it said before; with the same content nothing changes. Raises `InvalidInput` for a procedure that says nothing
+        The same name with other content makes a new version: counts stay, a review ends, and events keep the earlier
+        content; with the same content nothing changes. Raises `InvalidInput` for a procedure that says nothing
         of how it is done, `Refused` when the name belongs to one of another kind, another scope or more trust,
         `NotFound` for a related procedure that is not there, and `Conflict` for a key used for another content.
         """
@@ -124,14 +124,15 @@ class ProcedureVerbs(Verbs):
         cause = Cause("agent", "activated", f"loaded in session {session!r}", effective_at=moment)
         with self._transaction(deadline_s) as connection:
             procedure_id = find(connection, agent.id, asked)
+            # Locked in this order, episode before session, as `end_session` does.
             episode_id = note_in_episode(connection, agent.id, procedure_id, session, at=moment)
-            known = locked_memory(connection, agent.id, PROCEDURE, procedure_id)
+            known = lock_memory(connection, agent.id, PROCEDURE, procedure_id)
             values = {
                 "activation_count": known.activation_count + 1,
                 "last_activated_at": max(filter(None, (known.last_activated_at, moment))).isoformat(),
             }
             loaded = change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=cause)
-            sessions.take_in(connection, agent, session, [("procedure", procedure_id)])
+            sessions.load_items(connection, agent, session, [("procedure", procedure_id)])
             payload = {
                 "procedure_id": str(procedure_id),
                 "name": loaded.name,
@@ -193,14 +194,14 @@ class ProcedureVerbs(Verbs):
             return store.fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
 
 
-# --- what is told: checked, and turned into columns; pure ---
+# --- checks, and columns; pure ---
 
 
 def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLIMITED) -> NewProcedure:
-    """Check everything a caller said about a procedure; raise `InvalidInput` naming what to mend."""
+    """Return a checked procedure; raise `InvalidInput` for the first wrong field."""
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
-    told, _ = guarded({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    told, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
     title = checked_as(ProcedureName, "name", told.pop("name"))
     bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
     steps: list[Any] = told["steps"] or []
@@ -223,7 +224,7 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
 def check_substance(
     name: str, kind: str, *, bands: Mapping[str, Sequence[str]], steps: Sequence[Any], template: object
 ) -> None:
-    """Raise `InvalidInput` for a procedure that says nothing of how it is done."""
+    """Raise `InvalidInput` for a procedure without the steps, template or bands that its kind needs."""
     if kind == "workflow" and not steps:
         raise InvalidInput(f'workflow {name!r} has no steps; give some, such as steps=["test", "build"]')
     if kind == "pattern" and not template:
@@ -233,14 +234,14 @@ def check_substance(
 
 
 def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
-    """Return what a procedure's vector stands for, from its name and its columns."""
+    """Return the text that is embedded for a procedure, from its name and its columns."""
     told = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
     return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
 
 
 def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
-    """Return what a new content says otherwise than the known one."""
+    """Return the columns whose new values differ from the known procedure's."""
     told = {
         name: list(map(str, value)) if name.startswith("related_") else value
         for name in new.content
@@ -250,7 +251,7 @@ def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
 
 
 def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
-    """Return why an outcome is counted, checked."""
+    """Return the cause of counting an outcome, from a checked note and time."""
     said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
     return Cause("agent", action, said, effective_at=checked_moment("at", at) or datetime.now(UTC))
 
@@ -261,17 +262,17 @@ def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, u
 def store_or_revise(
     connection: Connection, agent: Agent, new: NewProcedure, vector: Vectors, *, cause: Cause
 ) -> Procedure:
-    """Store a procedure whose name is free; otherwise revise the one that has it, which is given a new trial.
+    """Store a procedure whose name is free; otherwise revise the one that has the name, which ends a review.
 
-    Its counts stay: they were earned under this name. Trust and pin only rise, as when a fact is confirmed. Raises
-    `Refused` when the name is taken by a procedure that this one may not replace.
+    Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `Refused` when the name is taken by a
+    procedure that this one may not replace.
     """
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:
         told = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
         return add_memory(connection, agent.id, PROCEDURE, {**told, **space}, cause=cause)
-    known = locked_memory(connection, agent.id, PROCEDURE, row[0])
+    known = lock_memory(connection, agent.id, PROCEDURE, row[0])
     changed = changed_content(known, new)
     check_revisable(known, new, is_changed=bool(changed))
     values = {**changed, **space} if changed else {}
@@ -300,7 +301,7 @@ def check_revisable(known: Procedure, new: NewProcedure, *, is_changed: bool) ->
 
 
 def find(connection: Connection, agent_id: str, name_or_id: str) -> UUID:
-    """Return the id of the procedure an id, a name or a slug stands for.
+    """Return the id of the procedure with this id, name or slug.
 
     Raises `NotFound` when there is none, and `InvalidInput` when a slug fits several.
     """
@@ -317,11 +318,11 @@ def find(connection: Connection, agent_id: str, name_or_id: str) -> UUID:
 def note_in_episode(
     connection: Connection, agent_id: str, procedure_id: UUID, session_id: str, *, at: datetime
 ) -> UUID | None:
-    """Name a procedure among those the current episode used, and return that episode's id; None when none is open."""
+    """Add a procedure to those of the session's open episode, and return the episode's id; None when none is open."""
     current = current_episode(connection, agent_id, None if session_id == DEFAULT_SESSION else session_id)
     if current is None:
         return None
-    episode = locked_memory(connection, agent_id, EPISODE, current.id)
+    episode = lock_memory(connection, agent_id, EPISODE, current.id)
     if episode.state == "open" and procedure_id not in episode.procedures_activated:
         values = {"procedures_activated": [str(each) for each in (*episode.procedures_activated, procedure_id)]}
         cause = Cause("agent", "linked", "a procedure was activated in it", effective_at=at)
@@ -332,8 +333,8 @@ def note_in_episode(
 def record_outcome(
     connection: Connection, agent_id: str, procedure_id: UUID, *, is_success: bool, cause: Cause
 ) -> Procedure:
-    """Count one more time that a procedure worked or failed; raise `NotFound` when there is none of that id."""
-    found = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    """Add one to the successes or failures of a procedure; raise `NotFound` for an unknown one."""
+    found = lock_memory(connection, agent_id, PROCEDURE, procedure_id)
     counter = "success_count" if is_success else "failure_count"
     values = {counter: getattr(found, counter) + 1}
     return change_memory(connection, agent_id, version_of(PROCEDURE, found), values, cause=cause)
@@ -351,7 +352,7 @@ def flag_for_review(
     """Put the active procedures named, and those of `domain`, under review; return how many that were."""
     parameters = {"agent_id": agent_id, "ids": list(procedure_ids), "domain": domain}
     ids = [row[0] for row in connection.execute(BLOCKS["reviewable_procedures"], parameters)]
-    found = [each for each in locked_memories(connection, agent_id, PROCEDURE, ids) if each.state == "active"]
+    found = [each for each in lock_memories(connection, agent_id, PROCEDURE, ids) if each.state == "active"]
     for procedure in found:
         values = {"state": "review", "review_reason": reason}
         change_memory(connection, agent_id, version_of(PROCEDURE, procedure), values, cause=cause)
@@ -361,9 +362,9 @@ def flag_for_review(
 def list_procedures(
     connection: Connection, agent_id: str, *, domain: str | None = None, state: str | None = None
 ) -> list[Procedure]:
-    """Return the procedures of a domain and a state (all but the archived, unless named), what worked best first.
+    """Return the procedures of a domain and a state (all but the archived, unless given), what worked best first.
 
-    What was seen once weighs little: they are ordered by (successes + 1) / (uses + 2), the mean of a Beta(1, 1) prior.
+    Ordered by (successes + 1) / (uses + 2), the posterior mean with a Beta(1, 1) prior, so that one use weighs little.
     """
     key = {"agent_id": agent_id, "domain": domain, "state": state}
     return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")

@@ -1,4 +1,4 @@
-"""The working memory of sessions: loaded, weighed and evicted under a row lock, and kept as an episode at the end."""
+"""Working memory of sessions: items are loaded, ranked and evicted under a row lock, and end up in an episode."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
 from nous_online.core.validation import checked_id, checked_list, checked_optional, checked_text
-from nous_online.database.changes import get_memory, locked_memory
+from nous_online.database.changes import get_memory, lock_memory
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import episodes
-from nous_online.memories.agent import Agent, Verbs, guarded
+from nous_online.memories.agent import Agent, Verbs, hide_credentials
 from nous_online.memories.episodes import EpisodeChange, checked_beginning, checked_change
 from nous_online.memories.working_memory import (
     NOTE,
@@ -57,7 +57,7 @@ ROUNDS = 5
 LOADED = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
 """Which kind of memory each list of `load_context` names; None is any."""
 UNKNOWN = 0.0
-"""The relevance of what can't be compared with a task, or has none to be compared with."""
+"""Relevance of an item without a vector, or in a session without a task."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class SessionVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ContextDetails)
-        told, _ = guarded(checked_details(ContextDetails, details), ["note"], agent.rights)
+        told, _ = hide_credentials(checked_details(ContextDetails, details), ["note"], agent.rights)
         wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
         wanted += [(kind, each) for name, kind in LOADED.items() for each in told[name] or ()]
         if not wanted and told["note"] is None:
@@ -144,7 +144,7 @@ class SessionVerbs(Verbs):
         session, text, relevance = checked_session(session_id), told["note"], told["relevance"]
         notes = {} if text is None else {uuid4(): agent.embed([text], deadline)[0]}
         with agent.transaction(deadline) as connection:
-            return take_in(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
+            return load_items(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
 
     def unload(
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
@@ -192,11 +192,11 @@ class SessionVerbs(Verbs):
         """
         name, agent_id = checked_session(session_id), self.agent.id
         with self._transaction(deadline_s) as connection:
-            session = read(connection, agent_id, name)
+            session = read_session(connection, agent_id, name)
             if session is None:
                 return WorkingMemory(name, None, None, (), (), POLICY.capacity, None)
             episode_id = episode_of(connection, agent_id, name) or session.episode_id
-            return view(connection, agent_id, replace(session, episode_id=episode_id))
+            return show_session(connection, agent_id, replace(session, episode_id=episode_id))
 
     def end_session(
         self,
@@ -217,15 +217,15 @@ class SessionVerbs(Verbs):
         reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
         parting, name = Parting(change.outcome, change.lessons_learned, reach), checked_session(session_id)
         with agent.transaction(deadline) as connection:
-            session = existing(connection, agent.id, name)
-            known = roomy(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
+            session = get_session(connection, agent.id, name)
+            known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
         vector = episodes.vector_of(agent, known, parting.change(session, known), deadline)
         with agent.space_transaction(deadline) as connection:
-            # The episode first, as whoever activates a procedure does: else the two could wait for each other.
+            # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
             current = open_episode(connection, agent.id, name, is_locked=True)
-            session = existing(connection, agent.id, name, is_locked=True)
-            episode = store_parting(connection, agent, session, current, parting, vector=vector)
-            connection.execute(SQL["end_session"], key(agent.id, name))
+            session = get_session(connection, agent.id, name, is_locked=True)
+            episode = store_session_end(connection, agent, session, current, parting, vector=vector)
+            connection.execute(SQL["end_session"], session_key(agent.id, name))
         agent.awake.set()
         released = tuple(item.id for item in held_items(session.items) if item.kind != NOTE)
         return SessionEnd(name, session.task, episode, released)
@@ -251,9 +251,10 @@ def checked_session(value: object) -> str:
 def refocus(
     agent: Agent, session_id: str, task: str, situation: Mapping[str, Any], deadline: Deadline
 ) -> WorkingMemory:
-    """Give a session another task and situation: what it holds is weighed against them, and the least goes."""
+    """Set a session's task, frame and censors, rank its items by the new task, and evict what exceeds its capacity."""
+    # Notes are embedded before the lock is taken; one added meanwhile keeps the relevance it has.
     with agent.transaction(deadline) as connection:
-        known = read(connection, agent.id, session_id)
+        known = read_session(connection, agent.id, session_id)
     notes = known.notes if known else []
     vector, *note_vectors = agent.embed([task, *(note.text or "" for note in notes)], deadline)
     with agent.space_transaction(deadline) as connection:
@@ -263,18 +264,18 @@ def refocus(
         about = {"task": task, "vector": Vector(vector), "space_id": agent.embedder.space.id}
         connection.execute(SQL["focus_session"], {**situation_row(agent.id, session), **about})
         vectors = {note.id: each for note, each in zip(notes, note_vectors, strict=True)}
-        relevance = weigh(connection, agent, session_id, [item.id for item in session.items], vectors)
+        relevance = relevance_to_task(connection, agent, session_id, [item.id for item in session.items], vectors)
         items = tuple(with_relevance(session.items, relevance))
         return store_session(connection, agent.id, replace(session, items=items))
 
 
 def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
     censors = None if session.active_censors is None else Jsonb(session.active_censors)
-    named = key(agent_id, session.session_id)
+    named = session_key(agent_id, session.session_id)
     return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
 
 
-def take_in(  # noqa: PLR0913 (what is loaded: memories, and a note with its vector)
+def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its vector)
     connection: Connection,
     agent: Agent,
     session_id: str,
@@ -284,14 +285,14 @@ def take_in(  # noqa: PLR0913 (what is loaded: memories, and a note with its vec
     text: str | None = None,
     relevance: float | None = None,
 ) -> WorkingMemory:
-    """Take memories, each a kind (None for any) and an id, and a note into a session, in the caller's transaction.
+    """Add memories, each a kind (None for any) and an id, and a note to a session, in the caller's transaction.
 
     Raises `NotFound` for a memory this agent has not.
     """
     notes = notes or {}
     session = lock_session(connection, agent.id, session_id)
     kinds = kinds_of(connection, agent.id, memories)
-    found = weigh(connection, agent, session_id, list(kinds), notes)
+    found = relevance_to_task(connection, agent, session_id, list(kinds), notes)
     now = datetime.now(UTC)
     new = [
         Item(
@@ -329,11 +330,11 @@ def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str |
     return {each: found[each]["kind"] for _, each in wanted}
 
 
-def weigh(
+def relevance_to_task(
     connection: Connection, agent: Agent, session_id: str, ids: Sequence[UUID], notes: Mapping[UUID, Vectors]
 ) -> dict[UUID, float]:
-    """Return how near memories and notes are to the task of a session, by cosine, where that can be said."""
-    row = {**key(agent.id, session_id), "ids": list(ids), "space_id": agent.embedder.space.id}
+    """Return the cosines of memories and notes with the task of a session, by id; none for those without a vector."""
+    row = {**session_key(agent.id, session_id), "ids": list(ids), "space_id": agent.embedder.space.id}
     relevance = dict(connection.execute(SQL["weigh_memories"], row).fetchall()) if ids else {}
     if notes:
         vectors = [Vector(vector).to_text() for vector in notes.values()]
@@ -342,7 +343,7 @@ def weigh(
     return relevance
 
 
-def store_parting(
+def store_session_end(
     connection: Connection,
     agent: Agent,
     session: Session,
@@ -351,9 +352,9 @@ def store_parting(
     *,
     vector: Vectors | None,
 ) -> Episode | None:
-    """Store what is worth keeping of a session, in its current episode if it has one; None when that is nothing."""
+    """Store a session's task, notes, threads and lessons in its open episode or a new one; None where it has none."""
     now = datetime.now(UTC)
-    known = roomy(current, parting_text(session, parting.lessons))
+    known = if_room_for(current, parting_text(session, parting.lessons))
     if current is not None:
         agent.rights.check_may_change(current)
     change = parting.change(session, known)
@@ -371,8 +372,8 @@ def store_parting(
     return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
 
 
-def roomy(episode: Episode | None, more: str | None) -> Episode | None:
-    """Return the episode if its detail can take so much more; one that is full is closed as it is."""
+def if_room_for(episode: Episode | None, more: str | None) -> Episode | None:
+    """Return the episode if its detail has room for `more`; a full one is closed as it is, and a new one stored."""
     size = len((episode.detail or "").encode()) if episode else 0
     return episode if size + len((more or "").encode()) < MAX_DETAIL_BYTES else None
 
@@ -380,15 +381,15 @@ def roomy(episode: Episode | None, more: str | None) -> Episode | None:
 # --- the row ---
 
 
-def key(agent_id: str, session_id: str) -> dict[str, Any]:
+def session_key(agent_id: str, session_id: str) -> dict[str, Any]:
     return {"agent_id": agent_id, "session_id": session_id}
 
 
-def read(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session | None:
+def read_session(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session | None:
     """Return a session as it is, None when there is none; locked, it stays so until the transaction ends."""
     with connection.cursor(row_factory=dict_row) as cursor:
         statement = SQL["lock_session" if is_locked else "read_session"]
-        row = cursor.execute(statement, key(agent_id, session_id)).fetchone()
+        row = cursor.execute(statement, session_key(agent_id, session_id)).fetchone()
     if row is None:
         return None
     row["items"] = tuple(Item.from_json(item) for item in row["items"])
@@ -396,9 +397,9 @@ def read(connection: Connection, agent_id: str, session_id: str, *, is_locked: b
     return Session(**row)
 
 
-def existing(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session:
-    """Return a session that is there; raise `NotFound` when it is not."""
-    session = read(connection, agent_id, session_id, is_locked=is_locked)
+def get_session(connection: Connection, agent_id: str, session_id: str, *, is_locked: bool = False) -> Session:
+    """Return a session; raise `NotFound` when there is none."""
+    session = read_session(connection, agent_id, session_id, is_locked=is_locked)
     if session is None:
         raise NotFound(f"agent {agent_id!r} has no session {session_id!r}: it has ended, or was never begun")
     return session
@@ -407,11 +408,11 @@ def existing(connection: Connection, agent_id: str, session_id: str, *, is_locke
 def lock_session(connection: Connection, agent_id: str, session_id: str) -> Session:
     """Lock a session, begun if need be, until the transaction ends and return it.
 
-    One that ended while it was waited for is begun again. Raises `Conflict` when that happens time after time.
+    Raises `Conflict` when it ended several times in a row while the lock was waited for.
     """
-    for _ in range(ROUNDS):
-        connection.execute(SQL["begin_session"], {**key(agent_id, session_id), "capacity": POLICY.capacity})
-        session = read(connection, agent_id, session_id, is_locked=True)
+    for _ in range(ROUNDS):  # its row may be deleted between the insert and the lock
+        connection.execute(SQL["begin_session"], {**session_key(agent_id, session_id), "capacity": POLICY.capacity})
+        session = read_session(connection, agent_id, session_id, is_locked=True)
         if session is not None:
             return session
     raise Conflict(f"session {session_id!r} ended {ROUNDS} times while it was waited for; try again")
@@ -419,7 +420,7 @@ def lock_session(connection: Connection, agent_id: str, session_id: str) -> Sess
 
 def episode_of(connection: Connection, agent_id: str, session_id: str) -> UUID | None:
     """Return the id of the open episode of a session."""
-    parameters = {**key(agent_id, session_id), "default_session": DEFAULT_SESSION}
+    parameters = {**session_key(agent_id, session_id), "default_session": DEFAULT_SESSION}
     row = connection.execute(SQL["session_episode"], parameters).fetchone()
     return row[0] if row else None
 
@@ -429,12 +430,12 @@ def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_l
     episode_id = episode_of(connection, agent_id, session_id)
     if episode_id is None:
         return None
-    found = (locked_memory if is_locked else get_memory)(connection, agent_id, EPISODE, episode_id)
+    found = (lock_memory if is_locked else get_memory)(connection, agent_id, EPISODE, episode_id)
     return found if found.state == "open" else None
 
 
 def store_session(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
-    """Let go of what is too much, store the session, and return what it holds now."""
+    """Evict what exceeds the session's capacity, store it, and return it as it is shown."""
     gone = overflow(session.items, session.capacity)
     stored = replace(
         session,
@@ -442,16 +443,16 @@ def store_session(connection: Connection, agent_id: str, session: Session) -> Wo
         episode_id=episode_of(connection, agent_id, session.session_id) or session.episode_id,
     )
     row = {
-        **key(agent_id, session.session_id),
+        **session_key(agent_id, session.session_id),
         "items": Jsonb([item.as_json() for item in stored.items]),
         "open_threads": Jsonb(list(stored.open_threads)),
         "episode_id": stored.episode_id,
     }
     connection.execute(SQL["store_session"], row)
-    return view(connection, agent_id, stored, gone)
+    return show_session(connection, agent_id, stored, gone)
 
 
-def view(connection: Connection, agent_id: str, session: Session, gone: Sequence[Item] = ()) -> WorkingMemory:
+def show_session(connection: Connection, agent_id: str, session: Session, gone: Sequence[Item] = ()) -> WorkingMemory:
     """Return a session as it is shown, with the texts its memories have now."""
     held = held_items(session.items)
     memories = shown_memories(connection, agent_id, [item.id for item in (*held, *gone) if item.kind != NOTE])

@@ -19,17 +19,17 @@ from nous_online.memories.agent import Agent
 
 SQL = statements("nous_online.memories", "status.sql")
 STANDS_S = 60.0
-"""How long a measurement stands: other processes store for the same agent."""
+"""Seconds a measurement is valid: other processes store memories of the same agent, which are not counted here."""
 WORTH = 100.0
-"""So many times as long as it took a measurement stands at least: a large agent takes a second."""
+"""A measurement is valid for at least so many times as long as it took: that of a large agent takes a second."""
 MEASURING_SHARE = 0.25
-"""Most of a call's time that measuring may take; what was not measured by then is let pass."""
-MOST_KEPT = 10_000
+"""Share of a call's time that measuring may take; a call whose agent can't be measured in it is allowed."""
+MOST_KEPT = 10_000  # agents
 
 
 @dataclass(frozen=True)
 class WaitingWork:
-    """What is left to whoever works: closed episodes, how many of them failed so far, and events by consumer."""
+    """Work for the worker: closed episodes, how many of them failed so far, and undelivered events by consumer."""
 
     episodes: int
     failed_episodes: int
@@ -55,7 +55,7 @@ class Nights:
 
 @dataclass(frozen=True)
 class OpenQuestions:
-    """What only a person can decide, counted."""
+    """How many things wait for a person's decision."""
 
     contradictions: int = 0
     doubts: int = 0
@@ -88,7 +88,7 @@ QUESTIONS = {
 
 
 def question(name: str, count: int) -> str:
-    """Say how many questions of one sort are open, and where a person settles them."""
+    """Return a sentence with how many questions of one sort are open, and where a person settles them."""
     one, many, how = QUESTIONS[name]
     return f"{count:,} {one if count == 1 else many}: {how}"
 
@@ -134,7 +134,7 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
 
 def nights_of(connection: Connection, agent_id: str) -> Nights:
     """Return which night an agent was last in, and what has waited for one since."""
-    found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": over()}).fetchone()
+    found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": last_night_end()}).fetchone()
     last, first_change, changes = found or (None, None, 0)
     missed_from = first_change.astimezone(UTC).date() if first_change else None
     return Nights(last, missed_from, changes)
@@ -158,12 +158,12 @@ def last_night_applied(connection: Connection) -> date | None:
 
 def agents_waiting(connection: Connection) -> int:
     """Count the agents with changes that no night of theirs has seen, though it is over."""
-    (count,) = connection.execute(SQL["agents_waiting"], {"over": over()}).fetchone() or (0,)
+    (count,) = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0,)
     return count
 
 
-def over() -> datetime:
-    """Return the moment the last night that is over ended: midnight UTC."""
+def last_night_end() -> datetime:
+    """Return when the latest complete night ended: the last midnight UTC."""
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -184,17 +184,16 @@ LOCK = threading.Lock()
 
 
 def check_quota(agent: Agent, deadline: Deadline, *, count: int, size: int) -> None:
-    """Raise `QuotaExceeded` where so many more memories, or bytes, are more than the policy lets an agent keep.
-
-    Whatever is not new in the end counts as if it were until the next measurement; before it refuses, it measures.
-    """
+    """Raise `QuotaExceeded` where `count` more memories of `size` bytes exceed the agent's policy."""
+    # Between measurements the count is an upper bound: a fact that only confirms another is counted too. So a refusal
+    # is always based on a fresh measurement.
     key = (agent.database.url, agent.id)
     held = KEPT.get(key)
-    if held is None or time.monotonic() > held.stands_until or is_over(agent, held, count, size):
-        held = measured(agent, deadline)
+    if held is None or time.monotonic() > held.stands_until or exceeds_quota(agent, held, count, size):
+        held = measure(agent, deadline)
     if held is None:
         return
-    if is_over(agent, held, count, size):
+    if exceeds_quota(agent, held, count, size):
         raise QuotaExceeded(
             f"agent {agent.id!r} holds {held.memories:,} memories of {held.bytes:,} bytes, and its policy lets it keep "
             f"{agent.policy.most_memories:,} of {agent.policy.most_bytes:,}: purge old texts (`nous purge`), erase "
@@ -206,12 +205,12 @@ def check_quota(agent: Agent, deadline: Deadline, *, count: int, size: int) -> N
         KEPT[key] = replace(held, memories=held.memories + count, bytes=held.bytes + size)
 
 
-def is_over(agent: Agent, held: Holding, count: int, size: int) -> bool:
+def exceeds_quota(agent: Agent, held: Holding, count: int, size: int) -> bool:
     return held.memories + count > agent.policy.most_memories or held.bytes + size > agent.policy.most_bytes
 
 
-def measured(agent: Agent, deadline: Deadline) -> Holding | None:
-    """Return what an agent holds now; None where that takes too long."""
+def measure(agent: Agent, deadline: Deadline) -> Holding | None:
+    """Return the number and bytes of an agent's memories now; None where that takes too long."""
     began = time.monotonic()
     try:
         seconds = deadline.remaining() * MEASURING_SHARE

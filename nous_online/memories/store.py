@@ -1,4 +1,4 @@
-"""Facts and what was said for them, in PostgreSQL: the caller owns the transaction, and gets frozen values."""
+"""Queries on facts and their statements: the caller owns the transaction, and gets frozen values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound
 from nous_online.core.texts import folded
-from nous_online.database.changes import ConfirmingStatement, plain
+from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.language.passages import recall_vector
@@ -29,13 +29,13 @@ FACTS = statements("nous_online.memories", "facts.sql")
 MOVES = statements("nous_online.memories", "moving.sql")
 STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
 REEMBEDDED = "re-embedded"
-"""What moving a memory to another embedding space is called; it changes nothing that was said, so it is not undone."""
+"""The action of an event that moved a memory to another embedding space; it changes no text, so it is never undone."""
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
 
 
 @dataclass(frozen=True)
 class KeyedRequest:
-    """What an idempotency key led to when it was first used."""
+    """The first use of an idempotency key: what was stored, and the hash of what the caller passed."""
 
     idempotency_key: str
     content_hash: str
@@ -45,7 +45,7 @@ class KeyedRequest:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A new fact with the vectors of its content and of its surroundings."""
+    """A new fact with the unit vectors of its content, and of its content with context."""
 
     fact: NewFact
     embedding: Vectors
@@ -60,12 +60,12 @@ class Split:
     statement_id: UUID
     from_id: UUID
     action: str
-    """`split`; `learned` where its confirmation of the other fact was undone, so that undoing archives it."""
+    """Action of its event: `split`; `learned` where its confirmation was undone, so that undoing that archives it."""
     reason: str
 
 
 @cache
-def composed(
+def fact_statement(
     statement: str,
     space: EmbeddingSpace,
     row: str,
@@ -74,10 +74,8 @@ def composed(
     has_project: bool = False,
     has_statement: bool = False,
 ) -> bytes:
-    """Fill the space, the reach and the columns of a fact, taken from `row`, into a statement, once for each.
-
-    Width and name of the space must be constants for its index to be used.
-    """
+    """Return a statement with the space, the reach and the columns of a fact (of table `row`) filled in; cached."""
+    # Width and name of the space must be constants, not parameters, for its partial index to be used.
     parts = SQL(FACTS[statement]).format(
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
@@ -98,16 +96,16 @@ def fetch(
     row: str | None = None,
     **parts: LiteralString,
 ) -> list[V]:
-    """Return the values a statement finds, once `filled` is what it leaves open."""
+    """Return the rows of a statement as instances of `value`, its columns filled in by `fill_columns`."""
     with connection.cursor(row_factory=class_row(value)) as cursor:
-        return cursor.execute(filled(statement, value, row, **parts), parameters).fetchall()
+        return cursor.execute(fill_columns(statement, value, row, **parts), parameters).fetchall()
 
 
 @cache
-def filled(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
-    """Fill the columns of a value, taken from `row`, and other parts into a statement.
+def fill_columns(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
+    """Return a statement with the columns of a dataclass (of table `row`) and other parts filled in.
 
-    Once for each: doing it again takes as long as some queries.
+    Cached: composing it takes as long as some queries.
     """
     names = [field.name for field in fields(value)]
     columns = SQL(", ").join(Identifier(row, name) if row else Identifier(name) for name in names)
@@ -115,30 +113,31 @@ def filled(statement: LiteralString, value: type[Any], row: str | None = None, *
 
 
 def lock_agent(connection: Connection, agent_id: str) -> None:
-    """Wait for other learners of this agent; released when the transaction ends."""
+    """Take the agent's lock of writers that compare before they write; released when the transaction ends.
+
+    Take it before any row lock, as every verb that needs both does: in different orders two could deadlock.
+    """
+    # Learning is serial for each agent: else two processes could store the same at once, neither seeing the other.
     connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
 
 
 def register_agent(connection: Connection, agent_id: str, space_id: str) -> EmbeddingSpace:
-    """Make an agent known if it is new, and return the embedding space its memories live in.
-
-    One that is known is only read: a server that takes no writes can still open it.
-    """
-    known = ask_space(connection, agent_id).fetchone()
-    if known is not None:
+    """Insert an agent if it is new, and return the embedding space its memories live in."""
+    known = query_space(connection, agent_id).fetchone()
+    if known is not None:  # nothing is written for a known one, so that it can be opened on a standby
         return known
     connection.execute(FACTS["register_agent"], {"agent_id": agent_id, "space_id": space_id})
-    return settled_space(ask_space(connection, agent_id), agent_id)
+    return read_space(query_space(connection, agent_id), agent_id)
 
 
-def ask_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]:
-    """Ask in which embedding space an agent's memories live now."""
+def query_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]:
+    """Send the query for the embedding space of an agent's memories; `read_space` fetches the answer."""
     cursor = connection.cursor(row_factory=class_row(EmbeddingSpace))
     return cursor.execute(FACTS["agent_space"], {"agent_id": agent_id}, prepare=True)
 
 
-def settled_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
-    """Return the answer of `ask_space`; raise `NotFound` when nobody knows the agent."""
+def read_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
+    """Return the answer to `query_space`; raise `NotFound` for an unknown agent."""
     space = asked.fetchone()
     if space is None:
         raise NotFound(f"agent {agent_id!r} is not known here")
@@ -146,8 +145,8 @@ def settled_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpac
 
 
 def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
-    """Raise `Moved` when the answer of `ask_space` is another space than the caller's vectors are of."""
-    found = settled_space(asked, agent_id)
+    """Raise `Moved` when the answer to `query_space` is another space than that of the caller's vectors."""
+    found = read_space(asked, agent_id)
     if found.id != space.id:
         message = (
             f"agent {agent_id!r} was re-embedded: its memories live in embedding space {found.id!r}, this process "
@@ -157,7 +156,7 @@ def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: Embedding
 
 
 def lock_moving(connection: Connection, agent_id: str, kind: Kind[Any], space_id: str) -> int:
-    """Lock the memories of a kind that live in another embedding space than this one, and return how many they are."""
+    """Lock the memories of a kind that live in another embedding space than this one, and return their number."""
     statement = SQL(MOVES["lock_moving"]).format(table=Identifier("heart", kind.table))
     row = connection.execute(statement, {"agent_id": agent_id, "space_id": space_id}).fetchone()
     return row[0] if row else 0
@@ -166,9 +165,9 @@ def lock_moving(connection: Connection, agent_id: str, kind: Kind[Any], space_id
 def move_memories(
     connection: Connection, agent_id: str, kind: Kind[Any], space_id: str, *, reason: str, run_id: str | None
 ) -> int:
-    """Give the memories of a kind their vectors of another space, with an event each, and return how many got theirs.
+    """Replace the vectors of a kind by those of another space, with an event each, and return how many were replaced.
 
-    One changed since its vector was made, or without one, stays as it is.
+    A memory without a new vector, or changed since that was made, is left as it is.
     """
     began_at = Identifier("started_at" if kind is EPISODE else "learned_at")
     statement = SQL(MOVES["move_memories"]).format(table=Identifier("heart", kind.table), began_at=began_at)
@@ -177,7 +176,7 @@ def move_memories(
 
 
 def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> dict[str, KeyedRequest]:
-    return {row.idempotency_key: row for row in sought(connection, agent_id, keys).fetchall()}
+    return {row.idempotency_key: row for row in query_requests(connection, agent_id, keys).fetchall()}
 
 
 def earlier_request(
@@ -188,15 +187,15 @@ def earlier_request(
     *,
     unlike: str = "another content; use a new key for it",
 ) -> KeyedRequest | None:
-    """Return what an idempotency key led to before; raise `Conflict` if it was used for something `unlike` this."""
+    """Return the earlier use of an idempotency key; raise `Conflict`, quoting `unlike`, if its content differed."""
     request = find_requests(connection, agent_id, [key]).get(key) if key else None
     if request is not None and request.content_hash != content_hash:
         raise Conflict(f"idempotency key {key!r} was used for {unlike}")
     return request
 
 
-def sought(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
-    """Ask what was stored under these idempotency keys."""
+def query_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
+    """Send the query for what was stored under these idempotency keys."""
     cursor = connection.cursor(row_factory=class_row(KeyedRequest))
     return cursor.execute(FACTS["find_requests"], {"agent_id": agent_id, "keys": list(keys)})
 
@@ -211,7 +210,7 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         cursor.executemany(FACTS["store_request"], rows)
 
 
-def look_around(
+def lock_and_find_neighbours(
     connection: Connection,
     agent_id: str,
     new: Embedded,
@@ -220,27 +219,27 @@ def look_around(
     limit: int,
     replaces: Sequence[UUID] = (),
 ) -> tuple[KeyedRequest | None, list[Neighbour], UUID | None]:
-    """Wait for other learners of this agent, then return what its key led to before and the facts it may touch.
+    """Take the agent's lock, and return the earlier use of the idempotency key, the neighbours and a forgotten id.
 
-    Those are the active ones of the same scope nearest by cosine, of the same slot, or of the same key, but for facts
-    from which a person split off the same words; and in any state those it `replaces`. The third answer is a fact of
-    the same words that was forgotten. One round trip on a connection in pipeline mode, and another where something was
-    split off or forgotten. Raises `Moved` when the agent's memories live in another space.
+    Neighbours are the active facts of the same scope nearest by cosine, of the same slot, or of the same key, except
+    those from which a person split off the same words; and in any state those it `replaces`. The third value is the id
+    of a forgotten fact of the same words. Raises `Moved` when the agent's memories live in another space.
     """
     fact = new.fact
     whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
     with connection.cursor(row_factory=dict_row) as neighbours:
-        home = ask_space(connection, agent_id)
+        home = query_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
-        requests = sought(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
+        requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
         asked = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
-        parameters = {**around(agent_id, new), "limit": limit, "replaces": list(replaces)}
-        neighbours.execute(composed("nearest_facts", space, "f", **whose), parameters)
-        rows = neighbours.fetchall()
+        parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
+        neighbours.execute(fact_statement("nearest_facts", space, "f", **whose), parameters)
+        rows = neighbours.fetchall()  # all of the above leave in one round trip on a connection in pipeline mode
         has_splits, has_forgotten = asked.fetchone() or (False, False)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
+    # Few agents have any of these, so they are statements of their own instead of parts of the one above.
     if has_splits:
         splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
         apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}
@@ -250,21 +249,21 @@ def look_around(
     return earlier, near, gone[0] if gone else None
 
 
-def around(agent_id: str, new: Embedded) -> dict[str, Any]:
-    """Return the parameters by which `nearest_facts` and `find_forgotten` know a new fact."""
+def match_parameters(agent_id: str, new: Embedded) -> dict[str, Any]:
+    """Return the parameters of a new fact for `nearest_facts` and `find_forgotten`."""
     names = ("content", "slot", "key", "scope", "user_id", "project_id")
     told = {name: getattr(new.fact, name) for name in names}
     return {"agent_id": agent_id, "embedding": Vector(new.embedding), "exact_limit": EXACT_LIMIT, **told}
 
 
 def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
-    """Return the first value learned after a moment among those that led to the one known, which is the last."""
+    """Return the first value after `learned_at` in the chain of values that ends at `known`."""
     key = {"agent_id": agent_id, "known_id": known.id, "learned_at": learned_at}
     return next(iter(fetch(connection, Fact, FACTS["next_value"], key, row="f")), known)
 
 
 def values_before(connection: Connection, agent_id: str, late: Fact, *, heir: Fact) -> list[Fact]:
-    """Return the values that gave way to `heir` although `late`, told after that, had begun before they ended."""
+    """Return the values superseded by `heir` that should have ended when `late`, learned out of order, began."""
     told = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
     key = {"agent_id": agent_id, "heir_id": heir.id, **told}
     return fetch(connection, Fact, FACTS["values_before"], key, row="f")
@@ -279,10 +278,10 @@ def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | 
 def store_fact(
     connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, actor: str, reason: str
 ) -> Fact:
-    """Insert one fact with its event and its announcement, and return it."""
+    """Insert one fact with its event of the history and of the outbox, and return it."""
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
         row = fact_row(agent_id, new, space, actor, reason)
-        (fact,) = cursor.execute(composed("store_fact", space, "stored"), row).fetchall()
+        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored"), row).fetchall()
     return fact
 
 
@@ -292,7 +291,7 @@ def store_facts(
     """Insert many facts, each with its event, in one round trip."""
     rows = [fact_row(agent_id, new, space, actor, reason) for new in news]
     with connection.cursor() as cursor:
-        cursor.executemany(composed("store_fact", space, "stored"), rows)
+        cursor.executemany(fact_statement("store_fact", space, "stored"), rows)
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
@@ -320,16 +319,16 @@ def vector_columns(
     content: str, subject: str | None, context: str | None, vectors: Mapping[str, Vectors], space_id: str
 ) -> dict[str, Any]:
     """Return the vector columns of a fact, from the vectors of its passages."""
-    around = recall_vector(content, subject, context, vectors)
+    context_vector = recall_vector(content, subject, context, vectors)
     return {
         "embedding": Vector(vectors[content]).to_text(),
-        "context_embedding": None if around is None else Vector(around).to_text(),
+        "context_embedding": None if context_vector is None else Vector(context_vector).to_text(),
         "embedding_space_id": space_id,
     }
 
 
 def store_split(connection: Connection, agent_id: str, new: Embedded, split: Split, *, space: EmbeddingSpace) -> Fact:
-    """Insert the fact a statement becomes, with its event and its announcement; it speaks for that one from now on."""
+    """Insert the fact that a statement becomes, with its events, and move the statement to it."""
     moved = {"statement": str(split.statement_id), "split_from": str(split.from_id)}
     row = {
         **fact_row(agent_id, new, space, "agent", split.reason),
@@ -339,7 +338,7 @@ def store_split(connection: Connection, agent_id: str, new: Embedded, split: Spl
         "effective_at": datetime.now(UTC),
     }
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        (fact,) = cursor.execute(composed("store_fact", space, "stored", has_statement=True), row).fetchall()
+        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored", has_statement=True), row).fetchall()
     return fact
 
 
@@ -347,10 +346,10 @@ def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
     return dict(connection.execute(FACTS["count_facts"], {"agent_id": agent_id}).fetchall())
 
 
-# --- what was said for a fact: kept word for word, and found again whatever became of the fact ---
+# --- statements: what was said for a fact, kept word for word whatever becomes of the fact ---
 
 
-def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
+def confirming_statement(known: Fact, new: NewFact) -> ConfirmingStatement:
     """Return the statement by which `new` confirms a known fact."""
     said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
     whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
@@ -358,11 +357,11 @@ def wording_of(known: Fact, new: NewFact) -> ConfirmingStatement:
     drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
     reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
     moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}
-    return ConfirmingStatement(plain({**said, **whose, **drawn_from, **moments}))
+    return ConfirmingStatement(json_values({**said, **whose, **drawn_from, **moments}))
 
 
 def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:
-    """Return what was said for a fact, the oldest first; raise `NotFound` when this agent has none of that id."""
+    """Return the statements of a fact, the oldest first; raise `NotFound` for an unknown fact."""
     with connection.cursor(row_factory=class_row(Statement)) as cursor:
         found = cursor.execute(STATEMENTS["statements_of"], {"agent_id": agent_id, "fact_id": fact_id}).fetchall()
     if not found:
@@ -379,18 +378,18 @@ def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> 
     return found
 
 
-def take_back_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:
-    """Let a statement count no longer; it stays where it is."""
+def revoke_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:
+    """Mark a statement as taken back: it is kept, and no longer counts as a confirmation."""
     connection.execute(STATEMENTS["take_back"], {"agent_id": agent_id, "id": statement_id})
 
 
-def is_founding(said: Statement) -> bool:
-    """Tell whether a statement gave its fact the words, so that it can't leave it."""
+def is_first_statement(said: Statement) -> bool:
+    """Tell whether a fact was stored with this statement, whose words are its content."""
     return said.reason in {"first", "imported"}
 
 
-def own_fact(said: Statement, known: Fact) -> NewFact:
-    """Return the fact a statement becomes when it is split off: what it said itself, and the rest as of its fact."""
+def fact_from_statement(said: Statement, known: Fact) -> NewFact:
+    """Return the new fact of a statement that is split off: its own fields, and those of its fact it has none for."""
     own = ("content", "subject", "source", "source_kind", "trust", "scope", "user_id", "project_id")
     rest = ("category", "tags", "confidence", "valid_from", "valid_to")
     return NewFact(
@@ -409,5 +408,5 @@ def own_fact(said: Statement, known: Fact) -> NewFact:
 
 
 def unrecorded_count(fact: Fact, said: Sequence[Statement]) -> int:
-    """Return how many confirmations of a fact have no words: those counted before statements were kept."""
+    """Return how many confirmations of a fact have no statement: those counted before statements were stored."""
     return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in said))

@@ -1,6 +1,6 @@
-"""Taking back what was done to memories: another change, refused where somebody built on it since.
+"""Undo: a new change that restores what an event recorded, refused where a later change depends on it.
 
-One change, all that a source said, or the joining of a statement to a fact: each is taken back in one transaction.
+It undoes one change, everything a source said, or the joining of a statement to a fact; each in one transaction.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from nous_online.database.changes import (
     change_memories,
     change_memory,
     get_memory,
-    locked_memories,
-    locked_memory,
+    lock_memories,
+    lock_memory,
     version_of,
 )
 from nous_online.database.statements import statements
@@ -39,25 +39,25 @@ from nous_online.memories.store import (
     REEMBEDDED,
     Embedded,
     Split,
+    fact_from_statement,
     get_statement,
-    is_founding,
-    own_fact,
+    is_first_statement,
+    revoke_statement,
     statements_of,
-    take_back_statement,
 )
 
 BLOCKS = statements("nous_online.memories", "undoing.sql")
 REDACTED = "redacted"
-"""What is done to a memory when something it rested on, or pointed to, is erased."""
+"""The action of an event that changed a memory because something it pointed to was erased."""
 MARKED = {"contradicted", "contradiction_resolved", "marked"}
-"""What says of a fact how its contradictions stand."""
+"""The actions of events that set the contradiction status of a fact."""
 COUNTED = (
     "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
     "forgiven_count",
 )  # fmt: skip
-"""Columns that are added to: taking back subtracts what was added, whatever was added since."""
+"""Counters: undo subtracts what the event added, so that later additions stay."""
 UNITED = ("tags", "sources")
-"""Lists that a confirmation adds to: taking it back leaves out what it added."""
+"""Lists that a confirmation extends: undo removes what it added, so that later additions stay."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
 MAX_REASON_BYTES = 4 * 1024
@@ -66,7 +66,7 @@ MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 @dataclass(frozen=True)
 class PastChange:
-    """One change of one memory: who, why, when, and what it was before."""
+    """One event of a memory's history: who changed it, why, when, and the changed columns before and after."""
 
     id: int
     memory_kind: str
@@ -91,15 +91,16 @@ class PastChange:
 
 @dataclass(frozen=True)
 class SourceUndone:
-    """Which memories no longer hold what a source said, and which still do and why."""
+    """The result of `undo_source`."""
 
     undone: tuple[UUID, ...]
-    """In the order they were taken back, the latest change first."""
+    """Memories whose changes by the source were undone, in that order: the latest change first."""
     refused: Mapping[UUID, str]
+    """Memories left as they were, each with the reason."""
 
 
 class HistoryVerbs(Verbs):
-    """What an agent does with what happened to its memories."""
+    """The history of memories, and undo."""
 
     def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
         """Return every change of one memory, the latest first: who, why, when, and what it was before.
@@ -130,11 +131,12 @@ class HistoryVerbs(Verbs):
                     agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
                 said = statement_of(connection, agent.id, event)
                 if said is None or said.reason != "reworded" or said.id in ready:
-                    take_back(connection, agent, event, said, ready, reason=why)
+                    undo_change(connection, agent, event, said, ready, reason=why)
                     return event
                 known = get_memory(connection, agent.id, FACT, said.fact_id)
-            # Embedding may take seconds: never inside a transaction that others wait for.
-            (ready[said.id],) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+            # Embedding may take seconds, so never inside a transaction that others wait for; then everything is read
+            # again, because it may have changed meanwhile.
+            (ready[said.id],) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
         """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
@@ -153,13 +155,15 @@ class HistoryVerbs(Verbs):
             raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {named!r}")
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
+        # A transaction for each memory: one that is refused must not keep the others from being undone.
         for memory_id in dict.fromkeys(event.memory_id for event in found):
             try:
                 with agent.transaction(deadline) as connection:
                     store.lock_agent(connection, agent.id)
+                    # Read again under the lock: undoing one memory also undoes changes of others.
                     now = changes_of(connection, agent.id, named)
                     for event in (each for each in now if each.memory_id == memory_id):
-                        take_back_of_source(connection, agent, event, [each.id for each in now], reason=why)
+                        undo_source_change(connection, agent, event, [each.id for each in now], reason=why)
                 undone.append(memory_id)
             except (Forbidden, Refused) as refusal:
                 refused[memory_id] = str(refusal)
@@ -180,14 +184,14 @@ class HistoryVerbs(Verbs):
             known = get_memory(connection, agent.id, FACT, said.fact_id)
         check_splittable(said, known)
         agent.rights.check_may_change(known)
-        if is_founding(said):
+        if is_first_statement(said):
             with agent.transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
-                return take_out(connection, agent, said, reason=why)
-        (ready,) = facts.embedded(agent, [own_fact(said, known)], [None], deadline)
+                return unmerge(connection, agent, said, reason=why)
+        (ready,) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
-            return split_off(connection, agent, said, ready, reason=why)
+            return split_from_fact(connection, agent, said, ready, reason=why)
 
 
 # --- one change ---
@@ -203,8 +207,8 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
-    """Return the latest change of a memory that still stands; raise `Refused` where undoing it is not the agent's."""
-    left = standing(history(connection, agent_id, memory_id))
+    """Return the latest change of a memory that is not undone; raise `Refused` for one that a night made."""
+    left = effective_changes(history(connection, agent_id, memory_id))
     if not left:
         raise Refused(f"every change of memory {memory_id} has been taken back")
     event = left[0]
@@ -218,13 +222,13 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
 
 
 def statement_of(connection: Connection, agent_id: str, event: PastChange) -> Statement | None:
-    """Return the statement by which a fact was confirmed; None for any other change, and for one that kept no words."""
+    """Return the statement of a confirmation; None for any other event, and for confirmations without a statement."""
     named = event.after.get("statement")
     is_kept = event.action == "confirmed" and named is not None
     return get_statement(connection, agent_id, UUID(named)) if is_kept else None
 
 
-def take_back(
+def undo_change(
     connection: Connection,
     agent: Agent,
     event: PastChange,
@@ -233,8 +237,8 @@ def take_back(
     *,
     reason: str,
 ) -> None:
-    """Take back a change and those it was made with; the words that confirmed a fact stay, in a fact of their own."""
-    restore_all(connection, agent.id, together(connection, agent.id, event), reason=reason)
+    """Undo a change and those made together with it; a rewording that confirmed a fact becomes a fact of its own."""
+    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
     if said is None:
         return
     if said.id in ready:
@@ -242,10 +246,10 @@ def take_back(
         store.store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
         return
     if said.fact_id == event.memory_id:
-        take_back_statement(connection, agent.id, said.id)
+        revoke_statement(connection, agent.id, said.id)
         return
     # It was split off and joined again: its own fact becomes active when it no longer confirms the other.
-    (own,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+    (own,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     if own.superseded_by == event.memory_id and own.succession == "merged":
         note = EventNote({"statement": str(said.id), "split_from": str(event.memory_id)})
         cause = Cause("agent", "learned", reason, datetime.now(UTC))
@@ -256,7 +260,7 @@ def take_back(
 def restore_all(
     connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:
-    """Put back what some events changed; those memories, and those `besides`, then say how contradictions stand."""
+    """Restore what some events changed, then set the contradiction status of those memories and of `besides`."""
     for each in changes:
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)
@@ -266,25 +270,25 @@ def restore_all(
         mark_sides(connection, agent_id, memory_id, cause=marked)
 
 
-def together(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return the changes that are taken back with one of them: those it superseded, both sides of a split or a merge.
+def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
+    """Return an event with those that must be undone with it: what it superseded, the other side of a split or merge.
 
     Raises `Refused` where a fact that was split off has changed since.
     """
     if (learned := late_learning(connection, agent_id, event)) is not None:
-        return [event, *superseding(connection, agent_id, learned), learned]
+        return [event, *supersessions(connection, agent_id, learned), learned]
     other = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
         other = other or event.after["split_from"]
     if event.after.get("succession") == "merged":
         other = event.after["superseded_by"]
     if other is None:
-        return [*superseding(connection, agent_id, event), event]
-    left = standing(history(connection, agent_id, UUID(other)))
+        return [*supersessions(connection, agent_id, event), event]
+    left = effective_changes(history(connection, agent_id, UUID(other)))
     found = [each for each in left if is_other_side(each, event)]
     for each in (event, *found):
         if each.action == "split" and "split_from" in each.after:
-            last = standing(history(connection, agent_id, each.memory_id))[0]
+            last = effective_changes(history(connection, agent_id, each.memory_id))[0]
             if last.id != each.id:
                 raise Refused(
                     f"fact {each.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
@@ -294,9 +298,9 @@ def together(connection: Connection, agent_id: str, event: PastChange) -> list[P
 
 
 def late_learning(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
-    """Return how a value was learned that gave way to a later one in the same transaction; None for any other change.
+    """Return the *learned* event of a value that was superseded in the transaction that stored it; None for others.
 
-    It was never believed in the present, so it does not become what the agent believes when it is taken back.
+    Such a value was learned out of order and never active, so undo must not make it active either.
     """
     if event.after.get("succession") != "replaced":
         return None
@@ -305,7 +309,7 @@ def late_learning(connection: Connection, agent_id: str, event: PastChange) -> P
 
 
 def is_other_side(one: PastChange, other: PastChange) -> bool:
-    """Tell whether two changes of two facts are a split, or a merge that a person ruled."""
+    """Tell whether two events of two facts are the two sides of a split, or of a merge that a person ruled."""
     if one.action == other.action == "split":
         return one.after["statement"] == other.after["statement"]
     pairs = ((one, other), (other, one))
@@ -316,7 +320,7 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
 
 
 def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
-    """Raise `Refused` when one of some memories is a document whose name, or a value whose key, another one holds."""
+    """Raise `Refused` when a restored memory has the document name or the key of another active one."""
     parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
     for fact_id, key, holder in connection.execute(BLOCKS["keys_held_twice"], parameters):
         raise Refused(
@@ -326,46 +330,44 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
         raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 
 
-def superseding(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return the changes that retired other facts in favour of one whose learning or confirming is to be taken back.
+def supersessions(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
+    """Return the events that superseded other facts by one whose learning or confirmation is to be undone.
 
-    Without them, those facts would point to an archived one, and neither would be recalled. Who confirms a fact may say
-    that it replaces others: of those facts, the ones that gave way at that moment come back.
+    Left alone, those facts would point to an archived one, and neither would be recalled. A confirmation may replace
+    other facts too: of those, the ones superseded in its transaction come back.
     """
     if event.from_state != "new" and event.action != "confirmed":
         return []
     key = {"agent_id": agent_id, "memory_id": event.memory_id}
     retired = [row[0] for row in connection.execute(BLOCKS["retired_for"], key)]
-    changes = [standing(history(connection, agent_id, memory_id)) for memory_id in retired]
-    found = [each for events in changes for each in retiring(connection, agent_id, events, str(event.memory_id))]
+    changes = [effective_changes(history(connection, agent_id, memory_id)) for memory_id in retired]
+    found = [each for events in changes for each in retirements(connection, agent_id, events, str(event.memory_id))]
     return found if event.from_state == "new" else [each for each in found if each.recorded_at == event.recorded_at]
 
 
-def retiring(
+def retirements(
     connection: Connection, agent_id: str, events: Sequence[PastChange], successor_id: str
 ) -> list[PastChange]:
-    """Return the changes by which a fact gave way to one whose learning is to be taken back.
+    """Return the events by which a fact was superseded by `successor_id`, the latest first.
 
-    Before a value that was told late, it had given way to the one after that: to that too, where its learning has been
-    taken back since.
+    A value learned out of order moves the successor of the one before it: where the learning of the earlier successor
+    has been undone since, the event that set that one is included too.
     """
     found: list[PastChange] = []
     for event in events:
         if event.after.get("superseded_by") == successor_id:
             found.append(event)
             earlier_id = event.before.get("superseded_by")
-            if earlier_id is None or standing(history(connection, agent_id, UUID(earlier_id))):
+            if earlier_id is None or effective_changes(history(connection, agent_id, UUID(earlier_id))):
                 return found
             successor_id = earlier_id
     return found
 
 
-def standing(events: Sequence[PastChange]) -> list[PastChange]:
-    """Return the events that are no undoing and were not undone, as ordered.
-
-    Moves between spaces don't count, nor does what erasing something else changed: that can't be taken back. Marks say
-    how the contradictions of a fact stand, and follow those by themselves, unless a night's proposal made them.
-    """
+def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
+    """Return the events that are in effect and can be undone, in the given order."""
+    # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which nobody may undo;
+    # contradiction statuses, which follow the contradictions by themselves, except those a night proposed.
     undone = {event.undoes for event in events}
     followed = {REEMBEDDED, REDACTED}
     changes = [
@@ -377,14 +379,14 @@ def standing(events: Sequence[PastChange]) -> list[PastChange]:
 
 
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
-    """Put back what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
-    found = locked_rows(connection, agent_id, [event])
+    """Restore what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
+    found = lock_rows(connection, agent_id, [event])
     change_memories(connection, agent_id, [restoration(connection, agent_id, event, found, cause=cause)])
 
 
 @dataclass(frozen=True)
 class LockedRows:
-    """Memories as they stand while nobody else can change them, and what lies in cold storage of them."""
+    """Locked memories, and their rows in cold storage."""
 
     rows: Mapping[UUID, tuple[int, Mapping[str, Any]]]
     """The version and the columns, vectors left out, by id."""
@@ -392,10 +394,10 @@ class LockedRows:
     """The row of cold storage of each tier, by id."""
 
 
-def locked_rows(
+def lock_rows(
     connection: Connection, agent_id: str, events: Sequence[PastChange], *, and_facts: Collection[UUID] = ()
 ) -> LockedRows:
-    """Lock what some events changed, and other facts, and return how it stands."""
+    """Lock the memories that some events changed, and the facts `and_facts`, and return them as they are now."""
     rows: dict[UUID, tuple[int, Mapping[str, Any]]] = {}
     for kind in KINDS.values():
         ids = {event.memory_id for event in events if event.memory_kind == kind.name}
@@ -413,15 +415,15 @@ def locked_rows(
 def restoration(
     connection: Connection, agent_id: str, event: PastChange, found: LockedRows, *, cause: Cause
 ) -> Alteration[Any]:
-    """Return what puts back what one event changed; raise `Refused` where a later change depends on it."""
+    """Return the change that restores what one event changed; raise `Refused` where a later change depends on it."""
     kind = KINDS[event.memory_kind]
     if event.memory_id not in found.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = found.rows[event.memory_id]
-    left = {"state": event.to_state, **{name: image(event, name, now.get(name)) for name in event.after}}
-    told = set(now) - VECTORS  # a memory that moved to another embedding space says what it said
-    told -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
-    changed = [name for name in left if name in told and left[name] != now[name]]
+    left = {"state": event.to_state, **{name: value_after_event(event, name, now.get(name)) for name in event.after}}
+    compared = set(now) - VECTORS  # a move to another embedding space changes no text
+    compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
+    changed = [name for name in left if name in compared and left[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
@@ -429,12 +431,12 @@ def restoration(
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
     cold = found.cold.get(event.memory_id, {})
-    values = values_before(event, now, cause) | warm_texts(event, cold)
+    values = values_before(event, now, cause) | texts_from_cold_storage(event, cold)
     return Alteration(Version(kind, event.memory_id, version), values, cause)
 
 
 def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> dict[str, Any]:
-    """Return the columns of a memory as they were before an event; what had just been stored is archived instead."""
+    """Return the columns of a memory before an event; undoing its first event archives it, since none is deleted."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
         gone = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
@@ -442,25 +444,27 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     if event.from_state == "new" or event.action == "learned":
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
-    names = set(event.before) - (VECTORS if is_of_another_space else set())
-    values = {name: restored(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)}
+    names = set(event.before) - (VECTORS if is_of_another_space else set())  # an old vector means nothing there
+    values = {
+        name: value_after_undo(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)
+    }
     if "superseded_by" in values:  # an event from before the succession was kept does not name it
         values["succession"] = event.before.get("succession")
     return values
 
 
-def values_without(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
-    """Return the columns of a fact without what a confirmation lent to it, as far as nothing was added to it since."""
-    _, columns = locked_rows(connection, agent_id, [event]).rows[event.memory_id]
+def values_without_confirmation(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
+    """Return the columns of a fact without what a confirmation added; columns changed since are left as they are."""
+    _, columns = lock_rows(connection, agent_id, [event]).rows[event.memory_id]
     return {
-        name: restored(name, before, event.after[name], columns[name])
+        name: value_after_undo(name, before, event.after[name], columns[name])
         for name, before in event.before.items()
         if name in COUNTED or columns[name] == event.after[name]
     }
 
 
-def warm_texts(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the texts an event sent to cold storage; raise `Refused` when one of them has been purged since."""
+def texts_from_cold_storage(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the texts an event moved to cold storage, by column; raise `Refused` when one was purged since."""
     tiers = cold_tiers(event)
     purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
     if purged:
@@ -471,29 +475,29 @@ def warm_texts(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict
     return {name: kept[tier][name] for name, tier in tiers.items()}
 
 
-def image(event: PastChange, name: str, now: Any) -> Any:
-    """Return what a column became by an event; of a text that only grew, the event knows how long it was before."""
-    length, after = kept_instead(event.before.get(name), "characters"), event.after[name]
+def value_after_event(event: PastChange, name: str, now: Any) -> Any:
+    """Return a column's value right after an event; for a text that grew, the event keeps its old length only."""
+    length, after = placeholder(event.before.get(name), "characters"), event.after[name]
     return after if length is None or not isinstance(now, str) else now[:length] + after["appended"]
 
 
-def kept_instead(before: Any, what: str) -> Any:
-    """Return what an event keeps instead of a text: its length in `characters`, or the tier of its `cold_text`."""
+def placeholder(before: Any, what: str) -> Any:
+    """Return what an event keeps in place of a text: its length (`characters`) or its tier (`cold_text`); or None."""
     kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
     return kept[what] if set(kept) == {what} else None
 
 
 def cold_tiers(event: PastChange) -> dict[str, str]:
-    """Return the tiers under which texts lie in cold storage, by column: an event keeps those instead of the texts."""
-    tiers = {name: kept_instead(before, "cold_text") for name, before in event.before.items()}
+    """Return the tiers of the texts an event moved to cold storage, by column."""
+    tiers = {name: placeholder(before, "cold_text") for name, before in event.before.items()}
     return {name: tier for name, tier in tiers.items() if tier is not None}
 
 
-def restored(name: str, before: Any, after: Any, now: Any) -> Any:
-    """Return what a column should hold once a change from `before` to `after` is taken back from `now`."""
+def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
+    """Return a column's value, now `now`, once a change from `before` to `after` is undone."""
     if name in COUNTED:
-        return max(0, now - (after - before))  # what was erased since is counted no more
-    if (length := kept_instead(before, "characters")) is not None:
+        return max(0, now - (after - before))  # an erasure lowers counters by the statements it deletes
+    if (length := placeholder(before, "characters")) is not None:
         return now[:length]
     if name in UNITED and now != after:
         return [each for each in now if each in before or each not in after]
@@ -502,25 +506,25 @@ def restored(name: str, before: Any, after: Any, now: Any) -> Any:
     return before
 
 
-# --- all that a source said ---
+# --- everything that a source said ---
 
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
-    """Return the changes that a source made and nobody took back, the latest first."""
+    """Return the changes that a source made and nobody undid, the latest first."""
     with connection.cursor(row_factory=class_row(PastChange)) as cursor:
         return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
 
 
-def take_back_of_source(
+def undo_source_change(
     connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
 ) -> None:
-    """Take back a change that a source made; raise `Refused` or `Forbidden` where it can't be.
+    """Undo a change that a source made; raise `Refused` or `Forbidden` where it can't be undone.
 
-    What the source began is archived; what it said of a fact that others said too counts no longer. The facts that gave
-    way to it come back.
+    A memory the source began is archived; its confirmation of a fact is no longer counted. Facts it superseded come
+    back.
     """
     kind, now = KINDS[event.memory_kind], datetime.now(UTC)
-    memory = locked_memory(connection, agent.id, kind, event.memory_id)
+    memory = lock_memory(connection, agent.id, kind, event.memory_id)
     agent.rights.check_may_change(memory)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
     said = statement_of(connection, agent.id, event)
@@ -531,16 +535,16 @@ def take_back_of_source(
             check_unshared(connection, agent.id, event, memory.state, of_source)
         values = {"state": "archived", "archived_at": now.isoformat()}
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    back = superseding(connection, agent.id, event)
+    back = supersessions(connection, agent.id, event)
     restore_all(connection, agent.id, back, reason=reason, besides=[event.memory_id])
     if said is not None:
-        take_back_statement(connection, agent.id, said.id)
+        revoke_statement(connection, agent.id, said.id)
 
 
 def check_unshared(
     connection: Connection, agent_id: str, event: PastChange, state: str, of_source: Sequence[int]
 ) -> None:
-    """Raise `Refused` for a fact that gave way to another, or that others said too."""
+    """Raise `Refused` for a fact that is not active, or that other sources stated too."""
     if state != "active":
         raise Refused(f"fact {event.memory_id} is {state}, so it is out of recall; undo what took its place first")
     parameters = {"agent_id": agent_id, "fact_id": event.memory_id, "events": list(of_source)}
@@ -550,28 +554,28 @@ def check_unshared(
         raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
 
 
-# --- a statement that was taken for a fact ---
+# --- a statement that was matched to a fact ---
 
 
 def check_splittable(said: Statement, known: Fact) -> None:
     """Raise `Refused` where a statement can't be split off its fact."""
-    if is_founding(said) and known.succession != "merged":
+    if is_first_statement(said) and known.succession != "merged":
         raise Refused(
             f"statement {said.id} is what fact {known.id} says, so it can't be split off it; split off another of its "
             "statements, or undo the fact"
         )
     if said.taken_back_at is not None:
         raise Refused(f"the confirmation by statement {said.id} was undone, so it no longer counts for fact {known.id}")
-    if not is_founding(said) and known.succession == "merged":
+    if not is_first_statement(said) and known.succession == "merged":
         raise Refused(
             f"statement {said.id} came with fact {known.id}, which was merged into {known.superseded_by}; "
             f"split off the first statement of {known.id}, then this one"
         )
 
 
-def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
-    """Store a statement as a fact of its own and take back what it lent to the fact it confirmed."""
-    (known,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+def split_from_fact(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
+    """Store a statement as a fact of its own, and remove what it added to the fact it confirmed."""
+    (known,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, known)
     events = history(connection, agent.id, known.id)
     confirmation = next(event for event in events if event.after.get("statement") == str(said.id))
@@ -580,21 +584,21 @@ def split_off(connection: Connection, agent: Agent, said: Statement, ready: Embe
     )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
     note = EventNote({"statement": str(said.id), "split_off": str(new.id)})
-    values = values_without(connection, agent.id, confirmation)
+    values = values_without_confirmation(connection, agent.id, confirmation)
     change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=note)
     return new
 
 
-def take_out(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
-    """Bring back a fact that was merged into another, which loses what was confirmed by it."""
-    (merged,) = locked_memories(connection, agent.id, FACT, [said.fact_id])
+def unmerge(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
+    """Make a merged fact active again, and remove what the merge added to the other one."""
+    (merged,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
     check_unmoved(connection, agent, said, merged)
     if merged.superseded_by is None:
         raise Conflict(f"fact {merged.id} was brought back meanwhile")
-    (keeper,) = locked_memories(connection, agent.id, FACT, [merged.superseded_by])
+    (keeper,) = lock_memories(connection, agent.id, FACT, [merged.superseded_by])
     agent.rights.check_may_change(keeper)
     if keeper.succession == "merged":
-        first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_founding(each))
+        first = next(each.id for each in statements_of(connection, agent.id, keeper.id) if is_first_statement(each))
         raise Refused(
             f"fact {merged.id} was merged into {keeper.id}, and that into {keeper.superseded_by}; "
             f"split off statement {first} of {keeper.id} first"

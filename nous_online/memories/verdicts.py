@@ -1,4 +1,4 @@
-"""Verdicts on pairs, kept by what the two statements say: who asks the same judge the same again has its answer."""
+"""The verdict cache: judgements stored by the content of a pair, so that no judge reads the same pair twice."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def keep_readings(
     *,
     space_id: str,
 ) -> None:
-    """Keep what the built-in judge read of a new fact and those near it, so that no night reads it again.
+    """Store the built-in judge's verdicts on a new fact and its neighbours, so that no night reads the pairs again.
 
-    A night asks of every pair with the earlier statement first: what was read the other way round is left to it. On a
-    connection in pipeline mode this waits for nothing.
+    On a connection in pipeline mode this waits for nothing.
     """
+    # A night reads every pair with the earlier statement first, so only verdicts in that order can serve it.
     read = [(near.fact, judgements[near.fact.id]) for near in near if near.fact.id in judgements]
     found = [(known, judgement) for known, judgement in read if judgement.later == "b"]
     if not found:

@@ -1,8 +1,7 @@
-"""Workflows read off what was done: steps that followed one another, in the same order, in several sessions.
+"""Workflows mined from recorded steps: runs of steps that several sessions have in the same order.
 
-A step few sessions have is passed over, a step done again at once counts once. What is left is searched for runs of
-steps; a run is worth keeping when enough sessions hold it, and a longer one did not take its place in them. Nothing
-else is guessed: every workflow names its sessions.
+Steps that few sessions have are dropped, and repeated ones counted once; then runs of steps are counted. A run is kept
+when enough sessions have it, and not only as a part of a longer run that is kept. Every workflow names its sessions.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from nous_online.core.domain import PROCEDURE, Episode, Procedure
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.policy import WorkflowPolicy
 from nous_online.core.validation import checked_optional, checked_text
-from nous_online.database.changes import Cause, change_memory, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import content_words
@@ -44,7 +43,7 @@ PARTED = " | "
 _STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}+))?[ \t]*+$", re.MULTILINE)
 Action = Literal["stored", "known", "found"]
 Reach = Mapping[str, str | None]
-"""Whose sessions are looked at, by `user_id` and `project_id`: steps of one user never make a workflow of another."""
+"""The `user_id` and `project_id` whose sessions are searched: steps of one user never make a workflow of another."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepSequence:
-    """What was done in one session, in order, and what became of it."""
+    """The steps of one session, in order, and its outcome."""
 
     session: str
     steps: tuple[Step, ...]
@@ -67,7 +66,7 @@ class StepSequence:
 
 @dataclass(frozen=True)
 class FoundWorkflow:
-    """Steps that came in this order in several sessions; counts are of the sessions whose outcome is known."""
+    """A run of steps with its sessions, and those of them that succeeded and failed."""
 
     name: str
     steps: tuple[Step, ...]
@@ -77,19 +76,19 @@ class FoundWorkflow:
 
     @property
     def support(self) -> int:
-        """How many sessions hold it."""
+        """The number of its sessions."""
         return len(self.sessions)
 
     @property
     def success_share(self) -> float | None:
-        """The share of its judged sessions that succeeded; None where none was judged."""
+        """The share of its sessions with an outcome that succeeded; None where none has one."""
         judged = len(self.successes) + len(self.failures)
         return len(self.successes) / judged if judged else None
 
 
 @dataclass(frozen=True)
 class LearnedWorkflow:
-    """A workflow that was found, what was done about it, and the procedure it is kept as (None where only shown)."""
+    """A workflow that was found, what was done with it, and its procedure (None where nothing is recorded)."""
 
     action: Action
     found: FoundWorkflow
@@ -179,10 +178,10 @@ def steps_in(detail: str) -> tuple[Step, ...]:
 
 
 def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
-    """Return the workflows of some sessions, the best supported first, then the longest; the latest session is last.
+    """Return the workflows of some sessions, the latest session last; the best supported first, then the longest.
 
-    Linear in the steps: at most 200 of a session and 20,000 of the latest sessions are read, and runs are at most 12
-    long. Steps whose name holds a credential make none.
+    Time is linear in the steps: at most 200 of each session and 20,000 of the latest sessions are read, and runs have
+    at most 12 steps. A run with a step whose name looks like a credential is dropped.
     """
     told = {each.session: each for each in sequences}
     read: dict[str, tuple[str, ...]] = {}
@@ -202,10 +201,10 @@ def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
 def frequent_runs(
     runs: Mapping[str, Sequence[str]], policy: WorkflowPolicy = POLICY
 ) -> dict[tuple[str, ...], list[str]]:
-    """Return the runs of distinct steps that enough sessions hold, with those sessions, best supported first.
+    """Return the runs of distinct steps that enough sessions have, with those sessions, best supported first.
 
-    The longest are chosen first. A run is left out unless twice as many sessions hold it as hold it only where a
-    longer one was chosen already.
+    The longest are chosen first. A shorter run is kept only if it has twice as many sessions as those in which a chosen
+    longer run covers it entirely.
     """
     spread = Counter(step for steps in runs.values() for step in set(steps))
     common = {step for step, count in spread.items() if count >= policy.least_sessions}
@@ -215,14 +214,14 @@ def frequent_runs(
         for start, run in distinct_runs(kept, policy):
             places[run][session].append(start)
     supported = {run: held for run, held in places.items() if len(held) >= policy.least_sessions}
-    chosen = runs_apart(supported, policy)
+    chosen = select_runs(supported, policy)
     return {run: list(supported[run]) for run in sorted(chosen, key=lambda run: (-len(supported[run]), -len(run), run))}
 
 
-def runs_apart(
+def select_runs(
     supported: Mapping[tuple[str, ...], Mapping[str, Sequence[int]]], policy: WorkflowPolicy
 ) -> list[tuple[str, ...]]:
-    """Return the runs that stand apart from longer ones, of one length the best supported and the earliest first."""
+    """Return the runs that longer ones don't cover, of equal length the best supported and the earliest first."""
     earliest = {run: min(map(min, held.values())) for run, held in supported.items()}
     taken: set[tuple[str, int]] = set()
     chosen: list[tuple[str, ...]] = []
@@ -267,19 +266,19 @@ def describe(run: Sequence[str], sessions: Sequence[StepSequence], told: Mapping
 
 
 def key_of_step(step: Step) -> str:
-    """Return what two steps of one name share, whatever their case and spaces."""
+    """Return the name of a step without case and extra spaces, by which steps are compared."""
     return " ".join(step.name.casefold().split())
 
 
 def keys_of(found: FoundWorkflow) -> tuple[str, ...]:
-    """Return what a workflow is known by: its steps."""
+    """Return the key of a workflow: those of its steps."""
     return tuple(map(key_of_step, found.steps))
 
 
 def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
-    """Return the word that most of the sessions' titles share, the one said first among equals.
+    """Return the word that most of the sessions' titles share, among equals the one that stands first.
 
-    Where they share none it is the first and the last step.
+    Where they share none, "FIRST STEP to LAST STEP".
     """
     told = [title.casefold() for title in titles if title]
     counts = Counter(word for title in told for word in content_words(title))
@@ -303,7 +302,7 @@ def read_steps(connection: Connection, agent_id: str, whose: Reach) -> tuple[lis
 
 
 def known_workflows(connection: Connection, agent_id: str, whose: Reach) -> dict[tuple[str, ...], UUID]:
-    """Return the workflows there are by the names of their steps, the oldest of each."""
+    """Return the ids of stored workflows by their keys; of two with one key, the older."""
     rows: Sequence[Any] = connection.execute(BLOCKS["workflows_of"], {"agent_id": agent_id, **whose}).fetchall()
     return {
         tuple(key_of_step(Step(step_name(step))) for step in steps): procedure_id
@@ -314,7 +313,7 @@ def known_workflows(connection: Connection, agent_id: str, whose: Reach) -> dict
 def store_workflow(
     agent: Agent, found: FoundWorkflow, whose: Reach, trust: int, deadline: Deadline
 ) -> tuple[Action, UUID]:
-    """Store a workflow under the first free of its names, unless somebody else just did; return its id."""
+    """Store a workflow under the first free name, unless another process just did; return its id."""
     steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in found.steps]
     details: ProcedureDetails = {
         "kind": "workflow",
@@ -325,7 +324,7 @@ def store_workflow(
         "user_id": whose["user_id"],
         "project_id": whose["project_id"],
     }
-    while True:
+    while True:  # the name is part of the vector, which is made before the lock: if it is taken by then, once more
         with agent.transaction(deadline) as connection:
             name = free_name(connection, agent.id, found.name)
         new = procedures.new_procedure(name, details)
@@ -341,10 +340,7 @@ def store_workflow(
 
 
 def free_name(connection: Connection, agent_id: str, name: str) -> str:
-    """Return a name no procedure has: the name, or the name with the first free number after it.
-
-    Raises `Refused` where fifty are taken.
-    """
+    """Return `name`, or `name` with the lowest number that makes it unique; raise `Refused` where fifty are taken."""
     names = [name, *(f"{name} {number}" for number in range(2, MOST_NAMESAKES + 1))]
     taken = {row[0] for row in connection.execute(BLOCKS["taken_names"], {"agent_id": agent_id, "names": names})}
     free = next((each for each in names if each not in taken), None)
@@ -357,8 +353,9 @@ def free_name(connection: Connection, agent_id: str, name: str) -> str:
 
 
 def count_sessions(connection: Connection, agent_id: str, procedure_id: UUID, found: FoundWorkflow) -> Procedure:
-    """Count the sessions of a workflow that were not counted for it yet, by their outcomes."""
-    known = locked_memory(connection, agent_id, PROCEDURE, procedure_id)
+    """Add the outcomes of a workflow's sessions that were not counted yet, and return the procedure."""
+    # An idempotency key for each session, stored like those of calls, keeps it from being counted twice.
+    known = lock_memory(connection, agent_id, PROCEDURE, procedure_id)
     judged = dict.fromkeys(found.successes, "success") | dict.fromkeys(found.failures, "failure")
     keys = {f"workflow {procedure_id} {session}": outcome for session, outcome in judged.items()}
     before = store.find_requests(connection, agent_id, list(keys))

@@ -1,4 +1,4 @@
-"""What one session holds in mind, and what goes when there is too much of it. Pure."""
+"""The items of one session's working memory, and which of them are evicted. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 NOTE = "note"
-"""The kind of a text that is no memory yet."""
+"""The kind of an item that is a text of its own, not a memory."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Item:
     relevance: float
     loaded_at: datetime
     is_explicit: bool = False
-    """The agent said how relevant it is, so no task changes that."""
+    """The agent gave its relevance, so a new task does not change it."""
     text: str | None = None
     is_set_aside: bool = False
-    """A note that is no longer held, kept for the session's episode."""
+    """An evicted note, kept for the session's episode."""
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "id": str(self.id), "loaded_at": self.loaded_at.isoformat()}
@@ -65,7 +65,7 @@ class Held:
     relevance: float
     loaded_at: datetime
     state: str
-    """Of the memory; one that was superseded or archived since it was loaded says so here."""
+    """The memory's state now: it may have been superseded or archived since it was loaded."""
     superseded_by: UUID | None = None
 
 
@@ -81,21 +81,18 @@ class WorkingMemory:
     capacity: int
     episode_id: UUID | None
     evicted: tuple[Held, ...] = ()
-    """What this call pushed out; memories stay where they are, notes are kept for the session's episode."""
+    """The items that this call evicted; memories stay stored, notes are kept for the session's episode."""
     active_censors: list[str] | None = None
-    """What is said and asked in the session is so under these censors, unless told otherwise; as with `frame`."""
+    """The default of `active_censors` for verbs in this session, as `frame` is that of `frame`."""
 
 
 def held_items(items: Sequence[Item]) -> list[Item]:
-    """Return what is in mind: everything that was not set aside."""
+    """Return the items that were not evicted."""
     return [item for item in items if not item.is_set_aside]
 
 
 def with_items(items: Sequence[Item], new: Sequence[Item]) -> list[Item]:
-    """Return the items with new ones at the end; one that was there already moves there.
-
-    It keeps the relevance the agent once gave it, unless another is given.
-    """
+    """Return the items with new ones at the end; a known item moves there, and keeps a relevance the agent gave it."""
     before, fresh = {item.id: item for item in items}, dict[UUID, Item]()
     for item in new:
         known = before.get(item.id)
@@ -105,7 +102,7 @@ def with_items(items: Sequence[Item], new: Sequence[Item]) -> list[Item]:
 
 
 def with_task(session: Session, task: str, *, note_id: UUID, at: datetime) -> Session:
-    """Return a session that is about another task; what it was about before is kept for its episode."""
+    """Return the session with a new task; the earlier task becomes a note for its episode."""
     if session.task in (None, task):
         return replace(session, task=task)
     before = Item(NOTE, note_id, 0.0, at, text=f"Earlier task: {session.task}", is_set_aside=True)
@@ -114,21 +111,21 @@ def with_task(session: Session, task: str, *, note_id: UUID, at: datetime) -> Se
 
 
 def with_relevance(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
-    """Return the items as relevant as they are to a new task; what the agent said of one stands."""
+    """Return the items with their relevance to a new task, except those whose relevance the agent gave."""
     return [
         item if item.is_explicit else replace(item, relevance=relevance.get(item.id, item.relevance)) for item in items
     ]
 
 
 def overflow(items: Sequence[Item], capacity: int) -> list[Item]:
-    """Return what has to go: the least relevant, and among equals what was loaded longest ago."""
+    """Return the items to evict: the least relevant, and among equals those loaded first."""
     held = held_items(items)
     ranked = sorted(held, key=lambda item: (item.relevance, item.loaded_at))
     return ranked[: max(len(held) - capacity, 0)]
 
 
 def without(items: Sequence[Item], gone: Sequence[Item]) -> list[Item]:
-    """Return the items without some; notes among those are set aside instead."""
+    """Return the items without evicted ones; evicted notes are kept, marked as set aside."""
     ids = {item.id for item in gone}
     kept = [item for item in items if item.id not in ids]
     aside = [replace(item, is_set_aside=True) for item in items if item.id in ids and item.kind == NOTE]
@@ -136,7 +133,7 @@ def without(items: Sequence[Item], gone: Sequence[Item]) -> list[Item]:
 
 
 def parting_text(session: Session, lessons: Sequence[str]) -> str | None:
-    """Return what is worth keeping of a session, a line each: task, notes, what is still open, lessons."""
+    """Return the text for a session's episode: task, notes, open threads and lessons, a line each; None for nothing."""
     lines = [f"Task: {session.task}"] if session.task else []
     lines += [note.text for note in session.notes if note.text]
     lines += [f"Still open: {thread}" for thread in session.open_threads]
@@ -160,7 +157,7 @@ def show_items(
 
 
 def shortened(text: str, max_characters: int) -> str:
-    """Return a text that is not too long to hold in mind, cut between words."""
+    """Return a text of at most `max_characters`, cut between words."""
     if len(text) <= max_characters:
         return text
     cut = text[: max_characters - 1]

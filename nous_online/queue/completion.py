@@ -1,7 +1,7 @@
-"""Completing closed episodes: a title, a summary, facts, outcomes of procedures and censors, once each, come what may.
+"""Completing closed episodes: a title, a summary, facts, outcomes of procedures and censors, each exactly once.
 
-Every step can be repeated: the draft is kept before it is carried out, each fact has an idempotency key of its own, and
-all that counts something happens in the one transaction that says the episode is complete.
+Every step can be repeated after a crash: the draft is stored before it is used, each fact has an idempotency key of its
+own, and everything that is counted happens in the one transaction that marks the episode as complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nous_online.core.details import FactDetails, OriginDetails
 from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, NousError, Unavailable
 from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy
-from nous_online.database.changes import Cause, change_memory, locked_memories, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, lock_memories, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
@@ -36,7 +36,7 @@ from nous_online.memories.episodes import (
     get_episode,
     set_aside,
     text_to_embed,
-    united,
+    union,
     vector_values,
 )
 from nous_online.memories.events import emit
@@ -49,23 +49,23 @@ SQL = statements("nous_online.queue", "completion.sql")
 POLICY = CompletionPolicy()
 NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
 DRAWN_FROM = ("outcome", "detail", "summary")
-"""What of an episode its draft depends on: when one of them is told anew, so is the draft."""
+"""The fields of an episode its draft depends on: when one of them changes, the draft is written again."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A closed episode that was taken to be completed."""
+    """A closed episode, leased to be completed."""
 
     episode_id: UUID
     attempt_count: int
     draft: dict[str, Any] | None
     failure_count: int = 0
-    """Attempts that were no outages, this one included."""
+    """Attempts that failed other than by an outage, this one included."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn from an episode and is still to be written down."""
+    """What was extracted from an episode and is still to be stored; facts are stored already."""
 
     draft: Draft | None = None
     facts: Sequence[UUID] = ()
@@ -82,34 +82,35 @@ def complete_due(
 ) -> int:
     """Complete the closed episodes that are due, at most `limit`, and return how many are complete now.
 
-    None is begun after half of the time, or once `is_stopping` says so. A writer or an embedder that fails puts its
-    episode off and is told in `last_error`. Raises `Unavailable` and `DeadlineExceeded` when the database fails; what
-    was taken then falls due again by itself.
+    None is begun after half of the time, or once `is_stopping` returns true. An episode whose writer or embedder fails
+    is tried again later, with the reason in `last_error`. Raises `Unavailable` and `DeadlineExceeded` when the database
+    fails; an episode leased then falls due again when its lease ends.
     """
     completed = 0
     for _ in range(limit):
         if is_stopping() or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
             break
-        task = take(agent, deadline)
+        task = lease_next(agent, deadline)
         if task is None:
             break
         completed += attempt(agent, task, deadline)
     return completed
 
 
-def take(agent: Agent, deadline: Deadline) -> Task | None:
-    """Take the episode that is due longest, so that others leave it alone for a while."""
+def lease_next(agent: Agent, deadline: Deadline) -> Task | None:
+    """Lease the episode that has been due the longest; None when none is due."""
     parameters = {"agent_id": agent.id, "lease_s": POLICY.lease_s, "longest_wait_s": POLICY.longest_wait_s}
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=class_row(Task)) as cursor:
         return cursor.execute(SQL["take_due"], parameters).fetchone()
 
 
 def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
-    """Complete one episode, or put it off with the reason; return whether it is complete.
+    """Complete one episode, or reschedule it with the reason; return whether it is complete.
 
-    One that failed rests, twice as long after each failure. One that failed too often is set aside: for its own sake,
-    or because no attempt at it was ever heard of again.
+    The pause doubles with each failure; after `most_failures` the episode is set aside.
     """
+    # An attempt is counted when it is leased, so one that killed its process counts too: its successor finds more
+    # failures than there may be, and sets the episode aside without trying.
     failure_count, is_outage = POLICY.most_failures, False
     reason = "whoever tried was ended by it"
     if task.failure_count <= POLICY.most_failures:
@@ -131,35 +132,36 @@ def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
 
 
 def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
-    """Write or continue the draft of an episode, and carry it out; return whether the episode is complete now.
+    """Write the draft of an episode or continue a stored one, store what it says, and return whether it is complete.
 
-    One that was taken back since is left as it is, and its task ends with a note that says so. One that a night has
-    condensed meanwhile is drawn from as it was told: from the most detailed text there is, wherever that lies by now.
+    An episode whose start was undone is left as it is, and its task ends with a note that says so.
     """
     episode = told = get_episode(agent, task.episode_id, deadline)
+    # A night may have condensed it meanwhile: the draft still comes from the most detailed text, wherever that is.
     if not episode.detail and episode.compression_tier != "raw":
         with agent.transaction(deadline) as connection:
             found = full_text(connection, agent.id, episode.id)
         told = replace(episode, detail=None if found.level == "title" else found.text)
     if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
-        return conclude(agent, episode, Drawn(), deadline)
-    draft = kept_draft(agent, told, task, deadline)
+        return finish(agent, episode, Drawn(), deadline)
+    draft = get_or_write_draft(agent, told, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
+    # Facts are stored before the last transaction, one by one: after a crash their keys keep them from coming twice.
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
     text = text_to_embed(told.title or draft.title, told.summary or draft.summary, told.detail)
     news = new_censors(told, draft) if told.outcome == "failure" else []
     vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
     drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
-    return conclude(agent, episode, drawn, deadline)
+    return finish(agent, episode, drawn, deadline)
 
 
 # --- the draft ---
 
 
-def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
-    """Return the draft that is kept for what was told of an episode, written and kept first where there is none.
+def get_or_write_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
+    """Return the stored draft of an episode; where there is none for its current text, write and store one first.
 
-    Raises `InvalidInput` when what is kept is of another form.
+    Raises `InvalidInput` when the stored draft has another format.
     """
     from nous_online.language.writing.writer import Draft
 
@@ -170,6 +172,7 @@ def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -
         own = {**write_draft(agent, episode, deadline), "drawn_from": source}
         row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s, "drawn_from": source}
         with agent.transaction(deadline) as connection:
+            # Returns the draft another worker stored first, if one did: all attempts must use the same.
             found = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own)}).fetchone()
         kept = found[0] if found else own
     return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
@@ -178,7 +181,7 @@ def kept_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -
 def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
     """Return the draft the writer makes of an episode, as JSON.
 
-    Raises `Unwritten` when the writer fails at it or is late, and what the writer raises when it can't be reached.
+    Raises `Unwritten` when the writer fails or exceeds its time, and the writer's own `NousError`, as for an outage.
     """
     from nous_online.language.writing.writer import Draft, EndedEpisode
 
@@ -200,14 +203,14 @@ def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str,
         raise Unwritten(str(error)) from error
     except NousError:
         raise
-    except Exception as error:  # a writer may be anybody's code, and none may lose an episode
+    except Exception as error:  # a writer may be third-party code, and its failure must not lose an episode
         raise Unwritten(f"the writer failed: {error!r}") from error
 
 
 def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
-    """Return the facts of a draft, checked; each is trusted and seen as the episode is.
+    """Return the facts of a draft, checked, with the episode's trust and scope.
 
-    Each has an idempotency key of its own, the same in every draft that has this fact.
+    The idempotency key of each is a hash of its content, so it is the same in every draft that has this fact.
     """
     details, ended_at = inherited_details(episode), end_of(episode)
     news: list[NewFact] = []
@@ -236,7 +239,7 @@ def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
 
 
 def inherited_details(episode: Episode) -> OriginDetails:
-    """Return what everything drawn from an episode takes over: trusted no more than it, seen by who sees it."""
+    """Return the fields that facts and censors of an episode inherit: its trust, scope, time, frame and censors."""
     return {
         "source": f"episode:{episode.id}",
         "source_kind": "episode",
@@ -251,43 +254,40 @@ def inherited_details(episode: Episode) -> OriginDetails:
 
 
 def end_of(episode: Episode) -> datetime:
-    """Return when an episode ended; a closed one always says so."""
+    """Return when an episode ended; only an open one has no end, and falls back to its start."""
     return episode.ended_at or episode.started_at
 
 
-# --- writing it all down ---
+# --- storing the results ---
 
 
-def conclude(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
-    """Write everything down at once, unless somebody else did; return whether the episode is complete now.
+def finish(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
+    """Store all results in one transaction, unless another worker did; return whether the episode is complete now.
 
-    Of one that was taken back nothing is written. Raises `Conflict` when it was told more of since it was read.
+    Nothing is stored for an episode that was undone. Raises `Conflict` when it changed since it was read.
     """
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
-        episode = locked_memory(connection, agent.id, EPISODE, read.id)
+        episode = lock_memory(connection, agent.id, EPISODE, read.id)
         is_standing = episode.completed_at is not None or episode.state == "closed"
         if is_standing:
             check_unchanged(read, episode)
         if is_standing and episode.completed_at is None:
-            write_down(connection, agent, episode, drawn)
+            write_results(connection, agent, episode, drawn)
         note = None if is_standing else f"not completed: the episode is {episode.state}"
         connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
     return is_standing
 
 
 def check_unchanged(read: Episode, now: Episode) -> None:
-    """Raise `Conflict` when an episode that is still to be completed is not as it was read."""
+    """Raise `Conflict` when an episode that is not complete has changed since it was read."""
     told = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
     if told and now.completed_at is None:
         raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
 
 
-def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
-    """Complete the episode, count its procedures, store its censors, link its decisions and announce it.
-
-    Procedures erased since are left out.
-    """
+def write_results(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
+    """Complete the episode, count its procedures, store its censors, link its decisions and emit the event."""
     by = f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
     cause = Cause("agent", "completed", by, effective_at=end_of(episode))
     decisions = link_decisions(connection, agent.id, episode)
@@ -296,10 +296,11 @@ def write_down(connection: Connection, agent: Agent, episode: Episode, drawn: Dr
     if episode.outcome in ("success", "failure"):
         reason = f"episode {episode.id} ended in {episode.outcome}"
         counted, is_success = replace(cause, action=episode.outcome, reason=reason), episode.outcome == "success"
-        for procedure in locked_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
+        # Locked first: those erased since are left out then, where counting them by id would raise.
+        for procedure in lock_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
             procedures.record_outcome(connection, agent.id, procedure.id, is_success=is_success, cause=counted)
     suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
-    stored = [censors.store(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
+    stored = [censors.store_censor(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
     payload = {
         "episode_id": str(episode.id),
         "facts": [str(fact_id) for fact_id in dict.fromkeys(drawn.facts)],
@@ -319,20 +320,18 @@ def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> l
         "ended_at": end_of(episode),
     }
     found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
-    linked = united(episode.decision_ids, found)
+    linked = union(episode.decision_ids, found)
     names = {
         "ids": [each for each in linked if isinstance(each, UUID)],
         "references": [each for each in linked if isinstance(each, str)],
     }
+    # Skips locked decisions: their own reaction is linking them, and may be waiting for this very episode.
     connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, **names})
     return linked
 
 
 def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
-    """Return the columns of a completed episode; title and summary that were told stay.
-
-    Shorter texts that its tier keeps no longer are left out.
-    """
+    """Return the columns of a completed episode; a title and summary given by the agent stay."""
     values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
     if list(decisions) != episode.decision_ids:
         values["decision_ids"] = [str(decision_id) for decision_id in decisions]
@@ -345,6 +344,7 @@ def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Se
         "compressed": draft.compressed or None,
         "index_word": draft.index_word or None,
     }
+    # A night may have condensed the episode already: texts that its tier has given up must not come back.
     gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
     kept = {name: text for name, text in texts.items() if name not in gone}
     return {**values, **vector_values(agent, drawn.vector), **kept}

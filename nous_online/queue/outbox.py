@@ -1,4 +1,4 @@
-"""Events that others consume: written with the change they tell of, delivered at least once and in order per agent."""
+"""The outbox: events stored in the transaction of their change, delivered at least once and in order per agent."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "outbox.sql")
 POLICY = OutboxPolicy()
 HEART = "heart"
-"""The consumer whose reactions are built in."""
-ENROLLING = threading.Lock()
+"""The consumer of the built-in reactions."""
+ENROLLING = threading.Lock()  # between the look at other subscriptions and the append
 
 OWN_NAMES = frozenset(get_args(EventName)) - {"guardrail_triggered", "calibration_drift"}
 NAME = re.compile(r"[a-z][a-z0-9_.:-]{0,99}")
@@ -38,19 +38,19 @@ MAX_PAYLOAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Cursor:
-    """How far a consumer has come: everything up to (transaction, id) was delivered to it."""
+    """The position of a consumer: everything up to (transaction, event id) was delivered to it."""
 
     consumer: str
     last_xid: str
     last_id: int
     failed_count: int
     retry_at: datetime | None
-    """When it is due again; for who leased it, the end of that lease."""
+    """When it is due again; while it is leased, the end of that lease."""
 
 
 @dataclass(frozen=True)
 class DeliveryProgress:
-    """What one round of delivery came to: where the cursor goes, and what went wrong there."""
+    """The result of one batch: the new position, and the error at the next event if there was one."""
 
     last_xid: str
     last_id: int
@@ -60,25 +60,22 @@ class DeliveryProgress:
 
     @property
     def delay_s(self) -> float | None:
-        """How long the consumer rests; longer each time the same event fails."""
+        """Seconds until the consumer is tried again, growing with each failure of the same event; None after none."""
         if not self.failed_count:
             return None
         return pause_s(self.failed_count, first_s=POLICY.first_delay_s, longest_s=POLICY.longest_delay_s)
 
 
-class News(TypedDict):
-    """An event from outside, checked."""
+class NewEvent(TypedDict):
+    """A checked event that was published by the agent itself."""
 
     name: str
     memory_id: UUID | None
     payload: Mapping[str, Any]
 
 
-def new_event(name: object, payload: object, memory_id: object) -> News:
-    """Check an event that comes from outside; raise `InvalidInput` naming what to mend.
-
-    Its payload is what JSON and PostgreSQL can hold, at most 64 KiB of it.
-    """
+def new_event(name: object, payload: object, memory_id: object) -> NewEvent:
+    """Return a checked event; raise `InvalidInput` for a reserved name, or a payload that is not JSON up to 64 KiB."""
     checked = checked_name(name)
     if checked in OWN_NAMES:
         raise InvalidInput(f"{checked!r} is announced by the heart itself; give your event a name of its own")
@@ -90,7 +87,7 @@ def new_event(name: object, payload: object, memory_id: object) -> News:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
     checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
-    return News(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
+    return NewEvent(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
 
 
 def checked_name(name: object) -> str:
@@ -100,34 +97,29 @@ def checked_name(name: object) -> str:
     return name
 
 
-def checked_wish(name: object) -> frozenset[str]:
-    """Return the names of the events asked for: one, several, or `"*"`, which takes in all others."""
+def checked_event_names(name: object) -> frozenset[str]:
+    """Return the checked event names of a subscription: one, several, or `"*"`, which includes all others."""
     is_one = isinstance(name, str) or not isinstance(name, Sequence)
-    wished = cast("Sequence[object]", (name,) if is_one else name)
-    if not wished:
+    names = cast("Sequence[object]", (name,) if is_one else name)
+    if not names:
         raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
-    return frozenset([EVERYTHING] if EVERYTHING in wished else map(checked_name, wished))
+    return frozenset([EVERYTHING] if EVERYTHING in names else map(checked_name, names))
 
 
 def new_subscription(consumer: object, name: object, handler: object, among: list[Subscription]) -> Subscription:
-    """Check what a consumer wants to hear: one name, several, or `"*"`, which takes in all others.
-
-    Raises `InvalidInput` naming what to mend.
-    """
+    """Return a checked subscription to one event name, several, or `"*"`; raise `InvalidInput`."""
     checked_consumer = checked_optional("consumer", consumer, max_characters=100)
     if checked_consumer is None or checked_consumer == HEART:
         raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
-    names = checked_wish(name)
+    names = checked_event_names(name)
     if not callable(handler):
         raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
     return Subscription(checked_consumer, names, handler, among)
 
 
-def enrol(subscription: Subscription) -> None:
-    """Let a subscription hear from now on; raise `InvalidInput` when its consumer hears other names already.
-
-    A consumer has one place in the queue: what passes it unasked for by one subscription is lost to the others.
-    """
+def add_subscription(subscription: Subscription) -> None:
+    """Register a subscription; raise `InvalidInput` when its consumer is subscribed to other names already."""
+    # A consumer has one position in the queue: an event that one subscription skips would be lost to the others.
     with ENROLLING:
         for other in subscription.among:
             if other.consumer == subscription.consumer and other.names != subscription.names:
@@ -139,7 +131,7 @@ def enrol(subscription: Subscription) -> None:
 
 
 def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_now: bool) -> None:
-    """Let a consumer that is new begin now or at the first event; one that is known stays where it is."""
+    """Insert the cursor of a new consumer, at now or at the first event; one that is known stays where it is."""
     row = {"agent_id": agent_id, "consumer": consumer, "is_from_now": is_from_now}
     connection.execute(SQL["add_cursor"], row)
 
@@ -147,16 +139,17 @@ def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_
 def get_cursor(
     connection: Connection, agent_id: str, consumer: str, how: Literal["read", "lock", "lock_free"]
 ) -> Cursor | None:
-    """Return the cursor of a consumer; none when it is resting, or when only a free one will do and it is not."""
+    """Return the cursor of a consumer; None while it waits after a failure, or, with `lock_free`, is locked."""
     with connection.cursor(row_factory=class_row(Cursor)) as cursor:
         return cursor.execute(SQL[f"{how}_cursor"], {"agent_id": agent_id, "consumer": consumer}).fetchone()
 
 
 def read_horizon(connection: Connection, cursor: Cursor) -> str:
-    """Return the transaction before which all have ended: what they wrote is complete, so nothing can be overtaken.
+    """Return the id of the oldest transaction that is still running: all before it have ended, and hide no event.
 
-    Raises `Unsupported` when the cursor stands beyond it, which is so only in a database restored from a dump.
+    Raises `Unsupported` when the cursor is beyond it, which happens only in a database restored from a dump.
     """
+    # Reading no further is what keeps a late commit from being overtaken and lost: docs/decisions/0010.
     row = connection.execute(SQL["read_horizon"]).fetchone()
     if row is None:
         raise Unavailable("the database did not say which transactions are running; try again")
@@ -177,7 +170,7 @@ def next_events(
     names: Sequence[str] | None,
     limit: int = POLICY.batch_size,
 ) -> list[tuple[Event, str]]:
-    """Return what comes after a cursor, oldest first, each with the transaction that wrote it."""
+    """Return the events after a cursor and before the horizon, oldest first, each with its transaction id."""
     parameters = {
         "agent_id": agent_id,
         "last_xid": cursor.last_xid,
@@ -192,9 +185,9 @@ def next_events(
 
 
 def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress: DeliveryProgress) -> None:
-    """Store how far a consumer came; it is due again at once, or after its delay.
+    """Store a consumer's new position; it is due again at once, or after its delay.
 
-    When somebody else leased it meanwhile, it is due when that one says so.
+    Where another process leased it meanwhile, because our lease ran out, its due time is left to that one.
     """
     row = {
         "agent_id": agent_id,
@@ -207,9 +200,9 @@ def move_cursor(connection: Connection, agent_id: str, cursor: Cursor, progress:
 
 
 def deliver_due(agent: Agent, deadline: Deadline) -> int:
-    """Deliver what is due, to the built-in reactions, then to each subscriber and webhook; return how many deliveries.
+    """Deliver due events to the built-in reactions, then to each subscriber and webhook; return how many deliveries.
 
-    A consumer that fails rests for a while and holds up nobody else. Raises `Unavailable` when the database fails.
+    A consumer that fails is paused and delays no other. Raises `Unavailable` when the database fails.
     """
     from nous_online.queue import reactions, webhooks
 
@@ -217,9 +210,9 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
     try:
         if due_consumers(agent, [HEART], deadline):
             delivered += reactions.react(agent, Deadline(deadline.remaining() / 2))
-    except Unavailable as error:  # a row that somebody else locks for long is no reason to keep subscribers waiting
+    except Unavailable as error:  # such as a row locked for long by another process: subscribers need not wait for it
         failure = error
-    # Webhooks are listened to by a copy: who subscribes or cancels amid a round changes the agent's own list.
+    # Webhooks go into a copy: a subscriber added or cancelled during the round changes the agent's own list.
     hooked = replace(agent, subscriptions=[] if failure else webhooks.subscriptions(agent, deadline))
     for listening in (agent, hooked):
         for consumer in due_consumers(agent, sorted({each.consumer for each in listening.subscriptions}), deadline):
@@ -232,7 +225,7 @@ def deliver_due(agent: Agent, deadline: Deadline) -> int:
 
 
 def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) -> list[str]:
-    """Return those consumers who have something to do now."""
+    """Return the consumers with an event to deliver now."""
     if not consumers:
         return []
     with agent.transaction(deadline) as connection:
@@ -241,14 +234,16 @@ def due_consumers(agent: Agent, consumers: Sequence[str], deadline: Deadline) ->
 
 
 def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
-    """Hand the next events to the handlers of one consumer, outside any transaction, and return how many it took.
+    """Call the handlers of one consumer with its next events, outside any transaction; return how many were delivered.
 
-    Other processes leave the consumer alone meanwhile; if this one dies, they begin where its cursor stood.
+    The consumer is leased meanwhile; if this process dies, another continues from the old position when that ends.
     """
     names = next((each.names for each in agent.subscriptions if each.consumer == consumer), None)
     if names is None:
         return 0
-    ends_at = time.monotonic() + min(deadline.left_s, POLICY.lease_s / 2)
+    ends_at = time.monotonic() + min(
+        deadline.left_s, POLICY.lease_s / 2
+    )  # a handler begun last still ends within the lease
     with agent.transaction(deadline) as connection:
         cursor = get_cursor(connection, agent.id, consumer, "lock_free")
         if cursor is None:
@@ -259,18 +254,19 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         horizon = read_horizon(connection, cursor)
         asked = None if EVERYTHING in names else sorted(names)
         events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
-    progress = hand_over(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
+    progress = call_handlers(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
+    # Delivered events would come again if their position were not stored, so there is always some time for that.
     with agent.transaction(Deadline(max(deadline.left_s, POLICY.settle_s))) as connection:
         move_cursor(connection, agent.id, cursor, progress)
     return progress.delivered_count
 
 
 def subscriptions_of(agent: Agent, consumer: str, names: frozenset[str]) -> list[Subscription]:
-    """Return the subscriptions of a consumer, unless they were ended or exchanged since it asked for these names."""
+    """Return the current subscriptions of a consumer to exactly these names: they may change during a batch."""
     return [each for each in agent.subscriptions if each.consumer == consumer and each.names == names]
 
 
-def hand_over(
+def call_handlers(
     agent: Agent,
     cursor: Cursor,
     events: Sequence[tuple[Event, str]],
@@ -279,7 +275,7 @@ def hand_over(
     horizon: str,
     ends_at: float,
 ) -> DeliveryProgress:
-    """Call the handlers event by event, until one fails, none is left or the clock reaches `ends_at`."""
+    """Call the handlers event by event, until one raises, none is left, or the monotonic clock reaches `ends_at`."""
     here = DeliveryProgress(cursor.last_xid, cursor.last_id, 0, cursor.failed_count)
     for event, written_xid in events:
         handlers = subscriptions_of(agent, cursor.consumer, names)
@@ -289,7 +285,7 @@ def hand_over(
             for subscription in handlers:
                 if subscription.wants(event):
                     subscription.handler(event)
-        except Exception as error:  # a handler may be anybody's code
+        except Exception as error:  # a handler is the caller's code, which raises anything
             logger.warning(
                 "%s failed at event %d (%s) and tries again: %r", cursor.consumer, event.id, event.name, error
             )
@@ -297,5 +293,6 @@ def hand_over(
                 here, failed_count=here.failed_count + 1, error=f"event {event.id} ({event.name}): {error!r}"
             )
         here = DeliveryProgress(written_xid, event.id, here.delivered_count + 1)
+    # After the last event the position moves up to the horizon: what lies between is of other names.
     is_complete = len(events) < POLICY.batch_size and subscriptions_of(agent, cursor.consumer, names)
     return DeliveryProgress(horizon, 0, len(events)) if is_complete else here

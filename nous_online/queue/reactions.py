@@ -1,4 +1,4 @@
-"""What the heart does about events: each reaction in one transaction with the cursor that passes its event."""
+"""Built-in reactions to events: each in one transaction with the move of the cursor past its event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 NO_VECTORS = np.empty((0, 0), dtype=np.float32)
 Outcome = Literal["passed", "resting", "overtaken", "idle"]
 FINAL = (InvalidInput, NotFound, Refused, psycopg.IntegrityError, psycopg.DataError)
-"""What trying again can't mend."""
+"""Errors that another attempt can't fix."""
 LOOKS = 5
 LOOK_AGAIN_S = 0.02  # a transaction that began before ours and still runs hides our event; most end in this time
 MAX_NOTE_CHARACTERS = 500
@@ -38,14 +38,14 @@ MAX_NOTE_CHARACTERS = 500
 
 @dataclass(frozen=True)
 class Reaction:
-    """What is done about an event, and which texts of it have to be embedded before the transaction."""
+    """A reaction: `act` writes inside a transaction, `texts` returns what has to be embedded before it."""
 
     act: Callable[[Connection, Agent, Event, Vectors], None]
     texts: Callable[[Connection, str, Event], Sequence[str]] = lambda _connection, _agent_id, _event: ()
 
 
 def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
-    """A decision was recorded: it and the episode it was taken in name each other."""
+    """Link a recorded decision and its episode, in both directions."""
     if event.payload.get("episode_id") is None:
         return
     decision = decisions.get(connection, agent.id, subject_of(event))
@@ -56,7 +56,7 @@ def link_decision(connection: Connection, agent: Agent, event: Event, _vectors: 
 
 
 def failure_censor(decision: decisions.Decision) -> censors.NewCensor:
-    """Return the warning a failed decision leaves: beware of doing so again, for this is what came of it."""
+    """Return the censor that warns of repeating a failed decision, with its outcome as the reason."""
     reason = decision.outcome or decision.rationale or f"{decision.title!r} was decided before, and failed"
     return censors.new_censor(
         shortened(decision.title, censors.POLICY.trigger_bytes),
@@ -66,10 +66,10 @@ def failure_censor(decision: decisions.Decision) -> censors.NewCensor:
 
 
 def warn_of_failure(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
-    """A decision failed: store the candidate for a censor, unless there is one that says the same."""
+    """Store the censor of a failed decision, unless there is one that says the same."""
     decision = decisions.get(connection, agent.id, subject_of(event))
     cause = Cause("agent", "learned", f"decision {decision.id} failed", effective_at=event.created_at)
-    censors.store(connection, agent, failure_censor(decision), vectors[0], cause=cause)
+    censors.store_censor(connection, agent, failure_censor(decision), vectors[0], cause=cause)
 
 
 def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[str]:
@@ -78,34 +78,34 @@ def failed_trigger(connection: Connection, agent_id: str, event: Event) -> list[
 
 
 def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors: Vectors) -> None:
-    """A guardrail was triggered: each active censor it names, or its action sets off, counts an activation.
+    """Count an activation of each active censor that a triggered guardrail names, or that its action sets off.
 
     Raises `NotFound` when none of those it names is active.
     """
     asked = guarded_action(event)
     if asked is not None:
         suspects = censors.find_suspects(connection, agent, asked, vectors)
-        found = checking.set_off(asked, suspects, vectors, {})  # nothing is embedded in a transaction
+        found = checking.match_suspects(asked, suspects, vectors, {})  # nothing is embedded in a transaction
         firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
         censors.record_firings(connection, agent.id, asked, firings)
         return
-    censor_ids = guarding_ids(event)
+    censor_ids = named_censor_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
     firings = {censor_id: censors.Firing() for censor_id in censor_ids}
-    if not censors.activate(connection, agent.id, firings, cause=cause):
+    if not censors.count_activations(connection, agent.id, firings, cause=cause):
         named = ", ".join(map(str, censor_ids))
         raise NotFound(f"event {event.id} (guardrail_triggered) names {named}: no active censor is among them")
 
 
-def guarding_ids(event: Event) -> list[UUID]:
-    """Return the censors a guardrail names; beside an action, `memory_id` tells of something else."""
+def named_censor_ids(event: Event) -> list[UUID]:
+    """Return the censors a guardrail event names; where it has an action, `memory_id` is not one of them."""
     has_action = event.payload.get("action") is not None
     return ids_of(replace(event, memory_id=None) if has_action else event, "censor_id", "censor_ids")
 
 
 def guarded_action(event: Event) -> checking.ActionQuestion | None:
     """Return the action a guardrail was triggered by, None when the event names its censors instead."""
-    if guarding_ids(event):
+    if named_censor_ids(event):
         return None
     told = event.payload
     details: checking.CheckDetails = {
@@ -114,17 +114,17 @@ def guarded_action(event: Event) -> checking.ActionQuestion | None:
         "project_id": told.get("project_id"),
         "at": event.created_at,
     }
-    return checking.question(told.get("action"), details, now=event.created_at)
+    return checking.checked_question(told.get("action"), details, now=event.created_at)
 
 
 def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:
-    """Return what of a guarded action is compared with censors."""
+    """Return the parts of a guarded action that are embedded and compared with censors."""
     asked = guarded_action(event)
     return () if asked is None else asked.parts
 
 
 def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
-    """Calibration drifted: the procedures it names, or those of a domain, are flagged for review."""
+    """Flag for review the procedures that a calibration drift names, or those of its domain."""
     domain = checked_optional("domain", event.payload.get("domain"), max_characters=100)
     procedure_ids = ids_of(event, "procedure_id", "procedure_ids")
     if not procedure_ids and domain is None:
@@ -142,14 +142,14 @@ def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors
 
 
 def subject_of(event: Event) -> UUID:
-    """Return what an event tells of; raise `InvalidInput` when it does not say."""
+    """Return the `memory_id` of an event about a decision; raise `InvalidInput` without one."""
     if event.memory_id is None:
         raise InvalidInput(f"event {event.id} ({event.name}) names no decision")
     return event.memory_id
 
 
 def ids_of(event: Event, single: str, several: str) -> list[UUID]:
-    """Return the ids an event names: one, several, or the memory it tells of."""
+    """Return the ids in the fields `single` and `several` of an event's payload, and its `memory_id`."""
     listed = event.payload.get(several, [])
     if not isinstance(listed, list):
         raise InvalidInput(f"{several} of event {event.id} must be a list, got {listed!r}")
@@ -158,7 +158,7 @@ def ids_of(event: Event, single: str, several: str) -> list[UUID]:
 
 
 def shortened(text: str, max_bytes: int) -> str:
-    """Return as much of the beginning of a text as fits into so many bytes of UTF-8."""
+    """Return the beginning of a text that fits into `max_bytes` of UTF-8."""
     return text.encode()[:max_bytes].decode(errors="ignore")
 
 
@@ -171,7 +171,7 @@ REACTIONS: Mapping[str, Reaction] = {
 
 
 def react_soon(agent: Agent, deadline: Deadline) -> None:
-    """React to what was just announced, if that is possible now; the worker does the rest, and tells subscribers."""
+    """React at once to an event just stored, within `immediate_s`; the worker does the rest, and calls subscribers."""
     is_left = True
     parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
     try:
@@ -180,11 +180,11 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
             react(agent, soon, is_waiting=True)
             with agent.transaction(soon) as connection:
                 found = connection.execute(outbox.SQL["what_is_left"], parameters).fetchone()
-            is_left, is_resting = found or (True, False)  # events hidden as yet; the last one failed a moment ago
+            is_left, is_resting = found or (True, False)
             if is_resting or not is_left:
                 break
             time.sleep(LOOK_AGAIN_S)
-    except NousError as error:  # what was announced is stored: no failure to react may make it look otherwise
+    except NousError as error:  # the event is stored: an error here would tell the caller that it is not
         logger.warning("reactions are left to the worker: %s", error)
     if is_left or agent.subscriptions:
         agent.awake.set()
@@ -193,9 +193,9 @@ def react_soon(agent: Agent, deadline: Deadline) -> None:
 def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
     """React to all events that are due, and return how many there were.
 
-    One that can't be reacted to, or not after several attempts, is passed over: that is logged, kept as the
-    cursor's last error, and announced as `event_skipped`. While a model or the database is unavailable, none is.
-    With `is_waiting` another reactor's end is waited for, otherwise left alone.
+    An event whose reaction fails for good, or too often, is skipped: that is logged, stored as the cursor's last error,
+    and emitted as `event_skipped`. While a model or the database is unavailable, none is skipped. With `is_waiting` it
+    waits for a process that reacts already, else it leaves the events to that one.
     """
     passed_count = 0
     while deadline.left_s > 0:
@@ -207,10 +207,9 @@ def react(agent: Agent, deadline: Deadline, *, is_waiting: bool = False) -> int:
 
 
 def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outcome:
-    """React to the next event, in one transaction with the move of the cursor.
-
-    One event a transaction: several would lock memories in the order of events, while others lock them in theirs.
-    """
+    """React to the next event, in one transaction with the move of the cursor."""
+    # One event for each transaction: several would lock memories in the order of events, and deadlock with writers
+    # that lock them in id order.
     ready = prepare_next(agent, deadline)
     if ready is None and is_waiting:
         return "idle"
@@ -222,7 +221,7 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
         if isinstance(found, str):
             outbox.move_cursor(connection, agent.id, cursor, DeliveryProgress(found, 0, 0))
             return "idle"
-        if ready is None or ready[0] != found[0].id:
+        if ready is None or ready[0] != found[0].id:  # another process reacted since the vectors were made
             return "overtaken"
         progress = react_to(connection, agent, cursor, found, ready[1])
         outbox.move_cursor(connection, agent.id, cursor, progress)
@@ -230,17 +229,16 @@ def react_to_next(agent: Agent, deadline: Deadline, *, is_waiting: bool) -> Outc
 
 
 def next_event(connection: Connection, agent_id: str, cursor: Cursor) -> tuple[Event, str] | str:
-    """Return the next event there is a reaction to, or the horizon up to which there is none."""
+    """Return the next event that has a reaction; where there is none, the horizon up to which there is none."""
     horizon = outbox.read_horizon(connection, cursor)
     found = outbox.next_events(connection, agent_id, cursor, horizon=horizon, names=list(REACTIONS), limit=1)
     return found[0] if found else horizon
 
 
 def prepare_next(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousError] | None:
-    """Return the id of the next event, with the vectors its reaction needs or why they could not be had.
+    """Return the id of the next event, with the vectors its reaction needs or the error of the embedder.
 
-    None when there is none, or while the heart rests after a failure: nobody is asked for vectors then. What the
-    embedder takes for invalid is no fault of the event that is to be passed over, but of the embedder.
+    None when there is no event, or during the pause after a failure, in which the embedder is not called.
     """
     with agent.transaction(deadline) as connection:
         outbox.add_cursor(connection, agent.id, HEART, is_from_now=False)
@@ -250,22 +248,22 @@ def prepare_next(agent: Agent, deadline: Deadline) -> tuple[int, Vectors | NousE
             return None
         event, _ = found
         texts: Sequence[str] = ()
-        with suppress(Exception):  # whatever it is, its reaction meets the same and says so
+        with suppress(Exception):  # the reaction itself meets the same error, and is where it is handled
             texts = REACTIONS[event.name].texts(connection, agent.id, event)
     try:
         return event.id, agent.embed(texts, deadline) if texts else NO_VECTORS
     except Unavailable as error:
         return event.id, error
-    except InvalidInput as error:
+    except InvalidInput as error:  # a fault of the embedder, not of the event: `InvalidInput` would skip it at once
         return event.id, Unsupported(str(error))
 
 
 def react_to(
     connection: Connection, agent: Agent, cursor: Cursor, found: tuple[Event, str], vectors: Vectors | NousError
 ) -> DeliveryProgress:
-    """React to one event; it is passed, for good if need be, unless it is to be tried again.
+    """React to one event and return the new position of the cursor: past the event, unless it is to be tried again.
 
-    Passed over for good, it is told of where an operator and other consumers will see it.
+    A skipped event is emitted as `event_skipped`, where operators and other consumers see it.
     """
     event, written_xid = found
     error = try_to_react(connection, agent, event, vectors)
@@ -282,14 +280,14 @@ def react_to(
 
 
 def try_to_react(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:
-    """React to one event, and return what went wrong; then nothing of it was written."""
+    """React to one event; return the error if it failed, with nothing written."""
     try:
-        with connection.transaction():
+        with connection.transaction():  # a savepoint: the cursor moves in the outer one whatever happens here
             if isinstance(vectors, NousError):
                 raise vectors
             REACTIONS[event.name].act(connection, agent, event, vectors)
-    except psycopg.OperationalError:  # the connection, a lock or the time: it comes again with the next look
+    except psycopg.OperationalError:  # the connection, a lock or the deadline: the event is tried again next time
         raise
-    except Exception as error:  # whatever it is, it must not block the queue for ever
+    except Exception as error:  # an event that always fails must not block the queue
         return error
     return None

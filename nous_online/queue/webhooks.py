@@ -1,4 +1,4 @@
-"""Webhooks: an agent's events sent to an address, signed, at least once and in order, however often that takes."""
+"""Webhooks: an agent's events, signed and posted to an address, at least once and in order."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from nous_online.memories.store import fetch
 from nous_online.queue import outbox
 
 TIMEOUT_S = 10.0
-"""For the whole answer; what it says beyond its status is not read."""
+"""For connecting, and for each read of the answer; its body is not read."""
 MOST_OF_A_URL = 2000
 PORTS = {"https": 443, "http": 80}
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses that stand for IPv4 ones, which may be private."""
+"""The NAT64 prefix (RFC 6052): IPv6 addresses that stand for IPv4 ones, which may be private."""
 SUCCESS = range(200, 300)
 
 
@@ -51,13 +51,13 @@ class Address:
 
     @property
     def named(self) -> str:
-        """The host as a request names it."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def checked_url(url: object, *, allows_private: bool) -> Address:
-    """Return the parts of an address; raise `InvalidInput` where nothing may be sent to it."""
+    """Return the parts of a URL; raise `InvalidInput` for one that webhooks may not use."""
     if not isinstance(url, str) or not 0 < len(url) <= MOST_OF_A_URL:
         raise InvalidInput(f"the address of a webhook must be text of up to {MOST_OF_A_URL:,} characters, got {url!r}")
     try:
@@ -81,16 +81,14 @@ def checked_url(url: object, *, allows_private: bool) -> Address:
     return Address(parts.scheme, host, port or PORTS[parts.scheme], path)
 
 
-def resolved(address: Address, *, allows_private: bool) -> str:
-    """Return the IP address to send to; raise `InvalidInput` where the name leads to this machine or network.
-
-    All addresses of a name must be public: one that is not could be the one a second look-up gives.
-    """
+def resolve_address(address: Address, *, allows_private: bool) -> str:
+    """Return the IP address to send to; raise `InvalidInput` where the host is on this machine or network."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"the name {address.host!r} can't be looked up ({error})") from error
     numbers = [str(entry[4][0]) for entry in found]
+    # All addresses of the name must be public: another look-up could return any of them first.
     private = next((number for number in numbers if not is_public(number)), None)
     if private is not None and not allows_private:
         raise InvalidInput(
@@ -100,7 +98,7 @@ def resolved(address: Address, *, allows_private: bool) -> str:
 
 
 def is_private_number(host: str) -> bool:
-    """Tell whether a host is a number that is not public; a name is looked up only when something is sent."""
+    """Tell whether a host is an IP address that is not public; names are resolved only when something is sent."""
     try:
         return not is_public(host)
     except ValueError:
@@ -108,7 +106,7 @@ def is_private_number(host: str) -> bool:
 
 
 def is_public(number: str) -> bool:
-    """Tell whether an IP address, and the one it stands for, belongs to the internet."""
+    """Tell whether an IP address, and the IPv4 address embedded in it if any, is public."""
     ip = ipaddress.ip_address(number.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
@@ -119,20 +117,22 @@ def is_public(number: str) -> bool:
 
 
 def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_private: bool) -> None:
-    """Send one event and return once its receiver took it (2xx); raise what went wrong, so that it is tried again."""
+    """Post one event and return when the receiver answers 2xx; raise `Unavailable` otherwise, so it is tried again."""
+    # Checked again at each delivery: what the name resolves to, or what is allowed, may have changed.
     address = checked_url(url, allows_private=allows_private)
-    number = resolved(address, allows_private=allows_private)
+    number = resolve_address(address, allows_private=allows_private)
     body = body_of(event)
     name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
+    # Names and form of the headers are those of Standard Webhooks (https://www.standardwebhooks.com).
     headers = {
-        "Host": address.named,
+        "Host": address.named,  # the connection goes to an IP address, which says nothing of the name
         "Content-Type": "application/json",
         "User-Agent": "nous-webhooks",
         "webhook-id": name,
         "webhook-timestamp": moment,
         "webhook-signature": f"v1,{signature(secret, name, moment, body)}",
     }
-    connection = connection_to(address, number)
+    connection = open_connection(address, number)
     try:
         connection.request("POST", address.path, body, headers)
         status = connection.getresponse().status
@@ -146,7 +146,7 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
 
 
 def body_of(event: Event) -> bytes:
-    """Return what is sent of an event."""
+    """Return the JSON body for an event."""
     told = {
         "type": event.name,
         "timestamp": event.created_at.isoformat(),
@@ -161,14 +161,14 @@ def body_of(event: Event) -> bytes:
 
 
 def signature(secret: str, name: str, moment: str, body: bytes) -> str:
-    """Return the HMAC-SHA-256 over id, moment and body, in base64; `secret` is the text that was shown."""
+    """Return the HMAC-SHA-256 over id, time and body, in base64; `secret` is the text with its prefix."""
     key = base64.b64decode(secret.partition("_")[2])
     signed = f"{name}.{moment}.".encode() + body
     return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
 
 
-def connection_to(address: Address, number: str) -> http.client.HTTPConnection:
-    """Return a connection to the IP address that was checked: the name is not looked up again, only proven by TLS."""
+def open_connection(address: Address, number: str) -> http.client.HTTPConnection:
+    """Return a connection to the IP address that was checked; TLS verifies the certificate for the host name."""
     connection = http.client.HTTPConnection(number, address.port, timeout=TIMEOUT_S)
     try:
         line = socket.create_connection((number, address.port), timeout=TIMEOUT_S)
@@ -176,7 +176,7 @@ def connection_to(address: Address, number: str) -> http.client.HTTPConnection:
             line = ssl.create_default_context().wrap_socket(line, server_hostname=address.host)
     except OSError as error:
         raise Unavailable(f"{address.host} can't be reached ({type(error).__name__}: {error})") from error
-    connection.sock = line
+    connection.sock = line  # so that `http.client` does not resolve the name once more, to a private address
     return connection
 
 
@@ -190,16 +190,16 @@ MOST_WEBHOOKS = 20
 
 @dataclass(frozen=True)
 class Webhook:
-    """Where events of these names are sent, and how that goes; the secret that signs them is not told again."""
+    """A webhook and the state of its delivery, without its secret."""
 
     id: UUID
     url: str
     names: list[str]
-    """Of events; `*` is all."""
+    """Event names; `*` is all."""
     allows_private: bool
     created_at: datetime
     failed_count: int
-    """How often the next event failed so far; 0 where all is well."""
+    """How often the next event has failed so far."""
     last_error: str | None
     retry_at: datetime | None
     """When it is tried again."""
@@ -207,14 +207,14 @@ class Webhook:
 
 @dataclass(frozen=True)
 class NewWebhook:
-    """A webhook that was just made, and the secret its receiver needs, shown this once."""
+    """A webhook just added, and the secret its receiver needs, shown this once."""
 
     webhook: Webhook
     secret: str
 
 
 def consumer_of(webhook_id: UUID) -> str:
-    """Return under which name a webhook has its place in the outbox."""
+    """Return the name of a webhook's consumer in the outbox."""
     return f"webhook:{webhook_id}"
 
 
@@ -239,7 +239,7 @@ class WebhookVerbs(Verbs):
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         agent.rights.check_may_listen()
         allowed = checked_flag("allows_private", allows_private)
-        wished = outbox.checked_wish(names)
+        wished = outbox.checked_event_names(names)
         checked_url(url, allows_private=allowed)
         secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
         row = {"url": url, "names": sorted(wished), "secret": secret, "allows_private": allowed}
@@ -254,7 +254,7 @@ class WebhookVerbs(Verbs):
 
     def list_webhooks(self, *, deadline_s: float | None = None) -> list[Webhook]:
         """Return where events are sent and how that goes, oldest first."""
-        return of_agent(self.agent, self.agent.deadline(deadline_s))
+        return webhooks_of_agent(self.agent, self.agent.deadline(deadline_s))
 
     def remove_webhook(self, webhook_id: UUID | str, *, deadline_s: float | None = None) -> None:
         """Send nothing more to a webhook; raise `NotFound` where there is none."""
@@ -266,7 +266,7 @@ class WebhookVerbs(Verbs):
                 raise NotFound(f"agent {agent.id!r} has no webhook {known_id}")
 
 
-def of_agent(agent: Agent, deadline: Deadline) -> list[Webhook]:
+def webhooks_of_agent(agent: Agent, deadline: Deadline) -> list[Webhook]:
     """Return an agent's webhooks, oldest first."""
     with agent.transaction(deadline) as connection:
         return fetch(connection, Webhook, SQL["list_webhooks"], {"agent_id": agent.id})
@@ -277,7 +277,7 @@ def subscriptions(agent: Agent, deadline: Deadline) -> list[Subscription]:
     with agent.transaction(deadline) as connection:
         found = dict(connection.execute(SQL["find_secrets"], {"agent_id": agent.id}).fetchall())
     among: list[Subscription] = []
-    for webhook in of_agent(agent, deadline) if found else ():
+    for webhook in webhooks_of_agent(agent, deadline) if found else ():
         if webhook.id in found:
             send = partial(
                 post,

@@ -1,4 +1,4 @@
-"""Who does the work that calls leave behind: a thread beside the heart, `nous worker`, or a sensor; all do the same."""
+"""Background work: a thread beside the heart, `nous worker` and a sensor all complete episodes and deliver events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories.agent import Agent
-from nous_online.memories.store import ask_space, require_space
+from nous_online.memories.store import query_space, require_space
 from nous_online.queue.completion import complete_due
 from nous_online.queue.outbox import HEART, deliver_due
 from nous_online.queue.reactions import REACTIONS
@@ -33,7 +33,7 @@ EPISODE_LIMIT = CompletionPolicy().episode_limit
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """Return False: the default of `is_stopping`."""
     return False
 
 
@@ -53,14 +53,14 @@ def work(
 ) -> Worked:
     """Complete the closed episodes that are due, at most `limit`, then deliver events; raises as either does.
 
-    What another thread of this process has begun is waited for, so that it is done when this returns. Raises `Moved`,
-    having begun nothing, when the agent's memories live in another space than its embedder's.
+    Waits for another thread of this process that works for the agent, so that its work is done when this returns.
+    Raises `Moved`, before anything is begun, when the agent's memories live in another space than its embedder's.
     """
     if not agent.at_work.acquire(timeout=deadline.remaining()):
         raise DeadlineExceeded(f"another thread was at work for agent {agent.id!r} until the deadline; it goes on")
     try:
         with agent.transaction(deadline) as connection:
-            require_space(ask_space(connection, agent.id), agent.id, agent.embedder.space)
+            require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
         completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
         return Worked(completed, 0 if is_stopping() else deliver_due(agent, deadline))
     finally:
@@ -75,7 +75,7 @@ def has_work(agent: Agent, deadline: Deadline) -> bool:
 
 
 class Background:
-    """A thread that does an agent's work whenever its bell rings, and looks by itself every few seconds."""
+    """A thread that works for one agent whenever its `awake` event is set, and at least every few seconds."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -84,7 +84,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread unless it runs; a forked process starts one of its own."""
+        """Start the thread unless it is alive; threads don't survive a fork, so a forked process starts its own."""
         with self._lock:
             if self._stopping.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
@@ -93,9 +93,9 @@ class Background:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after its step, waiting a few seconds for it."""
+        """End the thread after its current step, waiting a few seconds for it."""
         self._stopping.set()
-        self._agent.awake.set()
+        self._agent.awake.set()  # it may be waiting for work
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(POLICY.stop_s)
@@ -104,10 +104,11 @@ class Background:
         while not self._stopping.is_set():
             self._agent.awake.wait(POLICY.poll_s)
             self._agent.awake.clear()
-            if not self._stopping.is_set() and self._did_something():
+            if not self._stopping.is_set() and self._work_once():
                 self._agent.awake.set()
 
-    def _did_something(self) -> bool:
+    def _work_once(self) -> bool:
+        """Return whether anything was done, so that there may be more."""
         try:
             return bool(work(self._agent, Deadline(POLICY.pass_s), is_stopping=self._stopping.is_set))
         except Moved as moved:
@@ -117,7 +118,7 @@ class Background:
                 logger.warning("the work of agent %r waits: %s", self._agent.id, error)
             else:
                 return True
-        except Exception as error:  # this thread is an entry point: whatever fails, it goes on
+        except Exception as error:  # the top of a thread: whatever fails, it continues
             logger.warning("the work of agent %r failed and is tried again: %r", self._agent.id, error)
         self._stopping.wait(POLICY.rest_s)
         return False
@@ -125,7 +126,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Round:
-    """One look at all agents: what was done for whom, who was passed over and why, and whose work failed and why."""
+    """One pass over all agents, by agent id: what was done, why an agent was skipped, why its work failed."""
 
     worked: Mapping[str, Worked] = field(default_factory=dict[str, Worked])
     skipped: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -149,7 +150,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Staff:
-    """What working for all agents takes: who may see them all, who acts for one, and the models."""
+    """The databases and models for working for all agents; `night` sees them all, `app` acts as one."""
 
     night: Database
     app: Database
@@ -158,7 +159,7 @@ class Staff:
     writer_for: Callable[[Meter], Writer]
 
     def agent(self, agent_id: str) -> Agent:
-        """Return one agent to work for, which pays for what is asked of Claude for it."""
+        """Return one agent to work for; requests to Claude are metered as its own."""
         from nous_online.language.claude.spending import meter_of
 
         meter = meter_of(self.app, agent_id)
@@ -180,10 +181,10 @@ class Staff:
         only: str | None = None,
         is_stopping: Callable[[], bool] = never,
     ) -> Round:
-        """Do what is due for all agents, or for one, within `seconds` and at most `limit` episodes.
+        """Do the work that is due for all agents, or for `only` one, within `seconds` and at most `limit` episodes.
 
-        An agent whose memories live in another embedding space is passed over, one whose work fails leaves the
-        others their turn. Raises `Unavailable` when the database can't be asked.
+        An agent whose memories live in another embedding space is skipped; one whose work fails does not stop the
+        others. Raises `Unavailable` when the database can't be reached.
         """
         deadline = Deadline(seconds)
         worked, skipped, failed = dict[str, Worked](), dict[str, str](), dict[str, str]()
@@ -205,16 +206,16 @@ class Staff:
 
 
 @contextmanager
-def staff(
+def open_staff(
     url: str | None = None,
     *,
     embedder: Embedder | None = None,
     judge: Judge | None = None,
     writer: Writer | None = None,
 ) -> Generator[Staff]:
-    """Open what working for all agents takes; without `url` the database of this process is used.
+    """Open the databases and models for working for all agents; without `url` the database of this process is used.
 
-    Raises what opening a database raises, and `InvalidInput` when the key for Claude is no key.
+    Raises what opening a database raises, and `InvalidInput` when the key for Claude is not valid.
     """
     from nous_online.language.claude.judge import appointed
     from nous_online.language.claude.model_writer import commissioned

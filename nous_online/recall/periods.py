@@ -1,7 +1,7 @@
-"""Which days, months and years a question names. Pure, in time linear in the question.
+"""The days, months and years a question names. Pure; time linear in the length of the question.
 
-Strict on purpose: a number, "may" or "march" alone is no date. What a library finds by searching ("we", "say", "may")
-costs more than it helps here: docs/decisions/0026.
+Strict on purpose: a number, "may" or "march" alone is not a date. A library that searches for dates takes "we", "say"
+and "may" for some, which costs more than it helps here: docs/decisions/0026.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MONTHS = {
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 COUNTS = ("a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 MOST_CHARACTERS = 2_000
-"""Of a question that are read for dates."""
+"""Characters of a question that are searched for dates."""
 MOST_PERIODS = 8
 FIRST_YEAR, LAST_YEAR = 1900, 2199
 
@@ -88,12 +88,13 @@ def periods_in(question: str, *, at: datetime) -> tuple[Period, ...]:
     if not FIRST_YEAR <= at.year <= LAST_YEAR:
         return ()
     text = " ".join(question[:MOST_CHARACTERS].casefold().split())
+    # The exact ones first: memories of the first period are nominated, the others only raise a score.
     found = dict.fromkeys([*_dated(text, at), *_ago(text, at), *_lately(text, at)])
     return tuple(found)[:MOST_PERIODS]
 
 
 def _dated(text: str, at: datetime) -> Iterator[Period]:
-    """Yield what is named by its date; a place that is part of a longer date is not read again."""
+    """Yield the periods named by a date; the span of a longer date is not matched again by a shorter pattern."""
     taken: list[tuple[int, int]] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
@@ -107,7 +108,7 @@ def _dated(text: str, at: datetime) -> Iterator[Period]:
 
 
 def _period(parts: dict[str, str | None], at: datetime) -> Period | None:
-    """Return the year, month or day that the parts of a date name; None where there is no such day."""
+    """Return the year, month or day that the parts of a date name; None for a day that does not exist."""
     month = parts.get("month") or ""
     number = int(month) if month.isdigit() else MONTHS.get(month)
     day, year = (int(parts.get(name) or 0) for name in ("day", "year"))
@@ -116,7 +117,7 @@ def _period(parts: dict[str, str | None], at: datetime) -> Period | None:
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         start = midnight.replace(year=year or at.year, month=number or 1, day=day or 1)
-        if not year and start > at:
+        if not year and start > at:  # without a year it is the latest up to `at`
             start = start.replace(year=at.year - 1)
     except ValueError:
         return None
@@ -126,16 +127,16 @@ def _period(parts: dict[str, str | None], at: datetime) -> Period | None:
 
 
 def _ago(text: str, at: datetime) -> Iterator[Period]:
-    """Yield what lies so many days, weeks, months or years back; the longer ago, the less exactly it is meant."""
+    """Yield the periods "… days, weeks, months or years ago"; the longer the unit, the wider the period."""
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
     for match in _AGO.finditer(text):
-        told, unit = match["count"], match["unit"]
-        count = int(told) if told.isdigit() else 1 if told in ("an", "one") else COUNTS.index(told) + 1
+        word, unit = match["count"], match["unit"]
+        count = int(word) if word.isdigit() else 1 if word in ("an", "one") else COUNTS.index(word) + 1
         if unit == "day":
             start, days = midnight - timedelta(days=count), 1
-        elif unit == "week":
+        elif unit == "week":  # seven days around the day meant
             start, days = midnight - timedelta(days=7 * count + 3), 7
-        elif unit == "month":
+        elif unit == "month":  # 21 days around it
             start, days = _months_later(midnight.replace(day=1), -count) + timedelta(days=at.day - 11), 21
         else:
             start, days = midnight.replace(year=max(at.year - count, 1), month=1, day=1), 366

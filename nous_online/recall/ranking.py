@@ -1,4 +1,4 @@
-"""Ordering what was found: pure arithmetic that keeps every part of a score."""
+"""Ranking of candidates: pure arithmetic that keeps every part of a score."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RecallPolicy:
     time_boost: float = 0.4
     """For a memory of a time the question names: said, begun, ended or valid then; docs/decisions/0026."""
     compared_count: int = 20
-    """So many of the best facts are compared with each other, to put the later of two about one thing first."""
+    """How many of the best facts are compared with each other, to put the later of two about one thing first."""
     near_cosine: float = 0.6
     """Cosine from which two facts may be about one thing …"""
     near_cosine_in_talk: float = 0.85
@@ -77,7 +77,7 @@ class RecallPolicy:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a memory is compared with besides the question's vector: its words, the frame, the active censors."""
+    """What candidates are compared with besides the question's vector."""
 
     query: str
     frame: str | None = None
@@ -88,7 +88,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class ScoreParts:
-    """Why a memory stands where it stands: its score is the product of relevance, boosts and rank weight."""
+    """The parts of a score, which is the product of relevance, boosts and rank weight."""
 
     dense: float
     """Cosine of question and memory."""
@@ -184,16 +184,17 @@ R = TypeVar("R", bound=Comparable)
 def later_first(
     ranked: Sequence[tuple[R, ScoreParts]], policy: RecallPolicy, *, limit: int
 ) -> list[tuple[R, ScoreParts, UUID | None]]:
-    """Return ranked candidates with the later of two facts about one thing in front, and whom each was put before.
+    """Return the candidates, of two facts about one thing the later one first, and the fact each was moved in front of.
 
-    A later one takes the place of the first earlier one that resembles it, if it answers about as well and is trusted
-    no less; of two that contradict each other, the one that is trusted more comes first. The others keep their order.
-    One that only resembles it must be among those shown, `limit` of them, or among the best ten.
+    A later fact takes the place of the first earlier one that resembles it, if it answers about as well and its trust
+    is no lower; of two facts in an open contradiction, the one with the higher trust comes first. The others keep their
+    order. A later fact that only resembles an earlier one must be among the `limit` best, or the best ten.
     """
     placed: list[tuple[R, ScoreParts, UUID | None]] = []
     for standing, (candidate, parts) in enumerate(ranked):
         is_in_reach = standing < max(limit, policy.near_reach)
         shares = dict.fromkeys((candidate.near_ids or ()) if is_in_reach else (), policy.near_score)
+        # A fact may be in several of these lists: the last one that has it counts.
         shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
         for each in candidate.same_ids or ():
             shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
@@ -210,7 +211,7 @@ def later_first(
 
 
 def answers_as_well(later: ScoreParts, earlier: ScoreParts, share: float) -> bool:
-    """Tell whether a later fact is about as relevant and fits the situation no worse, however often each was used."""
+    """Tell whether a later fact has `share` of the earlier one's relevance and boosts as high; usage does not count."""
     return (
         later.relevance >= share * earlier.relevance
         and later.frame_boost >= earlier.frame_boost
@@ -220,11 +221,11 @@ def answers_as_well(later: ScoreParts, earlier: ScoreParts, share: float) -> boo
 
 
 def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy) -> ScoreParts:
-    """Return the score of one candidate with everything it is made of; the boosts multiply, and never filter."""
+    """Return the score of one candidate with its parts; boosts multiply and never filter."""
     relevance = relevance_of(candidate, situation, policy)
     frame = frame_boost(candidate.encoded_frame, situation.frame, policy)
     censors = censor_boost(candidate.encoded_censors, situation.active_censors, policy)
-    time = 1 + policy.time_boost if is_of(situation.periods, candidate) else 1.0
+    time = 1 + policy.time_boost if falls_in(situation.periods, candidate) else 1.0
     return ScoreParts(
         dense=candidate.dense,
         lexical=candidate.lexical,
@@ -238,15 +239,13 @@ def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy
 
 
 def relevance_of(candidate: Candidate, situation: Situation, policy: RecallPolicy) -> float:
-    """Return how well a memory answers: the mean of cosine and lexical share, raised for its source and its subject.
-
-    Both halves are absolute, so that a score depends on nothing but question and memory: fusion by fixed bounds
-    (Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"), not by what else was found.
-    """
+    """Return the mean of cosine and lexical share (0 to 1), raised for the user's own words and a named subject."""
+    # Both halves have fixed bounds, so a score depends on question and memory alone, not on what else was found: Bruch,
+    # Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval".
     fused = (max(candidate.dense, 0.0) + candidate.lexical) / 2
     if candidate.source_kind == "user":
         fused *= 1 + policy.user_boost
-    if names(situation.query, candidate.subject):
+    if mentions(situation.query, candidate.subject):
         fused *= 1 + policy.subject_boost
     return max(fused, LEAST_RELEVANCE)
 
@@ -264,8 +263,8 @@ def censor_boost(encoded: Sequence[str] | None, active: Sequence[str] | None, po
     return 1 + policy.censor_boost * len(then & now) / len(then | now)
 
 
-def is_of(periods: Sequence[Period], memory: Candidate) -> bool:
-    """Tell whether a memory was said, begun or ended in one of the periods, or is known to hold when it begins."""
+def falls_in(periods: Sequence[Period], memory: Candidate) -> bool:
+    """Tell whether a memory was said, began or ended in one of the periods, or was valid when one of them begins."""
     if not periods:
         return False
     begun, ended = memory.valid_from, memory.valid_to
@@ -277,7 +276,7 @@ def is_of(periods: Sequence[Period], memory: Candidate) -> bool:
     )
 
 
-def names(query: str, subject: str | None) -> bool:
+def mentions(query: str, subject: str | None) -> bool:
     """Tell whether every word of `subject` occurs in the question."""
     wanted = words(subject) if subject else None
     return bool(wanted) and wanted <= words(query)
@@ -285,5 +284,5 @@ def names(query: str, subject: str | None) -> bool:
 
 @lru_cache(maxsize=4096)
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text; kept, because a question meets every candidate and subjects come back."""
+    """Return the words of a text, case-folded; cached, because one question is compared with every candidate."""
     return frozenset(WORD.findall(text.casefold()))

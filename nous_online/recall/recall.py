@@ -1,4 +1,4 @@
-"""Recall at the database: one statement that nominates and scores, then one ranking across kinds of memory."""
+"""Recall: one SQL statement nominates candidates and scores them, then one ranking orders all kinds of memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nous_online.core.errors import InvalidInput, NotFound, Unsupported
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.memories.agent import Agent, logged, situated
+from nous_online.memories.agent import Agent, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
-from nous_online.memories.store import ask_space, require_space
+from nous_online.memories.store import query_space, require_space
 from nous_online.recall.periods import Period, periods_in
 from nous_online.recall.ranking import (
     Candidate,
@@ -39,23 +39,23 @@ from nous_online.recall.ranking import (
     rank,
 )
 
-REACH = statements("nous_online.memories", "reach.sql")  # the memories have it too
+REACH = statements("nous_online.memories", "reach.sql")  # who may see what: censors and forgetting use the same rule
 BLOCKS: Mapping[str, LiteralString] = {**REACH, **statements("nous_online.recall", "recall.sql")}
 PARAMETER = re.compile(r"%\((\w+)\)s")
-SCAN = "relaxed_order"
-WIDEST_SCAN = 1_000  # the upper bound of hnsw.ef_search
-HELD: dict[str, Sequence[str]] = {}
-"""The kinds an agent had anything of when it last asked: a guess that saves a round trip, made good when wrong."""
-MOST_AGENTS = 10_000
+SCAN = "relaxed_order"  # of hnsw.iterative_scan: candidates are scored and sorted afterwards anyway
+WIDEST_SCAN = 1_000  # pgvector's upper bound of hnsw.ef_search
+KINDS_OF_AGENT: dict[str, Sequence[str]] = {}
+"""The kinds each agent had memories of at its last recall: a guess that saves a round trip, corrected when wrong."""
+MOST_AGENTS = 10_000  # entries of that cache
 
 
 @dataclass(frozen=True)
 class Cue:
-    """What a recall starts from: the question, its vector, and who asks in which situation."""
+    """The input of a recall: the question, its vector, and whose memories are searched in which situation."""
 
     query: str
     embedding: Vectors | None
-    """None where nobody could embed the question: then only its words are compared."""
+    """Unit vector of the question; None where the embedder failed: then only words are compared."""
     types: Sequence[str] = tuple(KINDS)
     limit: int = 10
     min_score: float = 0.0
@@ -64,16 +64,16 @@ class Cue:
     frame: str | None = None
     active_censors: Sequence[str] | None = None
     as_of: datetime | None = None
-    """Ask for what was believed at that moment instead of now."""
+    """Search what was believed at that moment instead of now."""
     user_id: str | None = None
     project_id: str | None = None
     periods: tuple[Period, ...] = ()
-    """The days, months and years the question names; what was said in the first of them is looked at in any case."""
+    """The days, months and years the question names; memories of the first one are nominated in any case."""
 
 
 @dataclass(frozen=True)
 class FoundMemory:
-    """A memory of any kind that might answer, with the two scores the database gave it."""
+    """A candidate of any kind, with the two scores the database gave it."""
 
     id: UUID
     kind: str
@@ -113,35 +113,36 @@ class FoundMemory:
         return self.content if detail == "full" else getattr(levels_of(self.kind, vars(self)), detail)
 
     def shown(self, detail: Detail) -> Detail:
-        """Return the level asked for; of an episode nothing shorter is told of than its detail, the full one."""
-        told = self.subject or self.summary or self.compressed or self.index_word
-        return detail if told or self.kind != "episode" else "full"
+        """Return the level to show: the one asked for, but `full` for an episode that has only its detail."""
+        has_shorter = self.subject or self.summary or self.compressed or self.index_word
+        return detail if has_shorter or self.kind != "episode" else "full"
 
 
 class Row(Candidate, Comparable, Protocol):
-    """A candidate as the driver returns it: a tuple of the fields of `FoundMemory`, and what it is to the others."""
+    """A candidate as the driver returns it: the fields of `FoundMemory`, then those of `Comparable`."""
 
 
 FIELDS = len(fields(FoundMemory))
 
 
-def memory_of(row: Row) -> FoundMemory:
-    """Return the memory of a candidate: made for the answers alone."""
+def memory_from_row(row: Row) -> FoundMemory:
+    """Return the memory of a candidate."""
+    # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
     return FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS])
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """One answer of a recall, and why it stands where it stands."""
+    """One answer of a recall, with the parts of its score."""
 
     memory: FoundMemory
     parts: ScoreParts
     detail: Detail = "full"
     """The level that was asked for."""
     put_before: UUID | None = None
-    """The earlier fact about the same thing that scored higher, and that it was put before."""
+    """The earlier fact about the same thing that scored higher and that this later one was moved in front of."""
     contradicted_by: tuple[UUID, ...] = ()
-    """The facts it contradicts, undecided, as far as they can be recalled."""
+    """The facts in an open contradiction with it that the caller could recall too."""
 
     def __repr__(self) -> str:
         memory = self.memory
@@ -168,14 +169,14 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a recall found, best first, and the id it is logged under."""
+    """The answers of a recall, best first, and the id it is logged under."""
 
     recall_id: UUID
     answers: list[Recalled]
     confidence: float = 0.0
-    """The chance that the best of what was found is an answer."""
+    """The chance, 0 to 1, that the best candidate answers the question."""
     can_be_logged: bool = True
-    """Whether the server takes writes: a standby, or one that is read-only for now, answers all the same."""
+    """False on a standby or a read-only server, which answers all the same."""
 
 
 def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingSpace, policy: RecallPolicy) -> Answers:
@@ -185,54 +186,56 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     or a limit out of range, `Moved` when the agent's memories live in another space, and `Unsupported` when the
     server's pgvector does not honour iterative scans, without which filtered answers would silently be cut short.
     """
-    check(cue)
+    check_kinds(cue)
     asked = tuple(dict.fromkeys(cue.types))
-    likely = tuple(kind for kind in asked if kind in HELD.get(agent_id, KINDS))
+    # A kind without memories is left out of the statement. Which those are is guessed from the last recall, because
+    # waiting for the answer of `prepare` would cost a round trip.
+    likely = tuple(kind for kind in asked if kind in KINDS_OF_AGENT.get(agent_id, KINDS))
     prepared = prepare(connection, agent_id, cue, policy)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
-    home = ask_space(connection, agent_id)  # after the search: a move in between must not pass for a poor answer
-    recall_id, held, can_be_logged = settled(prepared.fetchall(), cue, policy)
-    remember(agent_id, held)
+    space_cursor = query_space(connection, agent_id)  # after the search: a move in between would leave bad answers
+    recall_id, held, can_be_logged = read_prepared(prepared.fetchall(), cue, policy)
+    cache_kinds(agent_id, held)
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
-        home = ask_space(connection, agent_id)
-    require_space(home, agent_id, space)
+        space_cursor = query_space(connection, agent_id)
+    require_space(space_cursor, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = [
-        Recalled(memory_of(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
+        Recalled(memory_from_row(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
         for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
         if parts.score >= cue.min_score
     ]
     chance = confidence(ranked[0][1], policy) if ranked else 0.0
-    return Answers(recall_id, with_details(connection, agent_id, answers), chance, can_be_logged)
+    return Answers(recall_id, with_full_texts(connection, agent_id, answers), chance, can_be_logged)
 
 
 def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
-    """Set this transaction up, and ask for an id for the recall and for the kinds the agent has anything of."""
+    """Send the settings of this transaction; the row has an id for the recall and the kinds the agent has."""
     wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
     return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
 
 
-def settled(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
-    """Return the id of the recall, the kinds the agent has anything of, and whether it can be logged.
+def read_prepared(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
+    """Return the id of the recall, the kinds the agent has memories of, and whether it can be logged.
 
-    Raises `Unsupported` for another scan.
+    Raises `Unsupported` where the settings of the index scan had no effect.
     """
     ((recall_id, scan, breadth, held, can_be_logged),) = rows
     check_scan((scan, breadth), scan_breadth(cue, policy))
     return recall_id, held, can_be_logged
 
 
-def remember(agent_id: str, held: Sequence[str]) -> None:
-    """Keep which kinds an agent has anything of, for its next recall."""
-    if len(HELD) >= MOST_AGENTS:
-        HELD.clear()
-    HELD[agent_id] = held
+def cache_kinds(agent_id: str, held: Sequence[str]) -> None:
+    """Remember which kinds an agent has memories of, for its next recall."""
+    if len(KINDS_OF_AGENT) >= MOST_AGENTS:  # a missing guess costs a round trip at most: no order of eviction is needed
+        KINDS_OF_AGENT.clear()
+    KINDS_OF_AGENT[agent_id] = held
 
 
 def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
-    """Return how many neighbours the index scan keeps in sight, as a setting."""
+    """Return the value of `hnsw.ef_search`: how many neighbours the index scan keeps."""
     return str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
 
 
@@ -252,13 +255,14 @@ def search(
     traits = frozenset(trait for trait, is_so in asked.items() if is_so)
     statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
     wanted = search_parameters(agent_id, cue)
+    # Prepared, because planning this statement takes as long as running it (docs/decisions/0007).
     cursor = RawCursor(connection, row_factory=namedtuple_row)
     cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
     return cast("list[Row]", cursor.fetchall())
 
 
-def check(cue: Cue) -> None:
-    """Raise `InvalidInput` when a cue asks for kinds that do not exist."""
+def check_kinds(cue: Cue) -> None:
+    """Raise `InvalidInput` for no kind, or a kind that does not exist."""
     unknown = sorted(set(cue.types) - set(KINDS))
     if unknown or not cue.types:
         raise InvalidInput(
@@ -267,16 +271,18 @@ def check(cue: Cue) -> None:
 
 
 def candidate_count(cue: Cue, policy: RecallPolicy) -> int:
-    """Return how many memories each nominator puts forward: of few sizes, since each is a statement of its own."""
+    """Return how many memories each nominator puts forward, one of few sizes."""
     count = policy.candidate_count
     least = policy.dated_count if cue.periods else 0
+    # Doubled, not exact: the limit is a constant of the statement, and each size is prepared and planned by itself.
     while count < max(cue.limit, least, min(2 * cue.limit, policy.spare_up_to)):
         count *= 2
     return count
 
 
-def with_details(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
-    """Return the answers with the full text of the episodes that are to be shown in full."""
+def with_full_texts(connection: Connection, agent_id: str, answers: list[Recalled]) -> list[Recalled]:
+    """Return the answers, with the full text of those episodes that are shown in full."""
+    # An episode's detail may be a whole transcript: it is read for the answers only, not for every candidate.
     ids = [a.id for a in answers if a.memory.kind == "episode" and a.memory.shown(a.detail) == "full"]
     if not ids:
         return answers
@@ -292,13 +298,11 @@ def search_statement(
     candidates: int,
     traits: frozenset[str],
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return the search among `kinds` with its constants filled in, and the names of its numbered parameters.
+    """Return the search statement for `kinds`, and the names of its numbered parameters in order.
 
-    Of its traits, a question may be of the `past`, `dated`, and compared `by_words` alone.
-
-    Width and space must be constants for the index to be used, and limits for the plan to be right for any agent. The
-    driver would read this long text anew at every call to find its parameters, which takes as long as the search.
+    `traits` are those of the question: of the `past`, `dated`, compared `by_words` only.
     """
+    # Width and space must be constants for the index to be used, and limits for the plan to fit any agent.
     is_past, is_by_words = "past" in traits, "by_words" in traits
     common: dict[str, Composable] = {
         **{name: Constant(value) for name, value in vars(policy).items()},
@@ -315,9 +319,10 @@ def search_statement(
     parts = [parts_of_kind(kind, {**common, "dense": dense}, nominators, is_past=is_past) for kind in kinds]
     composed = SQL(BLOCKS["search"]).format(
         **common,
-        sizes=united("size_of_kind", parts, "\n    union all\n"),
-        nominations=united("nominations_of_kind", parts, "\n        union all\n"),
+        sizes=union_of_kinds("size_of_kind", parts, "\n    union all\n"),
+        nominations=union_of_kinds("nominations_of_kind", parts, "\n        union all\n"),
     )
+    # Numbered once, here: the driver would parse this long text at every call, which takes as long as the search.
     numbers: dict[str, int] = {}
     text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
     return text.encode(), tuple(numbers)
@@ -326,7 +331,7 @@ def search_statement(
 def parts_of_kind(
     kind: str, common: Mapping[str, Composable], nominators: Mapping[str, bool], *, is_past: bool
 ) -> dict[str, Composable]:
-    """Return what the search for one kind is made of: its table, what is visible and shown of it, who nominates."""
+    """Return the parts of the search for one kind: its table, conditions and columns, and the nominators in use."""
     table = KINDS[kind].table
     visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
     parts = {
@@ -335,6 +340,7 @@ def parts_of_kind(
         "table": Identifier("heart", table),
         "table_name": Constant(f"heart.{table}"),
         "visible": visible,
+        # A partial index is used only where the query repeats its condition; one about the past would not otherwise.
         "indexed": SQL(" and ").join((SQL(BLOCKS[f"{table}_recalled"]), visible)) if is_past else visible,
         "is_retired": SQL(BLOCKS[f"{table}_retired"]),
         "shown": SQL(BLOCKS[f"{table}_shown"]).format(),
@@ -350,13 +356,13 @@ def parts_of_kind(
     }
 
 
-def united(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
-    """Return one block filled in for each kind, and joined."""
+def union_of_kinds(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
+    """Return one block, filled in for each kind and joined by `joint`."""
     return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
 
 
 def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
-    """Return the values a search asks for."""
+    """Return the parameters of a search by name."""
     return {
         "agent_id": agent_id,
         "query": cue.query,
@@ -370,20 +376,21 @@ def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
 
 
 def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
-    """Raise `Unsupported` unless the settings of the index scan are the ones asked for."""
+    """Raise `Unsupported` unless the settings of the index scan are those that were sent."""
+    # A pgvector without them accepts the settings as unknown placeholders, and would cut filtered answers short.
     if took_effect != (SCAN, breadth):
         raise Unsupported(
             f"pgvector took hnsw settings {took_effect}, asked for {(SCAN, breadth)}; pgvector 0.8 or newer is needed"
         )
 
 
-def agents_to_count(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
-    """Return those of some agents whose memories are not those that `refresh_statistics` last counted."""
+def agents_with_stale_statistics(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
+    """Return which of some agents have memories that changed since `refresh_statistics` last counted them."""
     return [row[0] for row in connection.execute(BLOCKS["agents_to_count"], {"agent_ids": list(agent_ids)})]
 
 
 def refresh_statistics(connection: Connection, agent_id: str) -> None:
-    """Count anew in how many memories each word occurs and how long memories are; after an import, and every night."""
+    """Recount in how many memories each word occurs, and how long memories are; after an import, and every night."""
     connection.execute(BLOCKS["refresh_term_stats"], {"agent_id": agent_id})
     connection.execute(BLOCKS["refresh_corpus_stats"], {"agent_id": agent_id})
 
@@ -391,7 +398,7 @@ def refresh_statistics(connection: Connection, agent_id: str) -> None:
 # --- the verbs ---
 
 USAGE = statements("nous_online.recall", "usage.sql")
-LIKELY = 0.5
+LIKELY = 0.5  # probability from which a recall counts as confident
 Feedback = Literal["cited", "ignored"]
 
 
@@ -405,11 +412,11 @@ class Recall(Sequence[Recalled]):
     confidence: float = 0.0
     """The chance that the best one found is an answer, 0 to 1; calibrated for the local embedding model, on facts."""
     is_by_words: bool = False
-    """Whether only words were compared, because the embedder could not be asked: what says it otherwise is missing."""
+    """Whether only words were compared because the embedder failed: memories in other words are missing then."""
 
     @property
     def is_confident(self) -> bool:
-        """Whether an answer is more likely to have been found than not."""
+        """Whether the best answer is more likely right than not."""
         return self.confidence >= LIKELY
 
     def __len__(self) -> int:
@@ -426,34 +433,34 @@ class Recall(Sequence[Recalled]):
         return iter(self.answers)
 
 
-def ask(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
-    """Find the answers to a question and log them, in one transaction."""
+def recall_and_log(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
+    """Return the answers to a question and log them, in one transaction."""
     check_known(details, RecallDetails)
     text = checked_as(Query, "query", query)
-    told = checked_details(RecallDetails, situated(agent, details, RecallDetails, deadline))
+    told = checked_details(RecallDetails, with_session_frame(agent, details, RecallDetails, deadline))
     at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
     kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
     vectors = agent.embed_if_able([text], deadline)
     vector = None if vectors is None else vectors[0]
     periods = periods_in(text, at=told["as_of"] or at)
     cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
-    check(cue)
+    check_kinds(cue)
     with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
         found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
         if found.can_be_logged:
-            log(connection, agent, cue, found, at=at, session_id=session_id)
+            log_recall(connection, agent, cue, found, at=at, session_id=session_id)
     return Recall(found.recall_id, text, tuple(found.answers), found.confidence, is_by_words=vector is None)
 
 
-def log(
+def log_recall(
     connection: Connection, agent: Agent, cue: Cue, found: Answers, *, at: datetime, session_id: str | None
 ) -> None:
-    """Keep what was asked and found, and count each memory found."""
+    """Store the question and the ids found, and add one to the retrieval count of each memory found."""
     row = {
         "id": found.recall_id,
         "agent_id": agent.id,
         "recalled_at": at,
-        "query": logged(cue.query, agent.rights),
+        "query": loggable(cue.query, agent.rights),
         "query_embedding": None if cue.embedding is None else Vector(cue.embedding),
         "space_id": agent.embedder.space.id,
         "types": list(cue.types),
@@ -467,15 +474,18 @@ def log(
         "result_scores": [answer.score for answer in found.answers],
         "kinds": [answer.memory.kind for answer in found.answers],
     }
+    # This transaction commits without waiting for the disk (docs/decisions/0007): a crash of the server may lose the
+    # log of its last 0.6 s, but never a memory.
     connection.execute(USAGE["log_recall"], row, prepare=True)
 
 
 def give_feedback(
     agent: Agent, recall_id: UUID, memory_ids: Sequence[UUID], kind: Feedback, *, at: datetime, deadline: Deadline
 ) -> int:
-    """Say which answers of a recall were used, or not; return how many that is news about.
+    """Record which answers of a recall were used, or not; return for how many of them that was new.
 
-    Saying it twice counts once. Raises `NotFound` for an unknown recall, `InvalidInput` for a memory it did not find.
+    Recording the same twice counts once. Raises `NotFound` for an unknown recall, `InvalidInput` for a memory that is
+    not among its answers.
     """
     key = {"agent_id": agent.id, "recall_id": recall_id}
     with agent.transaction(deadline) as connection:
@@ -483,9 +493,9 @@ def give_feedback(
         if row is None:
             raise NotFound(f"agent {agent.id!r} has no recall {recall_id}")
         result_ids, cited_ids, ignored_ids = row
-        strangers = sorted(set(memory_ids) - set(result_ids))
-        if strangers:
-            raise InvalidInput(f"recall {recall_id} did not find memory {strangers[0]}; cite only what it returned")
+        foreign = sorted(set(memory_ids) - set(result_ids))
+        if foreign:
+            raise InvalidInput(f"recall {recall_id} did not find memory {foreign[0]}; cite only what it returned")
         fresh = sorted(set(memory_ids) - set(cited_ids if kind == "cited" else ignored_ids))
         connection.execute(USAGE[f"store_{kind}"], {**key, "ids": fresh})
         connection.execute(USAGE[f"count_{kind}"], {**key, "ids": fresh, "at": at})

@@ -103,10 +103,10 @@ def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool
 
 def collect_once(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
     """Collect once, blocking erasure meanwhile: results that are being saved must not escape it."""
-    from nous_online.memories.erasure import copying
+    from nous_online.memories.erasure import shared_copies_lock
     from nous_pipelines.orchestration.instance import home_folder
 
-    with copying(database.url):
+    with shared_copies_lock(database.url):
         return second.look(database, home_folder(), seconds=LOOK_S, agent_ids=agent_ids)
 
 

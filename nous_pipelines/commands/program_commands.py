@@ -55,7 +55,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
     [dim]$[/dim] nous dev --no-ui --console-port 9000
     """
     from nous_online.interfaces.request_checks import TOKEN_BYTES, door_token
-    from nous_online.processes import attend, together
+    from nous_online.processes import run_together, watch_programs
     from nous_pipelines.orchestration.instance import api_program, console_program, dagster_program, database_up
 
     with stopping() as stop, database_up() as url:
@@ -79,8 +79,8 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
                 show_json({"postgresql": told(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
-        with together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
-            attend(running, stop=stop, on_answer=on_answer, ready_timeout_s=READY_TIMEOUT_S)
+        with run_together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
+            watch_programs(running, stop=stop, on_answer=on_answer, ready_timeout_s=READY_TIMEOUT_S)
             show_note("ending …")
 
 

@@ -137,11 +137,14 @@ def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, 
     """Open the database as the night, blocking erasure, and yield it with the agent to query, None for all."""
     from nous_online.core.settings import settings
     from nous_online.database.connection import Database, open_url
-    from nous_online.memories.erasure import copying
+    from nous_online.memories.erasure import shared_copies_lock
     from nous_pipelines.plan.apply import find_agents
 
     agent_id = None if is_for_all else agent or settings().agent
-    with closing(Database(open_url(), role="nous_night", max_connections=2)) as database, copying(database.url):
+    with (
+        closing(Database(open_url(), role="nous_night", max_connections=2)) as database,
+        shared_copies_lock(database.url),
+    ):
         find_agents(database, [agent_id] if agent_id else [])
         yield database, agent_id
 

@@ -19,8 +19,8 @@ from nous_online.core.settings import Settings, settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import OfflineJudge
-from nous_online.memories.erasure import copying
-from nous_online.queue.worker import Round, Staff, staff
+from nous_online.memories.erasure import shared_copies_lock
+from nous_online.queue.worker import Round, Staff, open_staff
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.night_policy import NightPolicy
@@ -194,7 +194,7 @@ def batch_results() -> dg.SkipReason:
             return dg.SkipReason("no batch is open")
         with ExitStack() as held:
             try:
-                held.enter_context(copying(night.url, wait_s=ERASING_S))
+                held.enter_context(shared_copies_lock(night.url, wait_s=ERASING_S))
             except DeadlineExceeded:
                 return dg.SkipReason("memories are being erased; what Claude answered is brought home afterwards")
             return dg.SkipReason(second.look(night, home_folder(), seconds=COLLECT_S).words)
@@ -230,7 +230,7 @@ def in_words(done: Round) -> str:
 @cache
 def staff_of_this_process() -> Staff:
     """Return connections and models, opened by the first tick and kept for the next."""
-    return OPENED.enter_context(staff())
+    return OPENED.enter_context(open_staff())
 
 
 def let_go() -> None:

@@ -19,7 +19,7 @@ import polars as pl
 from nous_online.core.errors import Refused, Unavailable
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
-from nous_online.memories.erasure import copying
+from nous_online.memories.erasure import shared_copies_lock
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.verdict_cache import (
     Progress,
@@ -243,7 +243,7 @@ def do_work(work: ChunkWork) -> ChunkResult:
         made = work.function(work.tables(chunk), chunk, **work.options)
         return made if work.scratch is None else made.write(work.scratch)
 
-    with copying(open_url()) if work.is_elsewhere else nullcontext():
+    with shared_copies_lock(open_url()) if work.is_elsewhere else nullcontext():
         parts, faults = isolate_failures(work.chunk.agent_ids, made_of)
     if work.scratch is not None:
         faults = {agent_id: picklable_error(fault) for agent_id, fault in faults.items()}

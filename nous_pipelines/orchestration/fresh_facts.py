@@ -21,14 +21,14 @@ from psycopg.sql import SQL, Identifier
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import FACT, EmbeddingSpace, Fact
 from nous_online.core.errors import NousError, Stale, Unavailable
-from nous_online.database.changes import Cause, locked_memories
+from nous_online.database.changes import Cause, lock_memories
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
-from nous_online.memories.learning import lead
-from nous_online.memories.store import EXACT_LIMIT, composed
+from nous_online.memories.learning import nomination_bonus
+from nous_online.memories.store import EXACT_LIMIT, fact_statement
 from nous_online.queue.outbox import (
     Cursor,
     DeliveryProgress,
@@ -178,7 +178,7 @@ def near(
 ) -> list[tuple[Fact, float]]:
     """Return the active facts nearest to one in its place, and those of its slot, with the cosine, nearest first."""
     space = EmbeddingSpace(place["space_id"], place["model"], place["weights_sha256"], place["dimensions"])
-    search = composed(
+    search = fact_statement(
         "nearest_facts", space, "f", has_user=fact.user_id is not None, has_project=fact.project_id is not None
     )
     parameters = {
@@ -203,7 +203,7 @@ def worth_asking(one: Fact, around: Sequence[tuple[Fact, float]], policy: NightP
     """
 
     least = around[0][1] - policy.ranked_within if around else 0.0
-    leads = {other.id: similarity + lead(one, other) for other, similarity in around}
+    leads = {other.id: similarity + nomination_bonus(one, other) for other, similarity in around}
     likely = [other.id for other, near in around if near >= policy.ranked_similarity and leads[other.id] >= least]
     likeliest = sorted(likely, key=lambda each: -leads[each])[: policy.ranked_count]
     return [
@@ -290,7 +290,7 @@ def settle(database: Database, agent_id: str, look: FreshBatch, judged: pl.DataF
 def check_unchanged(connection: Connection, agent_id: str, facts: Sequence[Fact]) -> None:
     """Lock facts; raise `Stale` when one is gone or no longer at the version it was read at."""
     read = {fact.id: fact.row_version for fact in facts}
-    now = {fact.id: fact.row_version for fact in locked_memories(connection, agent_id, FACT, list(read))}
+    now = {fact.id: fact.row_version for fact in lock_memories(connection, agent_id, FACT, list(read))}
     for fact_id, version in read.items():
         if now.get(fact_id) != version:
             raise Stale(f"fact {fact_id} is no longer at version {version}; read it again and decide anew")

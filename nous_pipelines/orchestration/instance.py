@@ -24,8 +24,8 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.files import tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import connected, open_url, prepare
-from nous_online.database.migrations import lock
+from nous_online.database.connection import connect, open_url, prepare
+from nous_online.database.migrations import lock_schema
 from nous_online.database.statements import statements
 from nous_online.interfaces.cli.command_line import EXTRAS
 from nous_online.interfaces.request_checks import door_token, with_token
@@ -81,11 +81,11 @@ def dagster_url(memories_url: str) -> str:
     try:
         owner = owner_of_dagster(memories_url)
         if owner is None:
-            with connected(memories_url) as connection, suppress(psycopg.errors.DuplicateDatabase):
+            with connect(memories_url) as connection, suppress(psycopg.errors.DuplicateDatabase):
                 connection.execute(SQL(INSTANCE["create_database"]).format(Identifier(name)))
         if is_embedded and owner != postgres.DAGSTER_LOGIN:
-            with connected(urlunsplit(parts._replace(path=f"/{name}"))) as connection, connection.transaction():
-                lock(connection)
+            with connect(urlunsplit(parts._replace(path=f"/{name}"))) as connection, connection.transaction():
+                lock_schema(connection)
                 connection.execute(INSTANCE["hand_over"])
     except psycopg.Error as error:
         message = (
@@ -103,7 +103,7 @@ def dagster_name(memories_url: str) -> str:
 
 def owner_of_dagster(memories_url: str) -> str | None:
     """Return who owns Dagster's database; None when there is none."""
-    with connected(memories_url, role="nous_night") as connection:
+    with connect(memories_url, role="nous_night") as connection:
         found = connection.execute(INSTANCE["find_database"], [dagster_name(memories_url)]).fetchone()
     return found[0] if found else None
 

@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.connection import connected
+from nous_online.database.connection import connect
 from nous_online.database.statements import statements
 from nous_online.memories.erasure import Erasure
 from nous_pipelines.batches.batch_rows import erase_batches
@@ -174,7 +174,7 @@ def erase_nights(erasure: Erasure) -> Counter[str]:
 
 def night_folders(url: str) -> Iterator[Path]:
     """Yield the parts of all snapshots of a database, then its nights; those moved aside or never finished included."""
-    with closing(connected(url, role="nous_night")) as connection:
+    with closing(connect(url, role="nous_night")) as connection:
         row = connection.execute(BLOCKS["identity"]).fetchone()
     root = home_folder() / "snapshots" / (row[0] if row else "unknown")
     for name in (PART, "night="):
@@ -362,7 +362,7 @@ def erase_records(redaction: Redaction, erasure: Erasure) -> Counter[str]:
     if url is None:
         return Counter()
     found = Counter[str]()
-    with closing(connected(url)) as connection:
+    with closing(connect(url)) as connection:
         for table, column in DAGSTER_TEXTS:
             if connection.execute(BLOCKS["has_table"], {"table": table}).fetchone() == (True,):
                 changed = erase_column(connection, table, column, redaction, is_dry_run=erasure.is_dry_run)

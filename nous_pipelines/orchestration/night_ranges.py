@@ -12,7 +12,7 @@ import psycopg
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import act_as, connected, open_url
+from nous_online.database.connection import act_as, connect, open_url
 from nous_online.database.statements import statements
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.running import NightOptions, NightOutcome, opened
@@ -155,7 +155,7 @@ def first_night(now: datetime) -> date:
     if told.database_url is None and postgres.running(home) is None:
         return FIRST_NIGHT
     try:
-        with connected(open_url(), role="nous_night", seconds=LOOK_S) as connection, connection.transaction():
+        with connect(open_url(), role="nous_night", seconds=LOOK_S) as connection, connection.transaction():
             act_as(connection, "nous_night")
             found = connection.execute(SQL["first_memory"]).fetchone()
     except (Unavailable, psycopg.OperationalError):
@@ -168,10 +168,10 @@ def first_night(now: datetime) -> date:
 
 def complete_episodes(options: NightOptions) -> int:
     """Complete the closed episodes that are due, oldest first, and return how many; what fails waits for the worker."""
-    from nous_online.queue.worker import staff
+    from nous_online.queue.worker import open_staff
 
     completed = 0
-    with staff(options.database_url) as workers:
+    with open_staff(options.database_url) as workers:
         for agent_id in options.agent_ids or (None,):
             while found := workers.look(seconds=LOOK_S, limit=EPISODES_AT_A_LOOK, only=agent_id).completed:
                 completed += found

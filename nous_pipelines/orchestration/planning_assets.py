@@ -8,7 +8,7 @@ from datetime import date
 
 import dagster as dg
 
-from nous_online.recall.recall import agents_to_count, refresh_statistics
+from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
@@ -165,7 +165,7 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
     changed = night_run.agents()
     if not night_run.is_full:
         with night_run.database.transaction() as connection:
-            changed = agents_to_count(connection, changed)
+            changed = agents_with_stale_statistics(connection, changed)
     for agent_id in changed:
         with night_run.database.transaction(agent_id) as connection:
             refresh_statistics(connection, agent_id)

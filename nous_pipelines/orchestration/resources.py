@@ -16,7 +16,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge, OfflineJudge
-from nous_online.memories.erasure import copying
+from nous_online.memories.erasure import shared_copies_lock
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
@@ -67,7 +67,7 @@ class NightRun(dg.ConfigurableResource):
         url, _ = self.address, self.night_policy
         with ExitStack() as opening:
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
-            opening.enter_context(copying(url))
+            opening.enter_context(shared_copies_lock(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
         self._agents, self._engine, self._rested, self._standing = None, None, {}, {}

@@ -25,8 +25,8 @@ from nous_online.database.changes import (
     Version,
     add_usage,
     change_memories,
-    cool_texts,
-    locked_versions,
+    lock_versions,
+    store_cold_texts,
 )
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
@@ -250,7 +250,7 @@ def carry_out(
     states = dict(connection.execute(SQL["lock_proposals"], key).fetchall())
     known = [proposal for proposal in proposals if states.get(proposal.id, "proposed") != "proposed"]
     fresh = [proposal for proposal in proposals if states.get(proposal.id, "proposed") == "proposed"]
-    decided = decide(fresh, lock_versions(connection, agent_id, fresh))
+    decided = decide(fresh, lock_read_versions(connection, agent_id, fresh))
     reach("proposals decided")
     rows = Jsonb([proposal_row(each) for each in decided])
     connection.execute(SQL["store_proposals"], {"agent_id": agent_id, "plan_hash": plan_hash, "proposals": rows})
@@ -259,7 +259,7 @@ def carry_out(
     return [*decided, *(ProposalOutcome(proposal, "known") for proposal in known)]
 
 
-def lock_versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal]) -> dict[str, int]:
+def lock_read_versions(connection: Connection, agent_id: str, proposals: Sequence[Proposal]) -> dict[str, int]:
     """Lock every memory the proposals read, and return their current versions by id."""
     wanted: defaultdict[str, set[UUID]] = defaultdict(set)
     for proposal in proposals:
@@ -268,7 +268,7 @@ def lock_versions(connection: Connection, agent_id: str, proposals: Sequence[Pro
     found: dict[str, int] = {}
     for name, kind in KINDS.items():
         if wanted[name]:
-            locked = locked_versions(connection, agent_id, kind, wanted[name])
+            locked = lock_versions(connection, agent_id, kind, wanted[name])
             found |= {str(memory_id): version for memory_id, version in locked.items()}
     return found
 
@@ -330,7 +330,7 @@ def make_changes(connection: Connection, agent_id: str, proposals: Sequence[Prop
         Cooling(UUID(each.id), each.set["tier"], tuple(each.set["columns"]), each.set.get("purge_after"))
         for _, each in every["cold_text"]
     ]
-    cool_texts(connection, agent_id, coolings)
+    store_cold_texts(connection, agent_id, coolings)
     reach("texts cooled")
     cold = {cooling.id: cooling for cooling in coolings}
     altered = [alteration(p, each, reads[p.id][each.id], cold, run_id=run_id) for p, each in every["memory"]]

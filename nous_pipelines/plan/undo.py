@@ -19,8 +19,8 @@ from nous_online.core.domain import KINDS
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
-from nous_online.memories.contradictions import mark_anew
-from nous_online.memories.undoing import PastChange, check_names, locked_rows, restoration
+from nous_online.memories.contradictions import update_contradiction_status
+from nous_online.memories.undoing import PastChange, check_names, lock_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.apply import (
@@ -241,7 +241,7 @@ def decide(
         for event in cursor.execute(SQL["proposal_events"], key):
             events[event.proposal_id].append(event)
     named = {fact for proposal in proposals for fact in proposal.contradicting}
-    found = locked_rows(connection, agent_id, [each for own in events.values() for each in own], and_facts=named)
+    found = lock_rows(connection, agent_id, [each for own in events.values() for each in own], and_facts=named)
     resolved = resolved_since(connection, agent_id, proposals)
     at = datetime.now(UTC)
 
@@ -316,4 +316,6 @@ def close_contradictions(
     closed = {"agent_id": agent_id, "ids": ids, "note": f"taken back: {reason}"}
     connection.execute(SQL["close_contradictions"], closed)
     named = {fact for proposal in proposals for fact in proposal.contradicting}
-    mark_anew(connection, agent_id, named, cause=Cause("operator", "marked", reason, datetime.now(UTC)))
+    update_contradiction_status(
+        connection, agent_id, named, cause=Cause("operator", "marked", reason, datetime.now(UTC))
+    )

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, operated
+from nous_online.database.connection import Database, operator_database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.queue.worker import staff
+from nous_online.queue.worker import open_staff
 from nous_pipelines.orchestration.instance import dagster_url
 
 OF_THE_SERVER = (
@@ -117,7 +117,9 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
             assert done.exit_code == 0, done.output.splitlines()
             seen[words[0]] = logins(owner)
             seen.setdefault("dagster", set()).update(logins(records))
-        with staff(url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()) as hired:
+        with open_staff(
+            url=database_url, embedder=WordEmbedder(), judge=ScriptedJudge(), writer=ScriptedWriter()
+        ) as hired:
             hired.look()
         seen["worker"] = logins(owner)
 
@@ -133,7 +135,7 @@ def test_nights_workers_and_operators_never_log_in_as_the_owner(
 
 def test_an_operator_may_take_each_role_and_a_night_its_own(database_url: str) -> None:
     acted: list[tuple[str, str] | None] = []
-    with operated(database_url) as database, database.transaction() as connection:
+    with operator_database(database_url) as database, database.transaction() as connection:
         for role in ("nous_app", "nous_night", "nous_purge"):
             connection.execute(f"set local role {role}")  # type: ignore[arg-type]
             acted.append(connection.execute("select session_user, current_user").fetchone())

@@ -7,7 +7,7 @@ import pytest
 
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable, Unsupported
 from nous_online.database.connection import Database
-from nous_online.database.driver_errors import TROUBLES, trouble_of
+from nous_online.database.driver_errors import TROUBLES, connection_failure
 from nous_online.heart import Heart
 
 FAILING = {
@@ -38,7 +38,9 @@ def test_no_word_of_the_driver_is_in_the_error_and_all_are_in_its_cause(
 
 @pytest.mark.parametrize("sign", [sign for signs, _ in TROUBLES for sign in signs])
 def test_a_failed_connection_is_told_without_its_host(sign: str) -> None:
-    said = trouble_of(psycopg.OperationalError(f'connection to server at "db.internal" failed: {sign} for user "nous"'))
+    said = connection_failure(
+        psycopg.OperationalError(f'connection to server at "db.internal" failed: {sign} for user "nous"')
+    )
 
     assert "db.internal" not in said
     assert said != "it refuses"

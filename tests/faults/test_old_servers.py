@@ -7,7 +7,7 @@ import pytest
 
 from nous_online.core.errors import Unsupported
 from nous_online.core.settings import settings
-from nous_online.database.connection import Capability, Database, holes
+from nous_online.database.connection import Capability, Database, missing_fixes
 from nous_online.interfaces.doctor import checks
 
 
@@ -32,7 +32,7 @@ def test_a_prepared_database_whose_pgvector_is_too_old_is_not_opened(
     ],
 )
 def test_what_is_older_than_the_fixes_this_version_knows_has_holes(found: Capability, words: list[str]) -> None:
-    said = holes(found)
+    said = missing_fixes(found)
 
     assert len(said) == len(words)
     assert all(word in each for word, each in zip(words, said, strict=True))

@@ -15,7 +15,7 @@ from benchmarks.prediction import PEERS, TIER_TOKENS, fitting, moments_of, run
 from benchmarks.prediction_assembled import assembled
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
-from nous_online.context.predicting import PredictionRequest, past_sessions, see
+from nous_online.context.predicting import PredictionRequest, past_sessions, record_sighting
 from nous_online.context.scorer import Ranking, Signals, atoms_of
 
 HOUR, DAY = 3600, 86_400
@@ -150,7 +150,7 @@ def write_down(connection, agent_id, session, ids):
     """What a session leaves behind: what it saw, and recalls of which every answer was cited."""
     for at, items in session.commits:
         for item in items:
-            see(connection, agent_id, Signals(current_file=item), session.id, at)
+            record_sighting(connection, agent_id, Signals(current_file=item), session.id, at)
         used = [ids[item] for item in items]
         connection.execute(
             "insert into heart.recalls (agent_id, recalled_at, query, result_limit, session_id, result_ids, cited_ids)"

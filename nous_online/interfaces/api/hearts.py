@@ -22,7 +22,7 @@ from nous_online.language.embedding import Embedder, default_embedder
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
 from nous_online.language.writing.writer import Writer
-from nous_online.memories.status import last_night_applied, over
+from nous_online.memories.status import last_night_applied, last_night_end
 
 
 def open_database() -> Database:
@@ -186,6 +186,6 @@ class ReadinessProbe:
                 last = last_night_applied(connection)
         except NousError:
             return "not looked at"
-        due = (over() - timedelta(days=1)).date()
+        due = (last_night_end() - timedelta(days=1)).date()
         waits = f"; the night of {due} is due" if last and last < due else ""
         return f"the last was {last}{waits}" if last else "none yet"

@@ -186,9 +186,9 @@ def worker(
 
     [dim]$[/dim] nous worker --once --json | jq .completed
     """
-    from nous_online.queue.worker import staff
+    from nous_online.queue.worker import open_staff
 
-    with stopping() as stop, staff() as opened:
+    with stopping() as stop, open_staff() as opened:
         if not once and not as_json:
             show_note("looking for closed episodes and events; Ctrl-C ends it")
         while not stop.is_asked():

@@ -32,8 +32,8 @@ from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.rendering import Asked, Filled, OpenHeart, filled, page
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
-from nous_online.memories.store import is_founding, unrecorded_count
-from nous_online.memories.undoing import standing
+from nous_online.memories.store import is_first_statement, unrecorded_count
+from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
 router = APIRouter()
@@ -134,7 +134,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     """Show one memory: what it says, what it rests on, and what became of it."""
     found: Memory = heart.get(memory_id)
     events = heart.history(memory_id)
-    left = standing(events)
+    left = effective_changes(events)
     fact = found if isinstance(found, Fact) else None
     said = heart.statements(memory_id) if fact else []
     before = heart.predecessors(memory_id) if fact else []
@@ -171,7 +171,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
 
 def can_split(said: Statement, fact: Memory) -> bool:
     """Tell whether a statement can become a fact of its own: it did not give this fact its words, and it counts."""
-    return said.taken_back_at is None and not (is_founding(said) and said.fact_id == fact.id)
+    return said.taken_back_at is None and not (is_first_statement(said) and said.fact_id == fact.id)
 
 
 def details_of(found: Memory) -> list[tuple[str, str]]:
@@ -293,7 +293,7 @@ ACTS: Mapping[str, Callable[[Heart, UUID, str], object]] = {
 @router.post("/memories/{memory_id:uuid}/undo")
 def undo(memory_id: UUID, form: Filled, heart: OpenHeart) -> RedirectResponse:
     """Take back the change the page showed as the last one; another that came since stays, and is told of."""
-    left = standing(heart.history(memory_id))
+    left = effective_changes(heart.history(memory_id))
     if left and str(left[0].id) != form.get("event"):
         raise Conflict(f"memory {memory_id} was changed since the page was opened: {left[0].action}; look at it again")
     heart.undo(memory_id, reason=why_in(form))

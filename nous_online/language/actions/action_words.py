@@ -116,10 +116,10 @@ SEASONS = {
 }  # fmt: skip
 TIMES = {"before": "before", "until": "before", "after": "after"} | dict.fromkeys(("during", "while", "when"), "during")
 """Prepositions of time: the same thing before, during and after something is three things."""
-DENIED_WORDS = 4  # how many words after a "no" it bears on
+DENIED_WORDS = 4  # how many words after a "no" are in its scope
 ENDS_DENIAL = frozenset({"but", "and", "so"})
 UNSAID = word_list("unsaid") | {*MONTHS, *SEASONS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}
-"""What a clause may say without being another clause for it, and what the conditions compare."""
+"""Words that don't make a clause another one, and those that conditions compare by themselves."""
 LONG_ADVERB = re.compile(r"\A\w{4,200}ly")
 SEGMENT = re.compile(
     r"(?<!\s)\s++(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
@@ -128,24 +128,24 @@ SEGMENT = re.compile(
 
 
 @dataclass(frozen=True)
-class Deed:
-    """One doing taken apart, as roots in their order, with everything they may mean."""
+class ParsedAction:
+    """A trigger or a part of an action, parsed: its words as roots, in order, with the groups of meaning they have."""
 
     words: tuple[str, ...]
     meanings: frozenset[str]
     head: str | None
-    """The verb it opens with."""
+    """The root of the verb it begins with."""
     head_meanings: frozenset[str]
     objects: tuple[frozenset[str], ...]
-    """What each of its other words may mean."""
+    """The meanings of each of its other words."""
     lacking: frozenset[str]
-    """What it is done without."""
+    """The meanings of what follows a word such as "without"."""
     is_denying: bool
 
 
 @lru_cache(maxsize=4096)
 def warned_act(trigger: str) -> str:
-    """Return the act a rule warns of: "pushing to main" of "never pushing to main", what it asks for as "without"."""
+    """Return the act a rule warns of: "pushing to main" for "never push to main"; a required step as "without …"."""
     text = FORBIDDEN.sub("", trigger.strip())
     if asked := ASK_FIRST.match(text):
         return f"{asked[3]} without {asked[1]}{'' if asked[1].endswith('ing') else 'ing'}{asked[2]}"
@@ -164,7 +164,7 @@ def warned_act(trigger: str) -> str:
 
 
 def only_speaks(action: str) -> bool:
-    """Tell whether an action asks, refuses or reports a deed and does none."""
+    """Tell whether an action only asks about, refuses or reports something, and does nothing."""
     said = action.strip()
     if QUESTION.search(said) or REFUSAL.search(said):
         return True
@@ -173,7 +173,7 @@ def only_speaks(action: str) -> bool:
 
 
 def spoken_words(text: str) -> list[str]:
-    """Return the words of a trigger or an action in lower case, other words for the same replaced by one."""
+    """Return the words of a trigger or an action in lower case, synonyms replaced by one word."""
     plain = CAMEL.sub(" ", text.replace("_", " ")).lower()
     for phrase, said in PHRASES:
         plain = phrase.sub(said, plain)
@@ -182,15 +182,15 @@ def spoken_words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def read_deed(text: str) -> Deed:
-    """Take a trigger or a part of an action apart."""
+def parse_action(text: str) -> ParsedAction:
+    """Return a trigger or a part of an action, parsed."""
     spoken = spoken_words(text)
     place = next((number for number, word in enumerate(spoken) if word in LACKS), len(spoken))
     head = verb(spoken[:place])
     words = tuple(root(word) for word in spoken if word not in FUNCTION_WORDS or word in DENIALS)
     denials = {word for word in spoken if word in DENIALS}
     objects = [word for word in dict.fromkeys(words) if word not in {head, *map(root, denials)}]
-    return Deed(
+    return ParsedAction(
         words=words,
         meanings=meanings(words),
         head=head,
@@ -202,7 +202,7 @@ def read_deed(text: str) -> Deed:
 
 
 def verb(words: list[str]) -> str | None:
-    """Return the root of the verb some words open with, None when there is none."""
+    """Return the root of the verb some words begin with; None when there is none."""
     found = [root(word) for word in words if word not in OPENINGS][:2]
     if found and found[0] in LIGHT and len(meanings(found[-1:])) > 1:
         return found[-1]
@@ -210,12 +210,12 @@ def verb(words: list[str]) -> str | None:
 
 
 def meanings(words: Iterable[str]) -> frozenset[str]:
-    """Return the roots and, for those that name a deed, the numbers of all groups they belong to."""
+    """Return roots; those in a group of verbs with one meaning are replaced by the numbers of their groups."""
     return frozenset[str]().union(*(MEANINGS.get(word) or {word} for word in words))
 
 
-def is_opposed(warned: Deed, deed: Deed) -> bool:
-    """Tell whether the action says the opposite, or another value, of something the trigger says."""
+def is_opposed(warned: ParsedAction, deed: ParsedAction) -> bool:
+    """Tell whether the action has the opposite or a rival of a word of the trigger."""
     mine, its = set(warned.words) - set(deed.words), set(deed.words) - set(warned.words)
     if warned.head and warned.head_meanings & deed.meanings:
         mine.discard(warned.head)
@@ -225,20 +225,20 @@ def is_opposed(warned: Deed, deed: Deed) -> bool:
     return any(group & mine and group & its and not group & shared for group in VALUES)
 
 
-def only_looks(warned: Deed, deed: Deed) -> bool:
+def only_looks(warned: ParsedAction, deed: ParsedAction) -> bool:
     """Tell whether the action only reads, asks or drafts, and the trigger warns of more than that."""
     if deed.head not in LOOKING or warned.head in LOOKING:
         return False
     return not warned.head_meanings & deed.head_meanings
 
 
-def undoes(warned: Deed, deed: Deed) -> bool:
-    """Tell whether the action takes away, stops or keeps what the trigger names, and the trigger does not."""
+def undoes(warned: ParsedAction, deed: ParsedAction) -> bool:
+    """Tell whether the action removes, stops or keeps what the trigger names, and the trigger does not."""
     return bool(UNDOING & {deed.head}) and warned.head_meanings.isdisjoint(deed.head_meanings)
 
 
-def denies(warned: Deed, deed: Deed) -> bool:
-    """Tell whether the action says that what the trigger warns of is not done."""
+def denies(warned: ParsedAction, deed: ParsedAction) -> bool:
+    """Tell whether the action negates what the trigger warns of."""
     if not warned.head_meanings & deed.meanings:
         return False
     denied = [place for place, word in enumerate(deed.words) if word in DENYING]
@@ -247,20 +247,20 @@ def denies(warned: Deed, deed: Deed) -> bool:
 
 @dataclass(frozen=True)
 class Clause:
-    """What stands behind one preposition of a trigger, or behind its verb; `preposition` is then empty."""
+    """The words behind one preposition of a trigger, or behind its verb, with an empty `preposition`."""
 
     preposition: str
     words: tuple[str, ...]
 
     @property
     def is_lacking(self) -> bool:
-        """Whether it names what is missing."""
+        """Whether it names something missing, as "without" does."""
         return self.preposition in LACKS
 
 
 @dataclass(frozen=True)
 class WordPlace:
-    """A word of an action and where it stands."""
+    """A content word of an action, with its preposition, the word before it, and whether it is negated."""
 
     word: str
     root: str
@@ -291,7 +291,7 @@ def read_clauses(trigger: str) -> tuple[str, tuple[Clause, ...]]:
 
 @lru_cache(maxsize=1024)
 def read_places(action: str) -> tuple[WordPlace, ...]:
-    """Return the content words of an action, in order, each with where it stands."""
+    """Return the content words of an action, in order."""
     found: list[WordPlace] = []
     preposition, before, denied = "", None, 0
     for word in spoken_words(action[:MOST_CHARACTERS]):
@@ -313,9 +313,9 @@ def read_places(action: str) -> tuple[WordPlace, ...]:
 
 @lru_cache(maxsize=4096)
 def variants(trigger: str) -> tuple[str, ...]:
-    """Return a trigger without each of its clauses in turn, without its verb and without its object.
+    """Return a trigger without each of its clauses in turn, without its verb, and without its object.
 
-    An action lies nearer to the whole trigger than to each of these when it speaks of all the trigger speaks of.
+    An action with all parts of the trigger has a higher cosine with the whole one than with any of these.
     """
     act = warned_act(trigger)
     head, *rest = SEGMENT.split(act.strip())

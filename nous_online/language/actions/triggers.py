@@ -30,8 +30,8 @@ from nous_online.language.actions.action_words import (
     meanings,
     only_looks,
     only_speaks,
+    parse_action,
     read_clauses,
-    read_deed,
     read_places,
     root,
     undoes,
@@ -245,7 +245,7 @@ def log_odds(compared: Comparison) -> float:
 
 def shares_act(trigger: str, action: str) -> bool:
     """Tell, in a few microseconds, whether an action says a trigger's verb or another for the same."""
-    warned, deed = read_deed(warned_act(trigger[:MOST_CHARACTERS])), read_deed(action[:MOST_CHARACTERS])
+    warned, deed = parse_action(warned_act(trigger[:MOST_CHARACTERS])), parse_action(action[:MOST_CHARACTERS])
     return not warned.head_meanings.isdisjoint(deed.meanings)
 
 
@@ -253,7 +253,7 @@ def shares_act(trigger: str, action: str) -> bool:
 def compare_words(trigger: str, action: str) -> Comparison:
     """Compare an action with a trigger word for word; the cosines are left at 0."""
     trigger, action = warned_act(trigger[:MOST_CHARACTERS]), action[:MOST_CHARACTERS]
-    warned, deed = read_deed(trigger), read_deed(action)
+    warned, deed = parse_action(trigger), parse_action(action)
     verb, clauses = read_clauses(trigger)
     places = read_places(action)
     act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best(verb, places)[0]

@@ -1,7 +1,7 @@
-"""Why two statements can never be duplicates, however close their vectors: pure, explained, before any threshold.
+"""Guards: reasons why two statements can't be duplicates, however close their vectors. Pure.
 
-Cosine cannot see a changed value. These guards can: each compares one kind of checkable content
-and answers in words. No guard ever says that two statements *are* the same.
+A cosine hardly changes with a changed value; guards see it. Each compares one kind of content and returns its reasons
+in words. No guard ever says that two statements *are* the same.
 """
 # ruff: noqa: PLR2004 — word lengths and edit budgets are read best in place
 
@@ -54,9 +54,9 @@ IMPLYING: dict[tuple[bool, float], frozenset[str]] = {
 """Words that may stand for a number, by whether it is of percent; "one" and "a" may, and need not."""
 VOWELS = frozenset("aeiouyáéíóúäöüæøå")
 HOURS_OF_CLOCK = frozenset(map(float, range(1, 13)))
-PRONOUN = frozenset({"I"})  # "Trask I" and "What I said": alone it is no numeral that tells two apart
-NOTHING = "none"  # what a reason says of a statement that gives nothing of a kind
-VALUE = "value"  # how the reason begins that tells two values of one kind apart
+PRONOUN = frozenset({"I"})  # "Trask I" and "What I said": by itself it may be the pronoun, so it counts for nothing
+NOTHING = "none"  # stands in a reason for a statement without any number, date and so on
+VALUE = "value"  # prefix of the reason for two values of one kind
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
 PREDICATING = frozenset({"is", "are", "was", "were", "am", "be", "been", "being"})
@@ -71,9 +71,9 @@ PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pa
 EMPTY = NEGATORS | FUNCTION_WORDS | {"somebody", "someone", "something", "anybody", "anything", "nobody"}
 MAX_WORDS = 120  # alignment is quadratic in words
 KNOWN_TEXTS = 131_072
-"""Texts whose words are kept at hand: a night compares those of an agent with 100,000 facts over and over."""
-LEAST_FRAME = 2  # content words that must stay the same in a denial; fewer are no statement
-LEAST_SHARED = 0.8  # Dice coefficient of the content words from which a negation bears on the same thing
+"""Texts whose words are cached: a night compares each fact of an agent with 100,000 of them many times."""
+LEAST_FRAME = 2  # content words that both statements of a denial must share
+LEAST_SHARED = 0.8  # Dice coefficient of the content words from which a negation is about the same thing
 
 
 def differences(a: str, b: str) -> tuple[str, ...]:
@@ -89,11 +89,8 @@ def differences(a: str, b: str) -> tuple[str, ...]:
 
 
 def exact_differences(a: str, b: str) -> tuple[str, ...]:
-    """Return the reasons of those guards alone that compare what is written down exactly, in any language.
-
-    Two values of one kind ("quarterly", "monthly") are such as well: of 819 pairs written for training that differ in
-    one, 57 say the same.
-    """
+    """Return the reasons of the guards that compare exact content, in any language, and of rival values."""
+    # Rival values ("quarterly", "monthly") are nearly exact: of 819 training pairs that differ in one, 57 are the same.
     one, other = read(a), read(b)
     exact = (reason for name in EXACT for reason in GUARDS[name](one, other))
     return (*exact, *(reason for reason in _opposites(one, other) if reason.startswith(VALUE)))
@@ -119,12 +116,12 @@ def _numbers(a: Reading, b: Reading) -> Iterable[str]:
 
 
 def gives_one_number(reason: str) -> bool:
-    """Tell whether a reason says no more than that one of two statements gives a number and the other gives none."""
+    """Tell whether a reason is that one statement has a number and the other has none."""
     return reason.startswith(f"number {NOTHING} ≠") or (reason.startswith("number") and reason.endswith(f"≠ {NOTHING}"))
 
 
 def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
-    """Return the quantities of `a` that `b` states nowhere: in figures, in a word for it, as a date or as an hour."""
+    """Return the quantities of `a` that `b` has neither in figures nor in words, as a date or as an hour."""
     return [
         number
         for number in a.numbers
@@ -195,7 +192,7 @@ def _names(a: Reading, b: Reading) -> Iterable[str]:
 
 
 def added(known: str, new: str) -> tuple[str, ...]:
-    """Return the dates, numbers, times, identifiers and names only `new` states, and thus says more than `known`."""
+    """Return the dates, numbers, times, identifiers and names that `new` has and `known` has not."""
     one, other = read(known), read(new)
 
     def is_as_precise(date: Date, said: Date) -> bool:  # "May" is less than "May 5"
@@ -215,7 +212,7 @@ def added(known: str, new: str) -> tuple[str, ...]:
 
 
 def _openings(a: Reading, b: Reading) -> Iterable[str]:
-    """Statements alike but for the word they open with speak of two things: "Orders are kept", "Invoices are kept"."""
+    """Yield the first words where nothing else differs: "Orders are kept", "Invoices are kept" are about two things."""
     if len(a.words) < 2 or a.words[1:] != b.words[1:]:
         return
     first, other = a.words[0], b.words[0]
@@ -228,7 +225,7 @@ def _openings(a: Reading, b: Reading) -> Iterable[str]:
 
 
 def _preferences(a: Reading, b: Reading) -> Iterable[str]:
-    """One who prefers dark mode may prefer concise answers too: what is liked and shares no word is another thing."""
+    """Yield two preferences without a common word: one who prefers dark mode may prefer concise answers too."""
     liked: list[list[str]] = []
     for reading in (a, b):
         place = next((place for place, word in enumerate(reading.words) if word in LIKING), len(reading.words))
@@ -290,7 +287,7 @@ def _negation(a: Reading, b: Reading) -> Iterable[str]:
 
 
 def negations(reading: StatementWords) -> int:
-    """Count what turns a statement round: "not", "never", "without", "stopped" …; "not only" does not."""
+    """Count the negations of a statement: "not", "never", "without", "stopped" …, but not "not only"."""
     return len(_negators(reading))
 
 
@@ -306,7 +303,7 @@ def _negators(reading: StatementWords) -> list[int]:
 
 
 def _denies(a: Reading, b: Reading) -> bool:
-    """Tell whether `a` negates a word that `b` states: two negations in one sentence do not make up for each other."""
+    """Tell whether `a` negates a word that `b` states: two negations in one sentence don't cancel each other."""
     denied = [scope[0] for scope in _scopes(a) if scope and scope[0] not in RAISED]
     spared = {word for scope in _scopes(b) for word in scope}
     stated_a, stated_b = ([stem(word) for word in reading.words] for reading in (a, b))
@@ -316,7 +313,7 @@ def _denies(a: Reading, b: Reading) -> bool:
 
 
 def _scopes(reading: Reading) -> list[list[str]]:
-    """Return, per negating word, the stems it bears on: the next content words of its clause."""
+    """Return, for each negating word, the stems in its scope: the next content words of its clause."""
     free = FUNCTION_WORDS | NEGATORS | {"longer"}
     scopes: list[list[str]] = []
     for place in _negators(reading):
@@ -403,17 +400,15 @@ GUARDS: dict[str, Guard] = {
     "roles": _roles,
 }
 EXACT = ("numbers", "ordinals", "dates", "times", "identifiers", "numerals", "quotes", "names", "roles", "preferences")
-"""Guards of what a reader of meanings may miss; but for likings they need no list of words."""
+"""Guards of differences that a language model may miss; all but `preferences` work without a word list."""
 
 
 def denied(a: str, b: str) -> str | None:
-    """Return what one of two statements says and the other denies, or None.
-
-    Where one alone denies, no word of the one may be the opposite of one of the other: "after 5 we may", "before 5 we
-    may not". Of the pairs written for training 23 deny each other's words and have opposites: all 23 hold together.
-    """
+    """Return what one of two statements says and the other denies, or None."""
     if _is_turned(a) == _is_turned(b):
         return opposed(a, b)
+    # With an opposite besides the negation both hold: "after 5 we may", "before 5 we may not". So do all 23 such pairs
+    # of the training set.
     one, other = ({*read_words(text).words} for text in (a, b))
     if any(_are_rivals(word, its) for word in one - other for its in other - one):
         return None
@@ -426,15 +421,15 @@ def denied(a: str, b: str) -> str | None:
 
 @lru_cache(maxsize=KNOWN_TEXTS)
 def _is_turned(text: str) -> bool:
-    """Tell whether the negations of a statement turn it round, as one or three do."""
+    """Tell whether a statement has an odd number of negations."""
     return negations(read_words(text)) % 2 == 1
 
 
 def opposed(a: str, b: str) -> str | None:
-    """Return the words two statements share when they differ in one word alone, by its opposite or rival.
+    """Return the shared words of two statements that differ in one word, by its opposite or rival, or None.
 
-    That word says how the thing is: an opposite in the subject or as the verb speaks of another thing or moment
-    ("the front door", "the back door"; "opens at 8", "closes at 8").
+    The word must be a predicate: an opposite in the subject or as the verb is about another thing or time ("the front
+    door", "the back door"; "opens at 8", "closes at 8").
     """
     one, other = _spoken(a), _spoken(b)
     if len(one) != len(other) or sum(map(ne, one, other)) != 1:
@@ -454,14 +449,14 @@ def opposed(a: str, b: str) -> str | None:
 
 
 def _says_how_it_is(reading: StatementWords, word: str) -> bool:
-    """Tell whether a word stands right behind a copula, adverbs between them aside; an article opens a noun."""
+    """Tell whether a word follows a copula directly, adverbs aside; after an article it would be part of a noun."""
     before = [each for each in reading.words[: reading.words.index(word)] if each not in INTENSIFIERS]
     return bool(before) and before[-1] in PREDICATING
 
 
 @lru_cache(maxsize=KNOWN_TEXTS)
 def content_stems(text: str) -> tuple[str, ...]:
-    """Return the distinct stems a statement is about, in order."""
+    """Return the distinct stems of a statement's content words, in order."""
     return tuple(dict.fromkeys(stem(word) for word in _spoken(text) if word not in EMPTY))
 
 

@@ -1,6 +1,6 @@
-"""The seam that answers for a pair of statements: same, update, contradiction, compatible or unsure.
+"""Judges of a pair of statements (same, update, contradiction, compatible or unsure), and the built-in one.
 
-The question is never which statement is true, only: is it the same slot, and which was stated later?
+A judge never decides which statement is true, only whether both fill one slot, and which was stated later.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ from nous_online.language.pairs.wordings import (
 )
 
 Touch: TypeAlias = tuple[str | None, str | None]
-LEAST_CLOSENESS = 0.45  # cosine from which two statements are asked whether they conflict
-LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that leave both as they are, slot or not
-NOTHING_SHARED = "different statements, no shared slot with another value"  # reason of what no guard had to part
+LEAST_CLOSENESS = 0.45  # cosine from which the conflict model scores a pair
+LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that change neither statement
+NOTHING_SHARED = "different statements, no shared slot with another value"  # the reason where no guard fired
 SURE_FROM = 0.8
-"""Confidence from which a verdict alone retires a memory: less sure, an update opens a contradiction instead.
+"""Confidence from which an update supersedes by itself; below, it opens a contradiction instead.
 
-The built-in judge's confidence is the share of such verdicts that came true of pairs it had not learned from: 0.97
-where it read one slot off both statements, which is all it calls an update (of `facts_pairs` 0.996 were one). One that
-answers in words and is sure says 0.9 or more, so what lies below is a judge's own doubt, of `same` as well.
+The built-in judge's confidence is the share of such verdicts that were right on pairs outside its training set: 0.97
+where both statements fill one slot, the only case it calls an update (0.996 of those in `facts_pairs` were one). A
+model that answers in words and is sure says 0.9 or more, so anything below is its own doubt, of `same` as well.
 """
 HARMLESS_HELD = 0.99
-"""Confidence of `same`: of 110 pairs of `facts_pairs` that may be the same people called all 110 so."""
+"""Confidence of `same` for pairs without a difference that matters: people called all 110 such in `facts_pairs` so."""
 TWO_THINGS_HELD = 0.96
-"""The same of two things with a value each: 77 of 78 in training, and all 7 of the even and odd half of `wording`."""
+"""Confidence for two things with a value each: 77 of 78 in training, and all 7 in the benchmark `wording`."""
 CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
-"""What stands in code and in data, which the reader was not made for; it may also be meant for a judge."""
-PREFERENCE = "preference"  # how the reason begins that the guard of likings gives
-NEGATION = "negation"  # the reason the guard of that name gives
-UNRELATED_BELOW = 0.2  # chance of `same` under which a pair without a shared slot is simply two statements
-DOUBTED_FROM = 0.2  # chance of conflict from which two that stay are two in doubt
+"""Marks of code and data, for which the reader was not trained; such a text may also be an attack on a judge."""
+PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
+NEGATION = "negation"  # the reason of the guard of negations
+UNRELATED_BELOW = 0.2  # chance of `same` below which a pair without a shared slot is two separate statements
+DOUBTED_FROM = 0.2  # chance of conflict from which a pair that is left as it is counts as *unsure*
 TWO_THINGS_FROM = 0.9
-"""Chance of two things from which a denial that the words alone show is none; hardly a plain denial is given it."""
+"""The reader's chance of `distinct` from which a denial found by words alone is dropped; few real denials reach it."""
 DENIED_FROM = 0.1
-"""Chance of a change from which a denial in more words is one: "must not eat nuts" repeats "is allergic to nuts"."""
+"""Chance of a change that a denial in different words needs: "must not eat nuts" repeats "is allergic to nuts"."""
 TWO_VALUES_FROM = 0.93
-"""The same of two values of what reads as one slot: of the changes of FactConsolidation 1 in 1,000 is given it."""
+"""Chance of `distinct` from which two values of one slot may both hold: 1 in 1,000 changes of FactConsolidation."""
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
 SURE_OF_FAR, SURE_OF_LONG, FAR_SAME_HELD = 0.85, 0.9, 0.99
 """The reader's chance in both orders of statements further apart, and of longer ones; and how often it was right: in
@@ -92,7 +92,7 @@ UNSURE_UPDATE = 0.79  # confidence of an update that opens a contradiction inste
 
 
 class Verdict(StrEnum):
-    """What one statement is to another; `UNSURE` is always a valid answer and the cheapest one."""
+    """The relation of two statements; `UNSURE` is always valid, and changes nothing."""
 
     SAME = "same"
     UPDATES = "updates"
@@ -103,7 +103,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class JudgedStatement:
-    """A memory's words as a judge sees them; `trust` runs from 0 to 100 and is the caller's to weigh."""
+    """A statement as a judge sees it; `trust` (0 to 100) is for the caller, no judge uses it."""
 
     text: str
     subject: str | None = None
@@ -135,14 +135,14 @@ class Judgement:
     output_tokens: int = 0
     cost_usd: float = 0.0
     change: float = 0.0
-    """Chance that one was changed by the other among all that stand as near, where the built-in judge read the two."""
+    """Calibrated chance that one changed the other, from the built-in judge; 0 where it did not read the pair."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a pair before its verdict: reasons apart, slot or denial read off it, and two raw chances.
+    """Everything the built-in judge decides by: guards, slot or denial, raw chances of two models, and the reader's.
 
-    `is_harmless` tells that nothing but what never changes what is said tells the two apart.
+    `is_harmless`: the two differ only in ways that never change the meaning.
     """
 
     similarity: float
@@ -154,17 +154,17 @@ class Seen:
     later: Literal["a", "b"] | None
     is_harmless: bool
     reading: Chances | None = None
-    """What the pair reader makes of both, the earlier first; None of a pair it need not see."""
+    """The reader's chances, the earlier statement first; None where it was not run."""
     kept_apart: Sequence[str] = ()
-    """What a reader may miss, and what keeps the two apart whatever it says of them (`never_same`)."""
+    """Differences the reader may miss, which forbid `same` whatever it says (`never_same`)."""
     words: int = 0
-    """How many the longer of the two has."""
+    """Words of the longer statement."""
     changed: int = 0
-    """How many words stand in one of the two alone."""
+    """Number of words that only one of the two has."""
     changed_chance: float = 0.0
-    """How likely one of the two was changed by the other, among all that stand as near (`NeighbourOdds`)."""
+    """Chance of a change among neighbours (`NeighbourOdds`), most of which are about something else."""
     things: str | None = None
-    """Which two things they give a value each, or one under two conditions, in words that are otherwise the same."""
+    """The two things, or conditions, that the statements give a value each, in otherwise equal words."""
 
 
 class Judge(Protocol):
@@ -182,7 +182,7 @@ class Judge(Protocol):
 
 
 class OfflineJudge:
-    """A small model that reads both statements, beside rules for what is exact: no key, 2.5 milliseconds a pair."""
+    """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
     prompt_version = "reader-4"
 
@@ -191,17 +191,15 @@ class OfflineJudge:
         return f"offline:{load_model().version}+{calibration().version}"
 
     def load(self) -> None:
-        """Read the models now, so that no call's deadline pays for it; raise `Unavailable` when one is missing."""
+        """Load the models now, so that it does not count towards a call's deadline; raise `Unavailable` if missing."""
         load_model()
         reader.weights()
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Judge each pair from its words alone; `Unavailable` is raised when the model file is missing or altered.
-
-        Two statements too far apart to be the same, that neither share a slot, nor deny each other, nor are likely to,
-        are compatible whatever the guards would say: they are not asked.
-        """
+        """Judge each pair from its words alone; raise `Unavailable` when a model file is missing or altered."""
         touches = [_touch(pair) for pair in pairs]
+        # Guards are run only where they can matter: a distant pair without slot, denial or likely conflict is
+        # compatible whatever they say.
         near = [pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)]
         reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
         same = chances_of_same(pairs, reasons)
@@ -239,7 +237,7 @@ class OfflineJudge:
 
 
 def _touch(pair: Pair) -> Touch:
-    """Return the slot a pair shares, if any, else what one of them says and the other denies."""
+    """Return the slot that both statements fill, or else what one says and the other denies; each may be None."""
     known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
     if other_subjects(known.subject, new.subject):
         return None, None
@@ -248,26 +246,24 @@ def _touch(pair: Pair) -> Touch:
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:
-    """Return each reason why a pair can never be duplicates: other subjects, hidden text, what the guards find."""
+    """Return every reason why a pair can't be duplicates: other subjects, invisible characters, and the guards'."""
     reasons = (other_subjects(pair.a.subject, pair.b.subject), unseen(pair.a.text, pair.b.text))
     return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
 
 
 def is_harmless(pair: Pair) -> bool:
-    """Tell whether two near statements differ in nothing that could change what is said, so that no judge is needed."""
+    """Tell whether two near statements differ only in ways that can't change the meaning."""
     return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
 
 
 def _kept_apart(pair: Pair, reading: Chances | None, trees: float) -> tuple[str, ...]:
-    """Return `never_same` of a pair the reader takes for one thing said again or changed; of others nothing asks it.
-
-    A number that one of two far statements alone gives keeps no two apart that the reader is sure of: "the account is
-    locked after a third wrong password", "… after three". Nor do names in another order where the trees agree.
-    """
+    """Return the reasons of `never_same` against a pair, for one that the reader takes for the same or a change."""
     if reading is None or max(reading.same, reading.change) < UNRELATED_BELOW:
         return ()
     apart = never_same(pair.a.text, pair.b.text)
     if pair.similarity < LEAST_SIMILARITY:
+        # A number in one of two distant statements does not count where the reader is sure: "the account is locked
+        # after a third wrong password", "… after three".
         return () if reading.same >= SURE_OF_FAR and all(map(gives_one_number, apart)) else apart
     if apart == (NAMES_MOVED,) and trees >= TREES_SURE_FROM and reading.same >= AGREED_FROM:
         apart = ()
@@ -275,7 +271,7 @@ def _kept_apart(pair: Pair, reading: Chances | None, trees: float) -> tuple[str,
 
 
 def chance_of_change(pair: Pair, reading: Chances | None) -> float:
-    """Return how likely one of two statements was changed by the other, 0 where nobody read them."""
+    """Return the calibrated chance that one statement changed the other; 0 for a pair the reader did not see."""
     if reading is None:
         return 0.0
     is_of_one = pair.a.subject is not None and pair.a.subject == pair.b.subject
@@ -284,7 +280,7 @@ def chance_of_change(pair: Pair, reading: Chances | None) -> float:
 
 
 def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
-    """Return of which two things or conditions a pair speaks that reads as a change or shares a slot, if of any."""
+    """Return the two things or conditions of a pair that looks like a change or shares a slot; None for one thing."""
     is_asked = any(touch) or (reading is not None and reading.change >= UNRELATED_BELOW)
     if not is_asked:
         return None
@@ -292,11 +288,10 @@ def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:
-    """Return what the reader makes of the pairs that are wanted, may be about one subject, and are no code or data.
+    """Return the reader's chances for the wanted pairs; None for others, for other subjects, and for code or data.
 
-    The statement made earlier is read first; of two whose order nobody knows the one that sorts first, so that it does
-    not matter which is asked about first. Where that makes `same` likely the lesser chance of both orders counts:
-    strangers and exchanged roles are often read as the same in one order alone.
+    The earlier statement is read first; where the order is unknown, the one that sorts first, so that the result does
+    not depend on the order of the arguments.
     """
     asked = [
         at
@@ -307,6 +302,7 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
     ]
     ordered = {at: _in_order(pairs[at]) for at in asked}
     readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))
+    # Unrelated statements and exchanged roles are often read as the same in one order only: the lower chance counts.
     likely = [at for at in asked if readings[at].same >= READ_LIKE_FROM]
     turned = [(second, first) for first, second in (ordered[at] for at in likely)]
     for at, back in zip(likely, read_pairs(turned), strict=True):
@@ -325,7 +321,7 @@ def _in_order(pair: Pair) -> tuple[str, str]:
 
 
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
-    """Return the classifier's own chance of `same` per pair: 0 where a guard fired or the cosine is under 0.85."""
+    """Return the trees' raw chance of `same` for each pair; 0 where a guard fired or the cosine is below 0.85."""
     open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
     model = load_model()
     rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
@@ -336,9 +332,9 @@ def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> 
 
 
 def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: Sequence[float]) -> list[float]:
-    """Return the classifier's own chance of conflict per pair: 0 where a slot, a denial or `same` answers already.
+    """Return the trees' raw chance of a conflict for each pair; 0 where a slot, a denial or `same` decides already.
 
-    Under a cosine of 0.45, or where two statements have next to nothing in common, none is likely: they are not asked.
+    0 as well below a cosine of 0.45, and for pairs with next to nothing in common.
     """
     model = load_model()
     asked = [
@@ -360,13 +356,13 @@ def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: S
 
 
 def _why(pair: Pair, conflict: float) -> tuple[str, ...]:
-    """Return the reasons apart of two distant statements that are likely to conflict all the same."""
+    """Return the guards' reasons for a distant pair with a likely conflict; none for other pairs."""
     is_likely = conflict >= load_model().conflict.decide_at and pair.similarity < LEAST_SIMILARITY
     return reasons_apart(pair) if is_likely else ()
 
 
 def later(pair: Pair) -> Literal["a", "b"] | None:
-    """Return which statement was made later, None when that is unknown or both were made at once."""
+    """Return which statement was made later; None when that is unknown or the times are equal."""
     first, second = pair.a.stated_at, pair.b.stated_at
     if first is None or second is None or first == second:
         return None
@@ -374,10 +370,8 @@ def later(pair: Pair) -> Literal["a", "b"] | None:
 
 
 def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
-    """Turn what is seen of a pair into a verdict, the chance that it is right, and its reason.
-
-    What can be read off exactly comes first, then what the reader is sure of, then the classifiers; doubt keeps two.
-    """
+    """Return the verdict on a pair, the chance that it is right, and its reason."""
+    # In this order: what is exact, what the reader is sure of, the trees. In doubt both statements stay.
     if seen.is_harmless:
         return Verdict.SAME, HARMLESS_HELD, "the same words, but for what never changes what is said"
     if seen.things is not None:
@@ -392,7 +386,7 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
 
 
 def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, float, str] | None:
-    """Return the verdict the reader is sure of, None where it is not; a value that only may be another keeps two."""
+    """Return the verdict the reader is sure of; None where it is not."""
     limits = calibration()
     likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
     if likings:
@@ -411,12 +405,13 @@ def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, f
 
 
 def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
-    """Return how sure it is that two statements say the same, None where it is not; both orders were read.
+    """Return the confidence that two statements say the same; None where that is not sure enough.
 
-    The reader alone says it of far ones. Of near ones trees and reader must both say so, the trees surely, or the
-    reader surely where many words differ. Asking in addition how near the phrases are that stand in each other's place
-    was tried: of 45 pairs that differ in one small word 17 still came out the same.
+    For distant pairs the reader alone decides. For near ones trees and reader must agree, with either of them sure: the
+    trees, or, where many words differ, the reader.
     """
+    # Comparing the cosines of the phrases in each other's place was tried too: of 45 pairs that differ in one small
+    # word 17 still came out as the same.
     limits = calibration()
     if seen.similarity < LEAST_SIMILARITY:
         least = limits.same_at if seen.similarity >= LEAST_HALF_FAR else SURE_OF_FAR
@@ -430,12 +425,12 @@ def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
 
 
 def _may_both_hold(seen: Seen) -> bool:
-    """Tell whether the reader takes the two for statements on two things, of which one may be denied."""
+    """Tell whether the reader is sure that a pair is about two things, so that one does not deny the other."""
     return seen.reading is not None and seen.reading.distinct >= TWO_THINGS_FROM
 
 
 def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
-    """Return the verdict on a pair of which nothing can be read off: both stay, unless one denies the other."""
+    """Return the verdict on a pair without an exact or sure sign: both stay, unless one denies the other."""
     clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
     if seen.reading is not None:
         clash = max(clash, calibration().held("change", seen.reading.change))
@@ -454,7 +449,7 @@ def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
 
 
 def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
-    """Order turns another value of one slot into an update; without it, it is an open contradiction."""
+    """Return the verdict on two values of one slot: an update where the order is known, else a contradiction."""
     why = f"the same statement but for {'; '.join(seen.reasons) or 'its value'}"
     if seen.reading is not None and seen.reading.distinct >= TWO_VALUES_FROM:
         return Verdict.UNSURE, seen.reading.distinct, f"{why}, though read together both may hold"

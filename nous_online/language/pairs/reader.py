@@ -1,4 +1,4 @@
-"""A small cross-encoder that reads two statements together and gives a chance to each thing the later may do."""
+"""The pair reader: a small cross-encoder that rates each way in which a later statement may affect an earlier one."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
 SHORTEST_CONTENT, BEGINNING = 3, 5
-"""Letters of a word that counts, and by how many first ones two are taken for one: endings change with the sentence."""
+"""Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
 SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
 LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
-"""Word pieces of one statement that are read; the model was trained with no more."""
+"""Word pieces of one statement that are read: the limit the model was trained with."""
 MOST_READ = 1024
-"""Pairs of which a process remembers the scores: every night of a range reads the canaries, and what is told again."""
+"""Pairs whose scores a process keeps: each night of a range reads the same canaries."""
 
 
 @dataclass(frozen=True)
 class NeighbourOdds:
-    """How likely a neighbour that is read as changed is one: most that a statement meets speak of something else.
+    """Corrects the reader's chance of a change for neighbours, most of which are about something else.
 
-    The reader learned from pairs of which a third are changes. Of the neighbours a new statement is read with, hardly
-    one in forty is, and those that share no word with it are the least likely. Log odds, fitted by
-    `training/pairs/calibrate.py` on changes and on strangers as they stand near each other in stores of one person.
+    A third of the reader's training pairs are changes; of the neighbours of a new statement hardly one in forty is, and
+    those without a common word are the least likely. Coefficients of a logistic regression in log odds, fitted by
+    `training/pairs/calibrate.py` on changes and unrelated pairs that are near each other in stores of one person.
     """
 
     intercept: float
     change: float
-    """Of the log odds of the reader's own chance."""
+    """Coefficient of the log odds of the reader's own chance."""
     shared: float
-    """Of each content word both share, a subject among them, up to `most_shared`."""
+    """Coefficient of each shared content word, a shared subject included, up to `most_shared`."""
     most_shared: int
     far_out: float
-    """Of a pair that shares none and that the reader was not made for: in another language, or too long."""
+    """Added for a pair without a shared word that the reader was not trained for: another language, or too long."""
     notice_from: float
-    """Chance from which two statements do not hold together."""
+    """Chance from which two statements count as a change."""
     retire_from: float
-    """Chance from which the earlier gives way; below, a contradiction is opened."""
+    """Chance from which the earlier one is superseded; below, a contradiction is opened."""
 
     def chance(self, change: float, *, shared: int, is_in_depth: bool) -> float:
-        """Return the chance that a neighbour of which the reader says `change` was changed."""
+        """Return the corrected chance of a change, given the reader's own."""
         clipped = min(max(change, LEAST_CHANCE), 1 - LEAST_CHANCE)
         odds = self.intercept + self.change * math.log(clipped / (1 - clipped))
         odds += self.shared * min(shared, self.most_shared) + (self.far_out if not shared and not is_in_depth else 0.0)
@@ -74,12 +74,12 @@ class NeighbourOdds:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was chosen for one set of weights on pairs that trained nothing: see the model card beside it."""
+    """Thresholds chosen for one set of weights on pairs outside the training set: see the model card beside them."""
 
     version: str
     onnx_sha256: str
     temperature: float
-    """What the model's scores are divided by, so that its chances come true as often as they say."""
+    """Divisor of the model's scores, so that its chances are calibrated (temperature scaling)."""
     same_at: float
     """Chance of `same` from which two statements say the same."""
     change_at: float
@@ -88,20 +88,20 @@ class Calibration:
     retire_at: float
     """Chance of update and negation together from which the earlier may give way; below, a contradiction is opened."""
     foreign_at: float
-    """Word pieces a word, in both statements together, from which a text is not one the model can be sure of."""
+    """Word pieces per word, in both statements together, from which a text is too foreign for the model."""
     neighbours: NeighbourOdds
     curves: dict[str, list[list[float]]]
-    """For `same` and `change`: chances the model gave, and how often what was given them came true."""
+    """For `same` and `change`: the model's chances, and the observed frequencies."""
 
     def held(self, outcome: str, chance: float) -> float:
-        """Return how often what the model gives this chance comes true, for `same` or `change`."""
+        """Return the observed frequency for a chance of `same` or `change`, interpolated."""
         given, came_true = self.curves[outcome]
         return float(np.interp(chance, given, came_true))
 
 
 @dataclass(frozen=True)
 class Chances:
-    """The chances of one pair, and whether it lies within what the model was made for."""
+    """The chances of one pair, and whether it is within what the model was trained for."""
 
     outcomes: NDArray[np.float64]
     """One chance for each of `OUTCOMES`."""
@@ -128,13 +128,13 @@ class Chances:
         return float(self.outcomes[1] + self.outcomes[2] + self.outcomes[6])
 
     def and_back(self, other: Chances) -> Chances:
-        """Return these chances with the lesser chance of `same` of two orders; its rest is nobody's."""
+        """Return these chances with the lower chance of `same` of two orders; they need not sum to 1 then."""
         return replace(self, outcomes=np.array([min(self.same, other.same), *self.outcomes[1:]]))
 
 
 @cache
 def calibration() -> Calibration:
-    """Read the numbers that belong to the weights; raise `Unavailable` when the file is missing or for others."""
+    """Return the calibration of the weights, from its file; raise `Unavailable` when that is missing or malformed."""
     path = FOLDER / "pair_reader.json"
     try:
         numbers = json.loads(path.read_text("utf-8"))
@@ -144,13 +144,13 @@ def calibration() -> Calibration:
 
 
 def weights() -> Any:
-    """Return the model ready to run; raise `Unavailable` when it is missing or altered."""
+    """Return the ONNX session of the model; raise `Unavailable` when its file is missing or altered."""
     # One thread: a pair is short, and waking others costs more than they save.
     return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1)
 
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
-    """Return what the model makes of each (earlier, later) pair of texts; raises `Unavailable` without its file."""
+    """Return the model's chances for each (earlier, later) pair of texts; raise `Unavailable` without its file."""
     read = encodings(pairs)
     return [
         Chances(_chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
@@ -161,7 +161,7 @@ def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
 def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
     """Return the log odds that an action does what a trigger warns of, for each (trigger, action).
 
-    They are the model's own, not calibrated. Raises `Unavailable` without its file.
+    They are not calibrated. Raises `Unavailable` without its file.
     """
     return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs))]
 

@@ -1,7 +1,7 @@
-"""Which attribute of which thing a statement states, and the value it gives it: "same slot?" asked of the words alone.
+"""Slots: the attribute of a thing that a statement gives a value, read off its words alone.
 
-A slot is the statement without its value. Only what can be superseded has one: a statement about an identified thing,
-of an attribute that holds one value at a time. Doubt leaves a statement without a slot, so that nothing hides it.
+A slot is the statement without its value. Only a statement that can be superseded has one: about an identified thing,
+and an attribute with one value at a time. In doubt a statement has no slot, so that nothing supersedes it by mistake.
 """
 # ruff: noqa: PLR2004 — word counts are read best in place
 
@@ -35,7 +35,7 @@ CHANGING, HABITUAL, IRREGULAR_PAST = word_list("changing"), word_list("habitual"
 HOLDING, ONE_OF_SEVERAL, SINGLING = word_list("holding"), word_list("one_of_several"), word_list("singling")
 DAY_PARTS, DWELLING, NEWLY = word_list("day_parts"), word_list("dwelling"), word_list("newly")
 WIDE_PLACES = word_list("wide_places")
-MOST_WORDS = 30  # A longer statement makes more than one claim; a new value of one of them must not hide the others
+MOST_WORDS = 30  # a longer statement makes several claims; a new value of one of them must not hide the others
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
@@ -57,7 +57,7 @@ SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot and what fills it: `key` is what another value of the same attribute of the same thing shares."""
+    """A slot and its value: `key` is equal for every value of the same attribute of the same thing."""
 
     key: str
     value: tuple[str, ...]

@@ -69,13 +69,13 @@ def other_things(a: str, b: str) -> str | None:
 
 
 def other_conditions(a: str, b: str) -> str | None:
-    """Return, in words, that two statements in the same wording give a quantity each under a condition of its own.
+    """Return a reason where two statements in equal words give different quantities under different conditions.
 
-    "The shop opens at 9 on weekdays" and "… at 11 on Sundays": behind a preposition another time that comes again,
-    group or threshold, and elsewhere another quantity. None where that is not so, or where a name or a day of the
-    calendar is another too: "on Tuesday at 9" and "on Thursday at 10" is one thing that was moved. Of the pairs written
-    for training all 38 that are so both hold, and all 3 of `wording`.
+    "The shop opens at 9 on weekdays" and "… at 11 on Sundays": a condition is a recurring time, a group or a threshold
+    behind a preposition. None otherwise, and where a name or a calendar day differs too: "on Tuesday at 9" and "on
+    Thursday at 10" is one thing that was moved.
     """
+    # In all 38 such pairs of the training set, and all 3 of the benchmark `wording`, both statements hold.
     replaced, quantities = _replaced(a, b), 0
     conditions: list[Sides] = []
     for words, parts in replaced:
@@ -97,7 +97,7 @@ def other_conditions(a: str, b: str) -> str | None:
 
 
 def _replaced(a: str, b: str) -> list[tuple[list[str], Sides]]:
-    """Return what stands in each other's place in two statements alike, with the words before; of others nothing."""
+    """Return the parts that differ in two statements in nearly equal words, each with the words before it."""
     one, other = TOKEN.findall(a), TOKEN.findall(b)
     if max(len(one), len(other)) > MOST_COMPARED:
         return []
@@ -131,7 +131,7 @@ WIDE = re.compile("[、。，；：！「」『』]")  # noqa: RUF001 (so are fu
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"
 """Punctuation around a word; one inside ("C++", "3.5") and a question mark stay."""
 LABEL = re.compile(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
-"""What a statement may be announced with; without the colon "Reminder emails are sent" speaks of emails."""
+"""A label in front of a statement; without the colon "Reminder emails are sent" is about emails."""
 CONTRACTIONS = (
     (re.compile(r"\bcan(?:'|no)t\b"), "can not"),
     (re.compile(r"\bwon't\b"), "will not"),
@@ -153,10 +153,10 @@ MEASURED = re.compile(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
 AGREEING = {"are": "is", "were": "was", "have": "has", "do": "does"}
 """Verbs in the number of a subject that is the same word in both: "the team is", "the team are"."""
 ARTICLE_MATTERS = frozenset({"few", "little", "most", ""})
-"""Words that say something else behind an article ("few came", "a few came"), and the end of the text: "grade A"."""
+"""Words that an article changes ("few came", "a few came"), and the end of the text: "grade A"."""
 FILLERS = frozenset({"please", "btw", "fyi", "also"})
 ENGLISH = (frozenset(NUMBER_WORDS) - word_list("not_only_english")) | word_list("surely_english")
-"""Words no other language in Latin letters is likely to hold: where none stands, no other word may be left out."""
+"""Words that hardly occur in other languages; only a text with one of them is treated as English."""
 
 
 def may_be_same(a: str, b: str) -> bool:
@@ -186,7 +186,7 @@ def spelling(text: str) -> tuple[str, ...]:
 
 
 def _bare(written: str) -> str:
-    """Take the punctuation around a word away, but for feet and inches, and the comma that makes an answer of "no,"."""
+    """Strip the punctuation around a word, except the marks of feet and inches, and the comma after a "no" or "not"."""
     word = written.lstrip(OPENING)
     token = word.rstrip(CLOSING)
     mark = word[len(token) : len(token) + 1]
@@ -204,7 +204,7 @@ def _has_own_case(token: str, before: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def wording(text: str, *, is_english: bool) -> tuple[str, ...]:
-    """Return the words of a text in one wording, as far as its language is known to allow."""
+    """Return the words of a text in a normal form; numbers, articles and contractions only where it is English."""
     plain = " ".join(spelling(text))
     if is_english:
         for pattern, opened in CONTRACTIONS:
@@ -221,7 +221,7 @@ def wording(text: str, *, is_english: bool) -> tuple[str, ...]:
 
 
 def _hour(match: re.Match[str]) -> str:
-    """Write an hour of the day in one way: "8 pm" and "20:00"."""
+    """Return an hour of the day as HH:MM, from "8 pm" or "20:00"."""
     hour, minute, half, hour24, minute24 = match.groups()
     if half is None:
         return f"{int(hour24):02}:{minute24}"
@@ -229,7 +229,7 @@ def _hour(match: re.Match[str]) -> str:
 
 
 def _measure(match: re.Match[str]) -> str:
-    """Write a unit behind a number in one way: "45 euros" and "45 eur"; another unit of its kind is another word."""
+    """Return a number with its unit in one spelling, from "45 euros" or "45 eur"; units are not converted."""
     unit = UNITS.get(match[2])
     return match[0] if unit is None else f"{match[1]} {unit[0]}*{unit[1]:g}"
 
@@ -250,11 +250,11 @@ DECIDING = word_list("deciding")  # small words that make another statement of c
 
 
 def never_same(a: str, b: str) -> tuple[str, ...]:
-    """Return, in words, why two texts are never the same, however alike a reader finds them.
+    """Return reasons why two texts are never the same, however similar the reader finds them.
 
     Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation;
-    persons in other roles; a letter no person sees.
-    In close wording also whatever a guard finds, and names in another order: there one small word decides.
+    persons in other roles; invisible characters. In close wording also every guard, and names in another order: there
+    one small word decides.
     """
     if hidden := unseen(a, b):
         return (hidden,)
@@ -271,7 +271,7 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
 
 
 def other_small_words(a: str, b: str) -> bool:
-    """Tell whether two texts differ in few words, and one alone holds a word that decides, or each another tense."""
+    """Tell whether two texts differ in few words, and either only one has a deciding word, or their tenses differ."""
     if words_changed(a, b) > FEW_CHANGED:
         return False
     one, other = ({*WORD.findall(text.casefold())} for text in (a, b))
@@ -280,7 +280,7 @@ def other_small_words(a: str, b: str) -> bool:
 
 
 def other_roles(a: str, b: str) -> bool:
-    """Tell whether one who acts in one of two texts is acted upon in the other: "I owe Dean two stamps"."""
+    """Tell whether a person who acts in one text is acted upon in the other: "I owe Dean", "Dean owes me"."""
     one, other = (
         [word for word in WORD.findall(NOT.sub(" not", OWNED.sub("", text.casefold()))) if word not in PASSED_OVER]
         for text in (a, b)
@@ -294,6 +294,6 @@ def other_roles(a: str, b: str) -> bool:
 
 
 def words_changed(a: str, b: str) -> int:
-    """Return how many words, however written, stand in one of two texts alone."""
+    """Return how many words only one of two texts has, whatever their case."""
     one, other = (Counter(WORD.findall(text.casefold())) for text in (a, b))
     return ((one - other) + (other - one)).total()

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from nous_online.context.context_lines import TIERS, ContextEntry, one_line
 from nous_online.context.packing import (
     arrange,
-    cost,
     heading_tokens,
     lines_of,
     not_shown,
     pack,
     render,
-    rooms,
+    tier_budgets,
+    tier_cost,
     usual_budget,
 )
 from nous_online.core.details import AssemblyDetails
@@ -60,7 +60,7 @@ def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, rele
     wanted = {"critical": critical, "relevant": relevant, "background": background}
     nominated = [*critical, *relevant, *background]
 
-    placed = arrange(wanted, point_at(nominated), rooms=rooms(budget, frame=frame))
+    placed = arrange(wanted, point_at(nominated), rooms=tier_budgets(budget, frame=frame))
     lines = lines_of(placed)
     text = "\n".join(render(lines).values())
 
@@ -73,12 +73,12 @@ def test_a_context_never_has_a_token_too_many_and_no_memory_twice(critical, rele
 
 @given(entries(), st.integers(1, 3_000))
 def test_what_finds_room_costs_no_more_than_the_room(wanted, room):
-    assert cost(pack(not_shown(wanted, frozenset()), room)) <= room
+    assert tier_cost(pack(not_shown(wanted, frozenset()), room)) <= room
 
 
 @given(entries(), st.integers(1, 3_000))
 def test_the_same_entries_are_packed_the_same_way(wanted, budget):
-    shares = rooms(budget, frame=None)
+    shares = tier_budgets(budget, frame=None)
 
     once, again = (arrange({"relevant": wanted}, point_at(wanted), rooms=shares) for _ in range(2))
 
@@ -118,20 +118,20 @@ def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
 
 def test_what_a_tier_leaves_flows_down():
     background = [entry(number, "background line") for number in range(300)]
-    shares = rooms(1_000, frame=None)
+    shares = tier_budgets(1_000, frame=None)
 
     placed = arrange({"background": background}, point_at([]), rooms=shares)
 
-    assert cost(placed["background"]) > 900
+    assert tier_cost(placed["background"]) > 900
 
 
 def test_what_the_last_tier_leaves_flows_back_to_what_matters():
     relevant = [entry(number, "relevant line") for number in range(300)]
-    shares = rooms(1_000, frame=None)
+    shares = tier_budgets(1_000, frame=None)
 
     placed = arrange({"relevant": relevant}, lambda shown: [], rooms=shares)
 
-    assert cost(placed["relevant"]) > 950
+    assert tier_cost(placed["relevant"]) > 950
 
 
 def test_a_full_tier_leaves_the_others_their_share():
@@ -140,12 +140,12 @@ def test_a_full_tier_leaves_the_others_their_share():
         for place, tier in enumerate(TIERS[:-1])
     }
     nominated = [each for own in wanted.values() for each in own]
-    shares = rooms(2_000, frame=None)
+    shares = tier_budgets(2_000, frame=None)
 
     placed = arrange(wanted, point_at(nominated), rooms=shares)
 
     for tier in TIERS:
-        assert cost(placed[tier]) == pytest.approx(shares[tier], rel=0.1)
+        assert tier_cost(placed[tier]) == pytest.approx(shares[tier], rel=0.1)
 
 
 def test_what_is_pinned_borrows_from_the_lower_tiers():
@@ -155,19 +155,19 @@ def test_what_is_pinned_borrows_from_the_lower_tiers():
         for place, tier in enumerate(TIERS[:-1])
     }
     wanted = {**crowd, "critical": [*crowd["critical"], pin]}
-    shares = rooms(8_000, frame=None)
+    shares = tier_budgets(8_000, frame=None)
 
     placed = arrange(wanted, point_at([]), rooms=shares)
 
     assert pin.first_cost > shares["critical"]
     assert [each.level for each in placed["critical"] if each.entry is pin] == [0]
-    assert cost(placed["relevant"]) > shares["relevant"] / 2
+    assert tier_cost(placed["relevant"]) > shares["relevant"] / 2
 
 
 def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
     pins = [entry(number, "pinned " * 100, f"pin {number}", is_pinned=True) for number in range(20)]
 
-    placed = arrange({"critical": pins}, point_at([]), rooms=rooms(1_000, frame=None))
+    placed = arrange({"critical": pins}, point_at([]), rooms=tier_budgets(1_000, frame=None))
 
     assert [each.entry for each in placed["critical"]] == pins
 
@@ -175,7 +175,7 @@ def test_each_pinned_entry_has_a_line_before_any_is_told_in_full():
 def test_a_memory_without_room_in_its_tier_falls_to_the_next():
     crowd = [entry(number, f"critical line {number}") for number in range(50)]
     wanted = {"critical": crowd, "relevant": [crowd[-1]]}
-    shares = rooms(400, frame=None)
+    shares = tier_budgets(400, frame=None)
 
     placed = arrange(wanted, point_at([]), rooms=shares)
 
@@ -185,13 +185,13 @@ def test_a_memory_without_room_in_its_tier_falls_to_the_next():
 def test_the_index_is_one_line_of_pointers():
     crowd = [entry(number, "a line that is much too long to be shown " * 9) for number in range(3)]
 
-    lines = lines_of(arrange({"relevant": crowd}, point_at(crowd), rooms=rooms(60, frame=None)))
+    lines = lines_of(arrange({"relevant": crowd}, point_at(crowd), rooms=tier_budgets(60, frame=None)))
 
     assert render(lines) == {"index": "# Ask me about\n- topic 0, topic 1, topic 2"}
 
 
 def test_nothing_to_show_is_an_empty_text_without_headings():
-    placed = arrange({}, lambda shown: [], rooms=rooms(8_000, frame=None))
+    placed = arrange({}, lambda shown: [], rooms=tier_budgets(8_000, frame=None))
 
     assert render(lines_of(placed)) == {}
 
@@ -200,14 +200,14 @@ def test_nothing_to_show_is_an_empty_text_without_headings():
 
 
 def test_a_context_is_divided_as_the_living_memory_says():
-    assert rooms(8_000, frame=None) == {
+    assert tier_budgets(8_000, frame=None) == {
         "critical": 2_000, "relevant": 3_000, "background": 2_000, "index": 1_000,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("frame", ["debug", "debugging", "Debugging"])
 def test_while_debugging_what_is_critical_has_more_room(frame):
-    assert rooms(8_000, frame=frame) == {
+    assert tier_budgets(8_000, frame=frame) == {
         "critical": 3_000, "relevant": 2_500, "background": 1_500, "index": 1_000,
     }  # fmt: skip
 
@@ -215,7 +215,7 @@ def test_while_debugging_what_is_critical_has_more_room(frame):
 @pytest.mark.parametrize("budget", [1, 7, 13, 999, 12_345])
 @pytest.mark.parametrize("frame", ["debug", "task"])
 def test_rounding_loses_no_token(budget, frame):
-    assert sum(rooms(budget, frame=frame).values()) == budget
+    assert sum(tier_budgets(budget, frame=frame).values()) == budget
 
 
 def test_the_budget_is_that_of_the_frame_unless_one_is_told():

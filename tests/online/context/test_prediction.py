@@ -11,7 +11,7 @@ import pytest
 from conftest import WordEmbedder
 from stopwatch import stopwatch
 
-from nous_online.context.predicting import Shelf, see
+from nous_online.context.predicting import VectorCache, record_sighting
 from nous_online.context.scorer import Signals
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
@@ -42,7 +42,7 @@ class Counting(WordEmbedder):
 def saw(heart, session, signals, *, at):
     """What a session of the past saw."""
     with heart.agent.database.transaction(heart.agent.id) as connection:
-        see(connection, heart.agent.id, signals, session, at)
+        record_sighting(connection, heart.agent.id, signals, session, at)
 
 
 def lived(heart, session, path, cited, *, day):
@@ -217,10 +217,10 @@ def test_the_context_of_a_session_embeds_nothing_that_was_predicted_with(heart):
 
 
 def test_what_was_left_ready_grows_old_and_makes_room():
-    shelf, vector = Shelf(seconds=60, size=2), np.ones(2, np.float32)
+    shelf, vector = VectorCache(seconds=60, size=2), np.ones(2, np.float32)
     for name in "abc":
         shelf.put((name,), {b"x": vector})
-    late = Shelf(seconds=0)
+    late = VectorCache(seconds=0)
     late.put(("a",), {b"x": vector})
 
     assert [bool(shelf.look((name,))) for name in "abc"] == [False, True, True]

@@ -12,9 +12,9 @@ from nous_online.context.scorer import (
     Signals,
     atoms_of,
     checked_signals,
+    describe_atom,
     error_shape,
     file_words,
-    in_words,
     normal_path,
 )
 from nous_online.core.details import MAX_NAME_BYTES
@@ -119,7 +119,7 @@ def test_texts_too_long_for_an_atom_stay_apart():
 def test_every_kind_of_atom_can_be_said_in_words():
     everything = Signals("a/b.py", ("os",), "main", ("KeyError: x",), "review", None, ("ben",))
 
-    assert all(in_words(atom) for atom in atoms_of(everything, at=MONDAY))
+    assert all(describe_atom(atom) for atom in atoms_of(everything, at=MONDAY))
 
 
 def test_blank_signals_count_as_not_told():

@@ -12,7 +12,7 @@ import pytest
 
 from nous_online.core.domain import FACT, VECTORS, Fact
 from nous_online.core.errors import Conflict, InvalidInput, Refused
-from nous_online.database.changes import Cause, UsageDelta, Version, add_usage, change_memory, locked_memories
+from nous_online.database.changes import Cause, UsageDelta, Version, add_usage, change_memory, lock_memories
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 
@@ -189,7 +189,7 @@ def test_locking_returns_the_versions_of_what_exists(database: Database, heart: 
     other = heart.learn("Quite another statement").memory
 
     with database.transaction("aria") as connection:
-        found = locked_memories(connection, "aria", FACT, [other.id, uuid4(), fact.id])
+        found = lock_memories(connection, "aria", FACT, [other.id, uuid4(), fact.id])
 
     assert {memory.id: memory.row_version for memory in found} == {fact.id: 2, other.id: 1}
 

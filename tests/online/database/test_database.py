@@ -20,7 +20,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, Watchdog, has_ended, open_url, prepare, register_space
+from nous_online.database.connection import Database, Watchdog, open_url, prepare, register_space, was_closed_by_server
 from nous_online.heart import Heart
 
 SPACE = EmbeddingSpace(id="a-space", model="m", weights_sha256="x", dimensions=3)
@@ -251,12 +251,12 @@ def test_a_snapshot_sees_one_moment_and_changes_nothing(heart: Heart, database: 
 
 def test_an_idle_connection_shows_when_the_server_has_ended_it(database_url: str, owner: psycopg.Connection) -> None:
     with psycopg.connect(database_url) as connection:
-        alive = has_ended(connection)
+        alive = was_closed_by_server(connection)
         owner.execute("select pg_terminate_backend(%s, 1000)", [connection.info.backend_pid])
 
         assert not alive
-        assert has_ended(connection)
-    assert has_ended(connection)
+        assert was_closed_by_server(connection)
+    assert was_closed_by_server(connection)
 
 
 # --- the watchdog ---

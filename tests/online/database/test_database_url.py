@@ -6,8 +6,8 @@ import pytest
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database, connected
-from nous_online.database.driver_errors import fault_of, without_password
+from nous_online.database.connection import Database, connect
+from nous_online.database.driver_errors import url_error, without_password
 from nous_online.interfaces.doctor import checks
 
 SECRETS = ("S3cr", "tPass", "retPass", "S3c")
@@ -56,7 +56,7 @@ def test_the_part_that_is_wrong_is_named_and_not_quoted(url: str, part: str) -> 
     ],
 )
 def test_what_libpq_can_read_is_in_order(url: str) -> None:
-    assert fault_of(url) is None
+    assert url_error(url) is None
 
 
 def test_a_password_that_is_quoted_all_the_same_is_taken_out() -> None:
@@ -76,7 +76,7 @@ def test_doctor_alone_names_a_host_that_does_not_answer_and_never_the_password(m
     settings.cache_clear()
 
     with pytest.raises(Unavailable, match="nothing listens at its address") as refused:
-        connected(url)
+        connect(url)
 
     assert "127.0.0.1" in said["server"]
     assert "127.0.0.1" not in str(refused.value)

@@ -30,7 +30,7 @@ from rows_of_agents import (
 
 from nous_online.core.errors import NotIsolated, NousError
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database, find_openings
+from nous_online.database.connection import Database, find_isolation_gaps
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 
@@ -91,7 +91,7 @@ def test_the_statements_of_the_message_close_what_is_open(
         owner.execute(breach)
     owner.execute("alter view heart.memories reset (security_invoker)")
     with psycopg.connect(database_url, options="-c role=nous_app") as connection:
-        openings = find_openings(connection)
+        openings = find_isolation_gaps(connection)
 
     for each in openings:
         owner.execute(each.fix)
@@ -132,7 +132,7 @@ def test_the_self_test_takes_a_moment(heart: Heart, database_url: str) -> None:
 
         def is_quick() -> bool:
             bare = min(seconds(connection, list) for _ in range(5))
-            return seconds(connection, lambda: find_openings(connection)) < max(LONGEST_S, 40 * bare)
+            return seconds(connection, lambda: find_isolation_gaps(connection)) < max(LONGEST_S, 40 * bare)
 
         # A machine that is busy makes some of them slow, a slow query makes all of them so.
         until = time.monotonic() + PATIENCE_S

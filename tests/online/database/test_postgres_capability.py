@@ -11,7 +11,7 @@ from postgres_homes import copy_home, scratch
 
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.connection import Capability, require_capable, shortcoming
+from nous_online.database.connection import Capability, require_capable, unmet_requirement
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,6 @@ def test_an_old_pgvector_is_refused_with_the_fix(server: postgres.Server) -> Non
     ],
 )
 def test_postgres_15_and_pgvector_0_8_are_the_oldest(found: Capability, problem: str | None) -> None:
-    sentence = shortcoming(found)
+    sentence = unmet_requirement(found)
 
     assert (sentence is None) if problem is None else (problem in (sentence or ""))

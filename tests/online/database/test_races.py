@@ -15,7 +15,7 @@ from examples import examples
 
 from nous_online.core.domain import FACT
 from nous_online.core.errors import Conflict, Refused
-from nous_online.database.changes import Cause, Version, change_memory, locked_memories, version_of
+from nous_online.database.changes import Cause, Version, change_memory, lock_memories, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
@@ -101,7 +101,7 @@ def online(database: Database, pair: Pair) -> str:
     memory = pair.one if pair.place % 3 else pair.other
     cause = Cause("agent", "corrected", "the agent said so", NOON)
     with database.transaction("aria") as connection:
-        (fact,) = locked_memories(connection, "aria", FACT, [UUID(memory)])
+        (fact,) = lock_memories(connection, "aria", FACT, [UUID(memory)])
         change_memory(connection, "aria", version_of(FACT, fact), {"category": f"said {pair.place}"}, cause=cause)
     return memory
 

@@ -17,8 +17,16 @@ from twins import Say, Twin
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.connection import Capability, Database, prepare, register_space, shortcoming
-from nous_online.database.migrations import ROLES, Migration, applied, is_current, known_migrations, migrate, missing
+from nous_online.database.connection import Capability, Database, prepare, register_space, unmet_requirement
+from nous_online.database.migrations import (
+    ROLES,
+    Migration,
+    applied_checksums,
+    is_current,
+    known_migrations,
+    migrate,
+    pending_migrations,
+)
 from nous_online.database.postgres_home import program
 
 NewDatabase = Callable[[], str]
@@ -199,7 +207,7 @@ def test_keys_and_facts_that_were_there_keep_what_they_were_and_may_what_their_h
 def test_a_prepared_database_is_recognised_with_one_look(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         assert is_current(connection)
-        assert set(applied(connection)) == {ROLES} | {migration.number for migration in known_migrations()}
+        assert set(applied_checksums(connection)) == {ROLES} | {migration.number for migration in known_migrations()}
 
 
 def test_grants_that_changed_without_a_migration_are_given_anew(database_url: str) -> None:
@@ -276,9 +284,9 @@ def test_a_migration_that_fails_leaves_nothing_and_the_next_run_is_right(empty_d
 def test_only_what_a_database_lacks_is_missing() -> None:
     one, two = Migration(1, "one", "a"), Migration(2, "two", "b")
 
-    assert missing({}, [one, two]) == [one, two]
-    assert missing({1: one.sha256}, [one, two]) == [two]
-    assert missing({1: one.sha256, 2: two.sha256}, [one, two]) == []
+    assert pending_migrations({}, [one, two]) == [one, two]
+    assert pending_migrations({1: one.sha256}, [one, two]) == [two]
+    assert pending_migrations({1: one.sha256, 2: two.sha256}, [one, two]) == []
 
 
 def test_numbers_and_names_of_migrations_are_read_from_their_files() -> None:
@@ -298,11 +306,11 @@ def test_numbers_and_names_of_migrations_are_read_from_their_files() -> None:
     ],
 )
 def test_a_server_that_is_too_old_is_told_what_to_do(found: Capability, said: str) -> None:
-    assert said in (shortcoming(found) or "")
+    assert said in (unmet_requirement(found) or "")
 
 
 def test_a_server_with_what_it_takes_lacks_nothing() -> None:
-    assert shortcoming(Capability(180_004, "0.8.5", "0.8.5")) is None
+    assert unmet_requirement(Capability(180_004, "0.8.5", "0.8.5")) is None
 
 
 def test_roles_lost_in_a_restore_come_back(server: postgres.Server, database_url: str) -> None:

@@ -17,7 +17,7 @@ from nous_online.core.deadline import WORKERS
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.queue.worker import staff
+from nous_online.queue.worker import open_staff
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_worker_for_all_agents_writes_for_each_at_its_own_cost(
 ):
     closed(database)
 
-    with staff(database.url, embedder=WordEmbedder()) as opened:
+    with open_staff(database.url, embedder=WordEmbedder()) as opened:
         assert opened.look().completed == 1
 
     assert [row[:2] for row in requests(owner)] == [("aria", "write")]

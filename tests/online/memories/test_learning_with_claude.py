@@ -24,7 +24,7 @@ from nous_online.heart import Heart
 from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.pairs.judging import JudgedStatement, Pair
-from nous_online.queue.worker import staff
+from nous_online.queue.worker import open_staff
 
 DEADLINE_S = 10.0
 CLAUDE_DEADLINE_S = 3.0
@@ -147,7 +147,7 @@ def test_a_worker_lets_each_agent_pay_for_itself(
         Heart.open(name, database=database, embedder=WordEmbedder(), works_in_background=False)
     pair = Pair(JudgedStatement(OLD), JudgedStatement(NEW), 0.9)
 
-    with staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
+    with open_staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
         for name in ("ada", "ben", "ben"):
             opened.agent(name).judge.judge([pair])
 

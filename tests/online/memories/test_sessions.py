@@ -217,7 +217,7 @@ def test_a_procedure_can_be_loaded_within_another_transaction(heart: Heart) -> N
     (fact_id,) = learned(heart, "The cat sleeps on the sofa")
 
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        sessions.take_in(connection, heart.agent, "s", [("fact", fact_id)])
+        sessions.load_items(connection, heart.agent, "s", [("fact", fact_id)])
 
     assert [entry.id for entry in heart.get_working_memory("s").items] == [fact_id]
 

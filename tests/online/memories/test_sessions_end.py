@@ -13,7 +13,7 @@ import pytest
 
 from nous_online.core.domain import EPISODE
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.database.changes import locked_memory
+from nous_online.database.changes import lock_memory
 from nous_online.heart import Heart
 from nous_online.memories import sessions
 
@@ -185,10 +185,10 @@ def test_ending_waits_for_whoever_holds_the_episode_and_wants_the_session_next(
 
     with ThreadPoolExecutor(1) as pool:
         with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-            locked_memory(connection, "aria", EPISODE, episode.id)
+            lock_memory(connection, "aria", EPISODE, episode.id)
             ending = pool.submit(heart.end_session, "s")
             wait_for_a_waiting_call(owner)
-            sessions.take_in(connection, heart.agent, "s", [("fact", fact.id)])
+            sessions.load_items(connection, heart.agent, "s", [("fact", fact.id)])
         ended = ending.result()
 
     assert ended.released == (fact.id,)
@@ -199,10 +199,10 @@ def test_what_is_loaded_while_its_session_ends_begins_the_next(heart: Heart, own
 
     with ThreadPoolExecutor(1) as pool:
         with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-            sessions.read(connection, "aria", "s", is_locked=True)
+            sessions.read_session(connection, "aria", "s", is_locked=True)
             loading = pool.submit(heart.load_context, session_id="s", note="Ann wants it on Fridays")
             wait_for_a_waiting_call(owner)
-            connection.execute(sessions.SQL["end_session"], sessions.key("aria", "s"))
+            connection.execute(sessions.SQL["end_session"], sessions.session_key("aria", "s"))
         memory = loading.result()
 
     assert memory.task is None

@@ -11,7 +11,7 @@ from nous_online.core.domain import Fact
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
-from nous_online.memories.undoing import restored
+from nous_online.memories.undoing import value_after_undo
 
 OLD, NEW = "The office opens at nine", "The office opens at ten"
 
@@ -109,4 +109,4 @@ def test_another_agents_memory_can_not_be_undone(heart: Heart) -> None:
     ],
 )
 def test_counters_are_taken_back_by_what_was_added_and_later_moments_stay(name, before, after, now, wanted) -> None:
-    assert restored(name, before, after, now) == wanted
+    assert value_after_undo(name, before, after, now) == wanted

@@ -16,7 +16,7 @@ from postgres_homes import wait_for
 
 from nous_online import processes
 from nous_online.core.settings import settings
-from nous_online.processes import Program, child_environment, child_folder, python_module, together
+from nous_online.processes import Program, child_environment, child_folder, python_module, run_together
 from nous_pipelines.orchestration.consolidating import launch, printed
 
 ROOT = Path(__file__).parents[3]
@@ -99,7 +99,9 @@ def test_every_way_we_start_a_program_leaves_the_current_folder(tmp_path: Path) 
     asked = printed(command, "postgresql://", seconds=30)
     launch("launched", command, "postgresql://", home=home)
     processes.start("started", command, home=home, environment={})
-    with together([Program("x", command, "http://127.0.0.1:1", "/", home)], tell=lambda _, line: lines.append(line)):
+    with run_together(
+        [Program("x", command, "http://127.0.0.1:1", "/", home)], tell=lambda _, line: lines.append(line)
+    ):
         wait_for(lambda: lines and all((home / f"background/{name}.log").read_text() for name in BACKGROUND))
 
     told = [*lines, *((home / f"background/{name}.log").read_text() for name in BACKGROUND)]

@@ -14,7 +14,7 @@ import pytest
 from stopwatch import stopwatch
 
 from nous_online.core.errors import Unavailable
-from nous_online.processes import Program, Running, attend, together
+from nous_online.processes import Program, Running, run_together, watch_programs
 from nous_pipelines.orchestration.instance import HOST, free_port
 
 SERVER = """
@@ -68,8 +68,8 @@ def test_says_of_each_program_when_it_answers_and_ends_all_with_their_children(s
         if len(answered) == len(programs):
             stop.ask()
 
-    with together(programs, tell=lambda *line: said.append(line)) as running:
-        attend(running, stop=stop, on_answer=on_answer, ready_timeout_s=30)
+    with run_together(programs, tell=lambda *line: said.append(line)) as running:
+        watch_programs(running, stop=stop, on_answer=on_answer, ready_timeout_s=30)
         family = everyone(running)
 
     assert sorted(answered) == ["one", "two"]
@@ -89,9 +89,9 @@ def test_a_program_that_ends_by_itself_is_named_and_takes_the_others_with_it(sto
 
     with (
         pytest.raises(Unavailable, match="API ended with exit code 3; its last words: port is gone"),
-        together([server("one"), quitter], tell=lambda *line: said.append(line)) as running,
+        run_together([server("one"), quitter], tell=lambda *line: said.append(line)) as running,
     ):
-        attend(running, stop=stop, on_answer=lambda _: None, ready_timeout_s=30)
+        watch_programs(running, stop=stop, on_answer=lambda _: None, ready_timeout_s=30)
 
     assert [each.process.returncode is None for each in running] == [False, False]
 
@@ -105,9 +105,9 @@ def test_a_program_that_was_killed_says_by_which_signal_and_leaves_no_orphan(sto
 
     with (
         pytest.raises(Unavailable, match="one ended by SIGKILL"),
-        together([server("one")], tell=lambda *line: said.append(line)) as running,
+        run_together([server("one")], tell=lambda *line: said.append(line)) as running,
     ):
-        attend(running, stop=stop, on_answer=kill, ready_timeout_s=30)
+        watch_programs(running, stop=stop, on_answer=kill, ready_timeout_s=30)
 
     assert len(killed) == 2
     assert not [member for member in killed if is_alive(member)]
@@ -116,15 +116,15 @@ def test_a_program_that_was_killed_says_by_which_signal_and_leaves_no_orphan(sto
 def test_a_program_that_answers_with_errors_is_not_ready(stop: Stop, said: list):
     with (
         pytest.raises(Unavailable, match=r"one did not answer at http://127.0.0.1:\d+ in 1 s"),
-        together([server("one", answer=500)], tell=lambda *line: said.append(line)) as running,
+        run_together([server("one", answer=500)], tell=lambda *line: said.append(line)) as running,
     ):
-        attend(running, stop=stop, on_answer=lambda _: None, ready_timeout_s=1)
+        watch_programs(running, stop=stop, on_answer=lambda _: None, ready_timeout_s=1)
 
 
 def test_what_is_deaf_to_being_asked_is_ended_all_the_same(stop: Stop, said: list, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nous_online.processes.STOP_TIMEOUT_S", 0.5)
 
-    with together(
+    with run_together(
         [Program("deaf", [sys.executable, "-c", DEAF], "http://127.0.0.1:1", "/", Path("/"))],
         tell=lambda *line: said.append(line),
     ) as running:

@@ -20,7 +20,7 @@ from nous_online.core.policy import WorkerPolicy
 from nous_online.database.changes import Cause, add_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.queue.completion import Task, attempt, complete_due, take
+from nous_online.queue.completion import Task, attempt, complete_due, lease_next
 from nous_online.queue.worker import Worked
 
 TALK = (
@@ -132,7 +132,7 @@ def test_an_episode_that_kills_its_workers_rests_longer_each_time(heart: Heart, 
 
     for _ in range(4):
         make_due(owner)
-        take(heart.agent, heart.agent.deadline(None))
+        lease_next(heart.agent, heart.agent.deadline(None))
         rests += owner.execute(
             "select round(extract(epoch from due_at - now()))::int from heart.completions"
         ).fetchone()

@@ -16,7 +16,7 @@ from nous_online.core.errors import Conflict, Unavailable
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_online.memories.status import status_of
-from nous_online.queue.completion import Drawn, conclude
+from nous_online.queue.completion import Drawn, finish
 from nous_online.queue.worker import Worked
 
 
@@ -208,7 +208,7 @@ def test_what_is_told_while_nothing_was_drawn_is_not_passed_over(heart: Heart, t
     heart.update_episode(read.id, **told)
 
     with pytest.raises(Conflict, match="tried again"):
-        conclude(heart.agent, read, Drawn(), heart.agent.deadline(None))
+        finish(heart.agent, read, Drawn(), heart.agent.deadline(None))
 
     assert heart.get_episode(read.id).completed_at is None
 

@@ -22,7 +22,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.language.writing.child import Children
 from nous_online.memories.status import WaitingWork, status_of
-from nous_online.queue.completion import take
+from nous_online.queue.completion import lease_next
 
 NOWHERE = "01a202e5-e0bd-7d8c-b5bd-9313b051deb4"
 
@@ -121,7 +121,7 @@ def test_an_episode_that_ends_whoever_tries_is_set_aside_too(heart: Heart, owner
     episode = heart.record_episode(TALK)
     for _ in range(5):
         make_due(owner)
-        take(heart.agent, heart.agent.deadline(None))  # and nobody hears of that attempt again
+        lease_next(heart.agent, heart.agent.deadline(None))  # and nobody hears of that attempt again
 
     tries(heart, owner, 1)
 

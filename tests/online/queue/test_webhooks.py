@@ -27,7 +27,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.queue import webhooks
 from nous_online.queue.webhooks import is_public
-from nous_online.queue.worker import staff
+from nous_online.queue.worker import open_staff
 
 PUBLIC = "https://hooks.example.org/nous"
 
@@ -122,7 +122,7 @@ def test_the_worker_sends_what_an_agent_announced_when_nobody_has_its_heart_open
     heart: Heart, database_url: str, embedder: WordEmbedder, judge: ScriptedJudge, receiver: Receiver
 ):
     heart.add_webhook(receiver.url, "build_ended", allows_private=True)
-    with staff(database_url, embedder=embedder, judge=judge) as workers:
+    with open_staff(database_url, embedder=embedder, judge=judge) as workers:
         workers.look()
         heart.publish("build_ended", {"number": 7})
 

@@ -30,7 +30,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.memories import decisions
 from nous_online.queue import worker
-from nous_online.queue.worker import Round, has_work, staff
+from nous_online.queue.worker import Round, has_work, open_staff
 
 TALK = (
     "Ada: The parcel to Oslo is late again, and the customer called twice about it.\n"
@@ -182,7 +182,7 @@ def agents(database: Database, *names: str) -> None:
 
 def look(database: Database, writer: ScriptedWriter | None = None, **bounds: Any) -> Round:
     """Look once, for all agents."""
-    with staff(database.url, embedder=WordEmbedder(), writer=writer or ScriptedWriter()) as opened:
+    with open_staff(database.url, embedder=WordEmbedder(), writer=writer or ScriptedWriter()) as opened:
         return opened.look(**bounds)
 
 
@@ -253,7 +253,7 @@ def test_an_agent_whose_work_fails_leaves_the_others_their_turn(database: Databa
 
 
 def test_a_database_that_is_not_there_is_unavailable(database: Database):
-    with staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
+    with open_staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
         opened.night.close()
         with pytest.raises(Unavailable):
             opened.look()

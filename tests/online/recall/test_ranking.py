@@ -16,7 +16,7 @@ from nous_online.recall.ranking import (
     censor_boost,
     frame_boost,
     later_first,
-    names,
+    mentions,
     rank,
     score_parts,
 )
@@ -159,7 +159,7 @@ def test_a_memory_about_whom_the_question_names_comes_first():
     ],
 )
 def test_a_subject_is_named_when_all_its_words_are(query, subject, named):
-    assert names(query, subject) is named
+    assert mentions(query, subject) is named
 
 
 def test_ties_are_settled_by_id_whatever_order_they_came_in():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.recall.recall import Recall, agents_to_count, refresh_statistics
+from nous_online.recall.recall import Recall, agents_with_stale_statistics, refresh_statistics
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
 HARBOUR = "heliotrope harbour"
@@ -249,7 +249,7 @@ def test_words_are_counted_again_only_where_memories_came_went_or_changed(
 
     def to_count() -> list[str]:
         with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
-            return agents_to_count(connection, names)
+            return agents_with_stale_statistics(connection, names)
 
     assert to_count() == names
     for name in names:

@@ -17,7 +17,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
-from nous_online.memories.erasure import alone_with_copies
+from nous_online.memories.erasure import exclusive_copies_lock
 from nous_pipelines.commands import batch_command
 from nous_pipelines.orchestration.automation import batch_results, let_go
 
@@ -49,7 +49,7 @@ def night(
 @pytest.mark.usefixtures("night")
 def test_while_memories_are_erased_a_tick_is_skipped_and_says_so(database_url, owner):
     took_s = stopwatch()
-    with alone_with_copies(database_url):
+    with exclusive_copies_lock(database_url):
         said = batch_results().skip_message or ""
     lasted_s = took_s()
 

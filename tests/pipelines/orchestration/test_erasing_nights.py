@@ -319,7 +319,7 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(gone: ErasedAge
         step.setup_for_execution(build_init_resource_context())
         begun.set()
 
-    with erasure.alone_with_copies(gone.url):
+    with erasure.exclusive_copies_lock(gone.url):
         waiting = threading.Thread(target=begin)
         waiting.start()
         assert not begun.wait(1)
@@ -327,7 +327,7 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(gone: ErasedAge
     step.teardown_after_execution(build_init_resource_context())
 
     assert begun.is_set()
-    with erasure.alone_with_copies(gone.url):
+    with erasure.exclusive_copies_lock(gone.url):
         assert not waiting.is_alive()
 
 

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import EPISODE
-from nous_online.database.changes import Cause, change_memory, locked_memory, version_of
+from nous_online.database.changes import Cause, change_memory, lock_memory, version_of
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
@@ -47,7 +47,7 @@ def imported(heart: Heart, name: str, **details: Any) -> None:
     cause = Cause("agent", "completed", "drawn by a writer", effective_at=ENDED)
     with heart.agent.database.transaction(heart.agent.id) as connection:
         (episode_id,) = connection.execute("select id from heart.episodes where completed_at is null").fetchone() or ()
-        episode = version_of(EPISODE, locked_memory(connection, heart.agent.id, EPISODE, episode_id))
+        episode = version_of(EPISODE, lock_memory(connection, heart.agent.id, EPISODE, episode_id))
         change_memory(connection, heart.agent.id, episode, {"completed_at": ENDED.isoformat()}, cause=cause)
 
 
