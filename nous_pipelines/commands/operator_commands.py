@@ -154,9 +154,9 @@ def tell(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_j
 
 def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Take back the latest change of one memory, and say what it was."""
-    from nous_online.interfaces.cli.output import opened
+    from nous_online.interfaces.cli.output import open_heart
 
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
     if as_json:
         show_json(event)
@@ -166,9 +166,9 @@ def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: boo
 
 def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Take back all that one source said, and say what could not be taken back."""
-    from nous_online.interfaces.cli.output import opened
+    from nous_online.interfaces.cli.output import open_heart
 
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         result = heart.undo_source(source, reason=reason)
     count = len(result.undone)
     what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"

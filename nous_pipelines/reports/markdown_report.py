@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from nous_online.interfaces.cli.output import inert
+from nous_online.interfaces.cli.output import without_controls
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, told_cost, told_usd
 from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity
@@ -18,7 +18,7 @@ ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
 
 def plain(text: str) -> str:
     """Return a text of somebody else on one line of Markdown in which nothing acts: no heading, image, link or tag."""
-    return ACTIVE.sub(escaped, inert(" ".join(text.split())))
+    return ACTIVE.sub(escaped, without_controls(" ".join(text.split())))
 
 
 def escaped(found: re.Match[str]) -> str:
@@ -77,7 +77,7 @@ def back_line(report: NightReport) -> str:
 
 def commands_line(commands: Iterable[str]) -> str:
     """Return commands to copy, on one line; a name of an agent in them can't end them early."""
-    return ", ".join(fenced(" ".join(inert(command).split())) for command in commands)
+    return ", ".join(fenced(" ".join(without_controls(command).split())) for command in commands)
 
 
 def fenced(code: str) -> str:
