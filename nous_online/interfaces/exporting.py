@@ -142,6 +142,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
     """
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
+    # `copying` keeps erasing out until the file is complete: rows in memory could not be erased.
     with copying(database.url), atomic_file(path) as file, operated(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:

@@ -66,7 +66,7 @@ class DagsterGate(PageGate):
         return sent
 
     def refuse_misuse(self, connection: HTTPConnection, *, is_read: bool) -> Response | None:
-        """Return how a request is refusal by which no page of Dagster's own asks: commands in a URL, or no JSON."""
+        """Return a refusal of a request that no page of Dagster sends: a query in a URL, or a body that is not JSON."""
         if is_read and connection.url.path == GRAPHQL and "query" in connection.query_params:
             return refusal(405, "a GET asks nothing of GraphQL; send the query as JSON, by POST")
         media_type = connection.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -113,7 +113,7 @@ SENDABLE, WHOLE, NUMBER = AfterValidator(check_utf8), BeforeValidator(parse_whol
 
 
 def text_of(most: int) -> Any:
-    """Return what a text keeps to: not blank, and at most `most` bytes in UTF-8."""
+    """Return the constraints of a text: not blank, and at most `most` characters; verbs limit its bytes."""
     return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
 
 

@@ -69,7 +69,7 @@ class Consolidator(Protocol):
     """Plans and runs nights over one database."""
 
     def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
-        """Return what a night would do, changing nothing."""
+        """Return the plan of a night, changing nothing."""
         ...
 
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
@@ -141,7 +141,7 @@ class Links:
 
 @server_router.get("/", operation_id="get_links", summary="Find your way")
 def links(request: Request) -> Links:
-    """Return where everything is."""
+    """Return the paths of everything."""
     described = request.app.openapi()
     return Links(
         name=described["info"]["title"],
@@ -364,7 +364,7 @@ def run_answer(run: BackgroundNight) -> Started:
 
 @night_router.get("/consolidate/{run}", operation_id="get_consolidation", summary="See how a night stands")
 def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
-    """Return how a night started here stands, and its counts when it is over."""
+    """Return the state of a night started here, and its counts when it has ended."""
     require_admin(call)
     return run_answer(consolidator_of(request).state(run))
 

@@ -277,7 +277,7 @@ def console(
 ) -> None:
     """Look at an agent's memories in a browser until Ctrl-C, and settle what waits for a person.
 
-    Prints an address with a token, drawn at each start or details in NOUS_TOKEN; whoever opens it acts as an operator.
+    Prints an address with a token, random at each start unless NOUS_TOKEN is set; whoever opens it acts as an operator.
     There are pages of memories and what each rests on, of contradictions to decide, of nights, and of what a question
     recalls. Asking counts as a recall, as `nous recall` does.
 
@@ -331,8 +331,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     """Serve an agent's memory over the Model Context Protocol, for Claude Code, Claude Desktop or any client.
 
     Over stdio it ends when the client leaves; nothing but the protocol goes to stdout. Over HTTP it serves this
-    machine alone, and whoever has a key or, without keys, the address that is printed: it ends in a token, drawn at
-    each start unless NOUS_TOKEN tells one. Ctrl-C and SIGTERM end it after the calls that have begun.
+    machine alone: callers need a key or, without keys, the address that is printed. It ends in a token, random at each
+    start unless NOUS_TOKEN is set. Ctrl-C and SIGTERM end it after the calls in flight.
 
     [bold]Examples[/bold]
 
@@ -350,10 +350,10 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
     name = agent_named(agent)
-    in_project = project or (current_project() if repository else None)
-    visit = Visit(session or server.new_session(), user_id=user, project_id=in_project)
+    visit = Visit(session or server.new_session(), user, project or (current_project() if repository else None))
+    shared = server.SharedHeart(lambda: Heart.open(name), visit)
     if not http:
-        server.serve_stdio(server.SharedHeart(lambda: Heart.open(name), visit))
+        server.serve_stdio(shared)
         return
     with server.listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
@@ -361,13 +361,11 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
             served = server.open_by_key(server.KeyedHearts(Hearts(), visit, agent_id=name))
         else:
             token = interface_token()
-            url = with_token(url, token)
-            served = server.open_by_token(server.SharedHeart(lambda: Heart.open(name), visit), token)
+            url, served = with_token(url, token), server.open_by_token(shared, token)
         show_address(url, as_json=as_json)
-        number = server.serve_http(served, listener)
-    if number == signal.SIGINT:
-        show_error("interrupted; nothing was left half-done")
-        raise typer.Exit(INTERRUPTED)
+        if server.serve_http(served, listener) == signal.SIGINT:
+            show_error("interrupted; nothing was left half-done")
+            raise typer.Exit(INTERRUPTED)
 
 
 def show_address(url: str, *, as_json: bool) -> None:
@@ -392,7 +390,7 @@ def add_webhook(
 ) -> None:
     """Send an agent's events to an address from now on, and show the secret that signs them, this once.
 
-    Whoever works sends them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
+    Workers send them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
 
     [bold]Examples[/bold]
 
@@ -536,7 +534,7 @@ def hook(
         float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,
 ) -> None:
-    """Answer one of a coding agent's hooks, details as JSON on standard input; exit code 0 whatever happens.
+    """Answer one of a coding agent's hooks, given as JSON on standard input; the exit code is always 0.
 
     [bold]Examples[/bold]
 

@@ -63,7 +63,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     """Import a history; run it again after an interruption and it continues.
 
     Reads JSONL, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT, claude.ai, mem0, Letta and
-    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each details from its content. What is
+    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each recognized by its content. What is
     bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
@@ -97,7 +97,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
 
 def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what users call it)
-    """Raise `InvalidInput` for a format nobody knows, or a file that is not there."""
+    """Raise `InvalidInput` for an unknown format or a missing file."""
     from nous_online.interfaces.imports.formats import NAMES
 
     if format not in NAMES:

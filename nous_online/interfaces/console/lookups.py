@@ -150,7 +150,7 @@ def links_of(connection: Connection, agent_id: str, memory_id: UUID) -> list[Lin
 
 
 def uses_of(connection: Connection, agent_id: str, memory_id: UUID) -> Uses:
-    """Return how often a memory was used."""
+    """Return the counts of uses of a memory."""
     with connection.cursor(row_factory=class_row(Uses)) as cursor:
         return cursor.execute(BLOCKS["uses_of"], {"agent_id": agent_id, "id": memory_id}).fetchone() or Uses()
 
