@@ -141,8 +141,13 @@ class ReadinessProbe:
 
     def _run_checks(self) -> tuple[HealthCheck, ...]:
         if time.monotonic() - self._checked_at > self._memory_s:
-            checks = {"database": self._database, "schema": self._schema, "embedder": self._embedder}
-            self._checks = tuple(self._run(name, check) for name, check in {**checks, "nights": self._nights}.items())
+            checks = {
+                "database": self._database,
+                "schema": self._schema,
+                "embedder": self._embedder,
+                "nights": self._nights,
+            }
+            self._checks = tuple(self._run(name, check) for name, check in checks.items())
             self._checked_at = time.monotonic()
         return self._checks
 

@@ -127,7 +127,7 @@ def feedback(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what of a recall or a context was used: with the nights what is cited rises, what is ignored sinks.
+    """Say which memories of a recall or context were used: over the nights cited ones rise, ignored ones sink.
 
     [bold]Examples[/bold]
 
@@ -237,7 +237,7 @@ def add(
     as_json: JsonOption = False,
     **details: Any,
 ) -> None:
-    """Teach the agent to beware of something; what it knows already is only made stricter.
+    """Add a censor, which warns of an action or blocks it; one that exists already is only made stricter.
 
     [bold]Examples[/bold]
 
@@ -286,7 +286,7 @@ def report(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a censor was wrong: that action, and its like, set it off no more.
+    """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
 
     You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
 

@@ -187,7 +187,7 @@ def revoke(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key worthless for good; a server that used it just now notices within five seconds.
+    """Revoke a key for good; a server that has just used it notices within five seconds.
 
     [bold]Examples[/bold]
 
@@ -213,9 +213,9 @@ def rotate(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a new key in the place of one, with its name, rights and end, and show it, this once.
+    """Replace a key by a new one with its name, rights and expiry, and show the new one, this once.
 
-    The old one is worthless from then on; a server that used it just now notices within five seconds.
+    The old key is revoked; a server that has just used it notices within five seconds.
 
     [bold]Examples[/bold]
 
@@ -495,7 +495,7 @@ def uninstall(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take what `nous install` wrote out of a coding agent's settings again; memories stay where they are.
+    """Remove what `nous install` wrote from a coding agent's settings; memories stay where they are.
 
     [bold]Examples[/bold]
 

@@ -302,7 +302,7 @@ def history(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what became of a memory: every change, the latest first, with who made it, when and why.
+    """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
     [bold]Examples[/bold]
 
@@ -345,7 +345,7 @@ def contradictions(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what the agent believes twice and otherwise; both sides are kept until somebody decides.
+    """List facts that contradict each other; both sides are kept until somebody decides.
 
     [bold]Examples[/bold]
 
@@ -438,7 +438,7 @@ def show_fact(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a fact in full: its text, what was said for it, word for word, and what became of it.
+    """Show a fact in full: its text, its statements word for word, and its history.
 
     [bold]Examples[/bold]
 

@@ -175,7 +175,7 @@ def worker(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do what agents left to be done: complete closed episodes, deliver events; of all agents, or of one.
+    """Do background work: complete closed episodes and deliver events, of all agents or of one.
 
     Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
     something is an object on a line of its own. The exit code is 1 when --once met a failure.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-MOST_FORM_BYTES = 64 * 1024
+MOST_FORM_BYTES = 64 * 1024  # a sentence for a merge and a reason are far below
 FORM_S = 10.0
 FORM_TOKEN = "form"  # noqa: S105 (the name of the field)
 FORM = "application/x-www-form-urlencoded"

@@ -55,7 +55,7 @@ def answer(arguments: Sequence[str]) -> NoReturn:
     place, event = Path(os.curdir), arguments[0] if arguments else "?"
     try:
         place = default_home().expanduser().absolute()
-        end_after(COLD_S, place, event)
+        end_after(COLD_S, place, event)  # until the options are known
         options = options_of(arguments)
         end_after((options.within_s or COLD_S) - (time.monotonic() - began), place, event)
         text = text_for_event(options, call_of(sys.stdin.buffer.read(MOST_BYTES * 8)), place, began)
@@ -156,6 +156,7 @@ def exchange(line: socket.socket, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def made_by() -> dict[str, Any]:
     """Return the code, Python and environment of this process; a hook server started with others must not answer."""
+    # A server started before an upgrade would answer with old code.
     code = max(path.stat().st_mtime_ns for path in Path(__file__).parent.glob("*.py"))
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("NOUS_")}
     return {"made_by": [code, sys.executable, environment]}
@@ -165,6 +166,8 @@ def start(place: Path, module: str, *arguments: str) -> None:
     """Start a module of this package in the background, in a session of its own, with its output going to the log."""
     import subprocess
 
+    # -P and PYTHONSAFEPATH: `python -m` would import modules from the current folder first, which may be a cloned
+    # repository with code of its author.
     home = {"NOUS_HOME": str(place)} if os.environ.get("NOUS_HOME") else {}
     with (place / LOG).open("ab") as log_file:
         subprocess.Popen(  # noqa: S603 (the command is ours)
