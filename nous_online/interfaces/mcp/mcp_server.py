@@ -272,8 +272,8 @@ def call(
     except NousError as error:
         return failure(str(error))
     except Exception:
-        logger.exception("the tool %s failed in a way nobody foresaw", name)
-        return failure(f"{name} failed in a way nobody foresaw; the server's log says how")
+        logger.exception("the tool %s failed unexpectedly", name)
+        return failure(f"{name} failed unexpectedly; the server's log says how")
     return types.CallToolResult(
         content=[types.TextContent(text=visible(answer.text))], structured_content=answer.values
     )

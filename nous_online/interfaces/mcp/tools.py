@@ -313,7 +313,7 @@ def forget(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 def feedback(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     cited = heart.cite(arguments["recall_id"], arguments["used"]) if arguments.get("used") else 0
     ignored = heart.ignore(arguments["recall_id"], arguments["useless"]) if arguments.get("useless") else 0
-    return ToolAnswer(f"news about {cited + ignored}", {"counted": cited + ignored})
+    return ToolAnswer(f"{cited + ignored} newly counted", {"counted": cited + ignored})
 
 
 @tool(
