@@ -80,7 +80,7 @@ def opened(url: str, texts: list[str]) -> Iterator[Heart]:
 @contextmanager
 def served(url: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the address of `nous api` in a process of its own, and the headers of a caller with a key."""
-    key = keys.drawn(AGENT)
+    key = keys.new_key(AGENT)
     with closing(Database(url, max_connections=1)) as database, database.transaction(AGENT) as connection:
         keys.store(connection, key)
     with socket.socket() as free:

@@ -599,7 +599,7 @@ class Health(TypedDict):
 
 
 class HealthCheck(TypedDict):
-    """One look: at what, whether it is in order, and what was found or is to be done."""
+    """The result of one check: its name, whether it passed, and what was found or is to be done."""
 
     name: str
     is_ok: bool
@@ -867,7 +867,7 @@ class ProcedureList(TypedDict):
 
 
 class Readiness(TypedDict):
-    """Whether calls can be served now, and what is in the way."""
+    """Whether calls can be served now, and the checks that decide it."""
 
     is_ready: bool
     checks: list[HealthCheck]
@@ -1265,19 +1265,19 @@ class Nous:
             raise NousProblem(error.code, told, error.headers.get("X-Request-Id")) from error
 
     def get_links(self, *, options: CallOptions | None = None) -> Links:
-        """Return where everything is."""
+        """Return the paths of everything."""
         return cast("Links", self.call("GET", "/", None, None, options))
 
     def get_health(self, *, options: CallOptions | None = None) -> Health:
-        """Return at once, whatever the database does."""
+        """Return at once; the database is not asked."""
         return cast("Health", self.call("GET", "/health", None, None, options))
 
     def get_readiness(self, *, options: CallOptions | None = None) -> Readiness:
-        """Look at the database, its schema and the embedder; what is wrong with them is told to administrators alone."""
+        """Check the database, its schema and the embedder; only administrators see what is wrong with them."""
         return cast("Readiness", self.call("GET", "/ready", None, None, options))
 
     def get_metrics(self, *, options: CallOptions | None = None) -> str:
-        """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
+        """Return the metrics for Prometheus: no memories, no names of agents. Needs a key unless on loopback."""
         return cast("str", self.call("GET", "/metrics", None, None, options))
 
     def learn(self, *, options: CallOptions | None = None, **body: Unpack[FactBody]) -> Learned:
@@ -1537,7 +1537,7 @@ class Nous:
         return cast("str", self.call("POST", "/consolidate", dict(body), None, options))
 
     def get_consolidation(self, run: str, *, options: CallOptions | None = None) -> Started:
-        """Return how a night started here stands, and its counts when it is over."""
+        """Return the state of a night started here, and its counts when it has ended."""
         return cast("Started", self.call("GET", f"/consolidate/{quote(run, safe='')}", None, None, options))
 
     def undo_nights(self, *, options: CallOptions | None = None, **body: Unpack[UndoNightsBody]) -> UndoneNights:

@@ -774,7 +774,7 @@ export interface Health {
   status?: "ok";
 }
 
-/** One look: at what, whether it is in order, and what was found or is to be done. */
+/** The result of one check: its name, whether it passed, and what was found or is to be done. */
 export interface HealthCheck {
   name: string;
   is_ok: boolean;
@@ -1099,7 +1099,7 @@ export interface ProcedureList {
   procedures: Array<Procedure>;
 }
 
-/** Whether calls can be served now, and what is in the way. */
+/** Whether calls can be served now, and the checks that decide it. */
 export interface Readiness {
   is_ready: boolean;
   checks: Array<HealthCheck>;
@@ -1511,13 +1511,13 @@ export interface WorkingMemory {
 /** One agent's memory over HTTP. A call that fails throws a `NousProblem`. */
 export declare class Nous {
   constructor(options?: ClientOptions);
-  /** Return where everything is. */
+  /** Return the paths of everything. */
   getLinks(options?: CallOptions): Promise<Links>;
-  /** Return at once, whatever the database does. */
+  /** Return at once; the database is not asked. */
   getHealth(options?: CallOptions): Promise<Health>;
-  /** Look at the database, its schema and the embedder; what is wrong with them is told to administrators alone. */
+  /** Check the database, its schema and the embedder; only administrators see what is wrong with them. */
   getReadiness(options?: CallOptions): Promise<Readiness>;
-  /** Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback. */
+  /** Return the metrics for Prometheus: no memories, no names of agents. Needs a key unless on loopback. */
   getMetrics(options?: CallOptions): Promise<string>;
   /** Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`. */
   learn(body: FactBody, options?: CallOptions): Promise<Learned>;
@@ -1647,7 +1647,7 @@ export declare class Nous {
   undoSource(body: SourceBody, options?: CallOptions): Promise<SourceAnswer>;
   /** With `dry_run`, count what the night would change; without it, start the night and say where to watch it. For an administrator: for all agents, or for the one named in `X-Nous-Agent`. */
   consolidate(body: ConsolidateBody, options?: CallOptions): Promise<string>;
-  /** Return how a night started here stands, and its counts when it is over. */
+  /** Return the state of a night started here, and its counts when it has ended. */
   getConsolidation(run: string, options?: CallOptions): Promise<Started>;
   /** Take back what a range of nights changed, newest first: every row as it was, another event for each. For an administrator: of all agents, or of the one named in `X-Nous-Agent`. The range ends at the first night of which something is refused, because others built on it. Where the deadline comes first, what was taken back stays so; call it again. */
   undoNights(body: UndoNightsBody, options?: CallOptions): Promise<UndoneNights>;

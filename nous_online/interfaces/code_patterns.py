@@ -1,7 +1,8 @@
-"""Patterns in source: how a project answers requests, tests, treats errors, and what it does over again.
+"""Patterns in source code: how a project answers requests, writes tests and handles errors, and what it repeats.
 
-A pattern needs three examples. It holds names and shapes, never a literal; every one says where it was seen. Each is
-stored once, as a procedure."""
+A pattern needs three examples. It holds names and shapes, never literals, and names its places. Each is stored once, as
+a procedure.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from nous_online.memories.workflows import frequent_runs
 LEAST_EXAMPLES = 3
 MOST_EXAMPLES_NAMED = 5
 MOST_SHAPES = 5
-"""Repeated shapes of functions that are told of one project, the commonest."""
+"""Repeated sequences of calls kept per language, the commonest."""
 MOST_NAMES = 3
 MOST, SOME = 1 / 3, 1 / 10
-"""Share of the examples that must have a name for it to stand in a template; errors are of many kinds."""
+"""Share of the examples that must use a name for it to be in a template; SOME for errors, which are of many kinds."""
 REPEATED = WorkflowPolicy(least_sessions=LEAST_EXAMPLES, least_steps=3, most_steps=8)
 _VALIDATES = re.compile(
     r"valid|schema|safe_?parse|sanitiz|should_?bind|bind_?json|^checked_|^check_|decode$", re.IGNORECASE
@@ -49,7 +50,7 @@ COMMON_CALLS = frozenset(
 
 @dataclass(frozen=True)
 class NewPattern:
-    """A pattern that source shows, ready to be stored; `examples` are places, "api/users.py:12"."""
+    """A pattern found in source, ready to be stored; `examples` are places such as "api/users.py:12"."""
 
     name: str
     trigger: str
@@ -63,7 +64,7 @@ class NewPattern:
 
 @dataclass(frozen=True)
 class ShapePlace:
-    """One shape and where it stands."""
+    """A shape and its file."""
 
     path: str
     shape: Shape
@@ -73,7 +74,7 @@ class ShapePlace:
 
 
 def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
-    """Return the patterns of one file; none for a file that is not read (`shape_of` says why).
+    """Return the patterns of one file; none for a skipped file.
 
     Raises `Unsupported` where the extra `code` is not installed.
     """
@@ -81,7 +82,7 @@ def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
 
 
 def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
-    """Return the patterns of the files of a project, for each language; the order of the files changes nothing."""
+    """Return the patterns of a project's files, by language; the order of files does not matter."""
     found: list[NewPattern] = []
     by_language: defaultdict[str, list[ShapePlace]] = defaultdict(list)
     for each in sorted(files, key=lambda file: file.path):
@@ -95,7 +96,7 @@ def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
 
 
 def endpoint_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
-    """Return how requests are answered: route, validation, error handling and response, as most endpoints do it."""
+    """Return the pattern of endpoints: the route, validation, error handling and response that most of them share."""
     endpoints = [place for place in places if place.shape.route]
     parts = {
         "route": route_template([place.shape for place in endpoints]),
@@ -108,7 +109,7 @@ def endpoint_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern 
 
 
 def route_template(endpoints: Sequence[Shape]) -> str:
-    """Return the route that all share, with placeholders: "{method} /api/{resource}"."""
+    """Return the common prefix of all routes with placeholders: "{method} /api/{resource}"."""
     parts = [[part for part in shape.route.path.split("/") if part] for shape in endpoints if shape.route]
     shared: list[str] = []
     for level in zip(*parts, strict=False):
@@ -119,19 +120,19 @@ def route_template(endpoints: Sequence[Shape]) -> str:
 
 
 def validation(shape: Shape) -> list[str]:
-    """Return what checks the input of a function: calls whose names say so, otherwise the types of its parameters."""
+    """Return the calls that validate a function's input, judged by name, else the types of its parameters."""
     calls = [call for call in shape.calls if _VALIDATES.search(call.rpartition(".")[2]) or _VALIDATES.search(call)]
     typed = [each for each in shape.types if each not in _PLAIN_TYPES and each[:1].isupper()]
     return calls or typed
 
 
 def answers(shape: Shape) -> list[str]:
-    """Return what a function answers with: calls that write a response, otherwise what it returns."""
+    """Return the calls that write a response, judged by name, else what the function returns."""
     return [call for call in shape.calls if _ANSWERS.search(call)] or list(shape.returns)
 
 
 def testing_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
-    """Return how tests are written: their names, what is arranged for them, and how they assert."""
+    """Return the pattern of tests: their naming, fixtures and assertions."""
     tests = [place for place in places if place.shape.is_test]
     parts = {
         "naming": {"python": "test_{what}", "go": "Test{What}"}.get(language, "{what}, in words"),
@@ -142,13 +143,13 @@ def testing_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern |
 
 
 def assertions(shape: Shape) -> list[str]:
-    """Return how a test asserts."""
+    """Return the assertions of a test, judged by name."""
     calls = [call for call in shape.calls if _ASSERTS.search(call)]
     return [*(["assert"] if shape.has_assert else []), *calls]
 
 
 def error_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
-    """Return how errors are treated outside of tests: what is caught, what is raised, whether the cause is kept."""
+    """Return the pattern of error handling outside of tests: types caught and raised, and whether causes are kept."""
     raising = [place for place in places if (place.shape.raises or place.shape.catches) and not place.shape.is_test]
     raised = commonest(raising, lambda shape: shape.raises, share=SOME)
     wrapping = sum(place.shape.is_wrapping for place in raising)
@@ -162,9 +163,9 @@ def error_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | N
 
 
 def repeated_patterns(language: str, places: Sequence[ShapePlace]) -> list[NewPattern]:
-    """Return the sequences of calls that at least three functions share, the commonest five."""
+    """Return the five commonest sequences of calls that at least three functions share."""
     by_place = {str(place): place for place in places if not place.shape.is_test}
-    runs = {key: telling(place.shape.calls) for key, place in by_place.items()}
+    runs = {key: distinctive_calls(place.shape.calls) for key, place in by_place.items()}
     found: list[NewPattern] = []
     for run, holders in list(frequent_runs(runs, REPEATED).items())[:MOST_SHAPES]:
         calls = ARROW.join(run)
@@ -174,8 +175,8 @@ def repeated_patterns(language: str, places: Sequence[ShapePlace]) -> list[NewPa
     return found
 
 
-def telling(calls: Iterable[str]) -> tuple[str, ...]:
-    """Return the last names of calls, without those every program makes."""
+def distinctive_calls(calls: Iterable[str]) -> tuple[str, ...]:
+    """Return the unqualified names of calls, without those that any program makes."""
     last = (call.rpartition(".")[2] for call in calls)
     return tuple(name for name in last if name not in COMMON_CALLS and len(name) > 1)
 
@@ -183,7 +184,7 @@ def telling(calls: Iterable[str]) -> tuple[str, ...]:
 def pattern(
     what: str, language: str, places: Sequence[ShapePlace], parts: dict[str, str], shown: Sequence[str], *, trigger: str
 ) -> NewPattern | None:
-    """Return a pattern of enough examples, with what they have of it; None where they are too few or say nothing."""
+    """Return a pattern, None with fewer than three examples or an empty template."""
     template = {part: value for part, value in parts.items() if value}
     steps = [each.partition(", ")[0] for each in shown if each]
     examples = sorted({str(place) for place in places})
@@ -203,19 +204,19 @@ def pattern(
 
 
 def place_name(module: str) -> str:
-    """Return how a module is called in a name."""
+    """Return the name of a module within the name of a pattern."""
     return module or "the project"
 
 
 def commonest(places: Sequence[ShapePlace], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
-    """Return the names that a share of some shapes have, the commonest first; "" where there is none."""
+    """Return the names that at least `share` of the shapes use, the commonest first; "" if none."""
     counts = Counter(name for place in places for name in dict.fromkeys(of(place.shape)) if name)
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join([name for name, count in ranked if count >= share * len(places)][:MOST_NAMES])
 
 
 def shared_module(paths: Sequence[str]) -> str:
-    """Return the module all files lie in."""
+    """Return the deepest module that contains all files."""
     parts = [PurePosixPath(module_of(path)).parts for path in dict.fromkeys(paths)]
     shared: list[str] = []
     for level in zip(*parts, strict=False):
@@ -226,19 +227,19 @@ def shared_module(paths: Sequence[str]) -> str:
 
 
 MOST_FILES = 5_000
-"""Files read at once; about 20 ms each."""
+"""Files of one call; each takes about 20 ms."""
 REPOSITORIES = (".git", ".hg")
 MANIFESTS = ("pyproject.toml", "setup.py", "package.json", "go.mod")
 
 
 @dataclass(frozen=True)
 class LearnedPatterns:
-    """What reading some source led to; `skipped` says of each file that was passed over why."""
+    """The result of reading source; `skipped` has the reason for each skipped file."""
 
     patterns: tuple[NewPattern, ...]
     procedures: tuple[Procedure, ...]
     refused: Mapping[str, str]
-    """Patterns that could not be stored, by their names, and why."""
+    """Reasons by the name of a pattern that could not be stored."""
     files_read: int
     skipped: Mapping[str, str]
 
@@ -248,10 +249,9 @@ def learn_patterns(
 ) -> LearnedPatterns:
     """Store the code patterns of files and of the files under folders, and return them.
 
-    A pattern seen again is the same procedure: where it was seen is brought up to date, nothing is stored twice. It is
-    named after the module it was seen in, from the root of the project, and after the project where one is told. With
-    `is_recorded=False` nothing is written. Raises `InvalidInput` for a path that is not there or more than 5,000
-    files, and `Unsupported` where the extra `code` is not installed.
+    A pattern seen again updates its procedure. It is named after its module, relative to the root of the project, and
+    after the project if one is given. With `is_recorded=False` nothing is written. Raises `InvalidInput` for a missing
+    path or more than 5,000 files, and `Unsupported` where the extra `code` is not installed.
     """
     files = [shape_of(shown, read) for shown, read in sources(paths)]
     found = patterns_in([each for each in files if each.skipped is None])
@@ -268,7 +268,7 @@ def learn_patterns(
 
 
 def in_project(new: NewPattern, project_id: str | None) -> NewPattern:
-    """Return a pattern under a name that no other project's has: "endpoint in src/api (shop, python)"."""
+    """Return a pattern with the project in its name: "endpoint in src/api (shop, python)"."""
     if project_id is None:
         return new
     language = f"{new.language})"
@@ -276,7 +276,7 @@ def in_project(new: NewPattern, project_id: str | None) -> NewPattern:
 
 
 def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:
-    """Store one pattern under its name, with where it was seen."""
+    """Store one pattern as a procedure of its name, with the places of its examples."""
     return heart.store_procedure(
         new.name,
         kind="pattern",
@@ -288,15 +288,15 @@ def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> P
         tags=["code", new.language],
         source=f"source in {new.module or 'the project'}",
         source_kind="tool",
-        trust=heart.agent.rights.trust_of("agent"),  # what Nous reads off syntax trees itself, no tool's word
+        trust=heart.agent.rights.trust_of("agent"),  # read from syntax trees by Nous itself, not reported by a tool
         project_id=project_id,
     )
 
 
 def sources(paths: Iterable[Path | str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of some paths, each once, with what they hold; their names start from the root of the project.
+    """Yield each file of some paths once, as its path and content.
 
-    They are the same wherever the paths are named from.
+    Paths are relative to the root of the project, so that they don't depend on the current folder.
     """
     named = [Path(path) for path in paths]
     found = sorted({file for path in named for file in files_under(path)})
@@ -304,27 +304,27 @@ def sources(paths: Iterable[Path | str]) -> Iterator[tuple[str, bytes]]:
         raise InvalidInput(f"{len(found):,} files are more than {MOST_FILES:,} at once; name folders inside them")
     root = os.path.commonpath([root_of(path.resolve()) for path in named]) if named else ""
     for file in found:
-        yield file.relative_to(root).as_posix(), beginning(file)
+        yield file.relative_to(root).as_posix(), read_source(file)
 
 
 def root_of(path: Path) -> Path:
-    """Return the folder of the repository a path lies in, otherwise of its project, otherwise the one that is named."""
+    """Return the root of a path's repository, else of its project (a folder with a manifest), else its own folder."""
     folder = path if path.is_dir() else path.parent
-    for marks in (REPOSITORIES, MANIFESTS):
+    for markers in (REPOSITORIES, MANIFESTS):
         for each in (folder, *folder.parents):
-            if any((each / mark).exists() for mark in marks):
+            if any((each / marker).exists() for marker in markers):
                 return each
     return folder
 
 
-def beginning(file: Path) -> bytes:
-    """Return what a file holds, of a larger one than is ever read just enough to tell."""
+def read_source(file: Path) -> bytes:
+    """Return the content of a file, of one larger than `LARGEST` one byte more than that, by which it is skipped."""
     with file.open("rb") as stream:
         return stream.read(LARGEST + 1)
 
 
 def files_under(path: Path) -> Sequence[Path]:
-    """Return a file, or the files under a folder that are written in a known language; links are not followed."""
+    """Return a file, or the files of known languages under a folder; symbolic links are not followed."""
     if path.is_file():
         return [path.resolve()]
     if not path.is_dir():

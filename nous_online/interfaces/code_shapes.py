@@ -1,6 +1,7 @@
-"""Source as shapes: which functions it has, what they call, catch, raise and return; names, no literal but routes.
+"""Shapes of source code: its functions with the names they call, catch, raise and return, and no literals but routes.
 
-Every tree is walked with a stack of its own, so that deep nesting costs memory, not the interpreter's recursion."""
+Trees are walked with a stack, not by recursion, so that deeply nested source can't exceed the recursion limit.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SUFFIXES: dict[str, Language] = {
 
 
 def language_of(path: str) -> Language | None:
-    """Return the language a file is written in, told by its ending; None for one that can't be read."""
+    """Return the language of a file by its suffix, None for an unknown one."""
     return SUFFIXES.get(PurePosixPath(path.replace("\\", "/")).suffix.lower())
 
 
@@ -53,13 +54,13 @@ def parser_of(language: Language) -> Parser:
 
 
 def module_of(path: str) -> str:
-    """Return the module of a file: its directory with "/" between its parts; "" for a file at the root."""
+    """Return the module of a file: its directory, with "/" as separator; "" for a file at the root."""
     parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part not in {"/", ".", ".."}]
     return "/".join(parts[:-1])
 
 
 LARGEST = 512 * 1024
-"""Bytes; a larger file was hardly written by hand."""
+"""Bytes; larger files are rarely written by hand."""
 LONGEST_LINE = 2_000
 """Characters; minified and generated source has longer ones."""
 FOREIGN = frozenset(
@@ -75,7 +76,7 @@ _GENERATED_MARK = re.compile(
 
 
 def folder_reason(path: str) -> str | None:
-    """Return the folder on a path that holds what others wrote or tools made, None where there is none."""
+    """Return the reason to skip a path that lies in a folder of dependencies or generated files, else None."""
     for part in PurePosixPath(path.replace("\\", "/")).parts[:-1]:
         if part in FOREIGN:
             return f"{part} holds what others wrote or tools made"
@@ -83,14 +84,14 @@ def folder_reason(path: str) -> str | None:
 
 
 def skip_reason(path: str, source: bytes) -> str | None:
-    """Return why a file is not read, in words; None for one that is."""
+    """Return the reason to skip a file, else None."""
     if language_of(path) is None:
         return f"no known language ends so; known: {' '.join(SUFFIXES)}"
     return folder_reason(path) or content_reason(path, source)
 
 
 def content_reason(path: str, source: bytes) -> str | None:
-    """Return what in a file tells that it was not written by hand, None where nothing does."""
+    """Return the reason to skip a file that was not written by hand, judged by its content, else None."""
     if len(source) > LARGEST:
         return f"{len(source):,} bytes are more than {LARGEST:,}"
     if b"\0" in source:
@@ -111,7 +112,7 @@ METHODS = frozenset(("get", "post", "put", "patch", "delete", "head", "options",
                      "handlefunc", "handle", "websocket"))  # fmt: skip
 TESTS = frozenset(("test", "it", "test.each", "it.each"))
 BROKEN_SHARE = 0.1
-"""Share of a file that may lie in errors of syntax; of a file with more, nothing is believed."""
+"""Share of a file's bytes that may be syntax errors; a file with more is skipped."""
 LONGEST_NAME = 60
 MOST_NODES = 200_000
 _TEST_NAME = re.compile(r"test_|Test[A-Z_]")
@@ -120,7 +121,7 @@ _ROUTE = re.compile(r"^(?:(?P<method>[A-Z]{3,7}) )?(?P<path>/[\w\-./{}:<>*$\[\]]
 
 @dataclass(frozen=True)
 class Route:
-    """Where an endpoint answers: its method, upper-case, and its path."""
+    """The route of an endpoint: its method in upper case, and its path."""
 
     method: str
     path: str
@@ -128,7 +129,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Shape:
-    """One function, test or endpoint: the names it uses, in the order they stand."""
+    """One function, test or endpoint: the names it uses, in source order."""
 
     name: str
     line: int
@@ -138,17 +139,17 @@ class Shape:
     returns: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    """The types its parameters are declared with."""
+    """Declared types of its parameters."""
     has_assert: bool = False
     is_wrapping: bool = False
-    """An error it raises names its cause."""
+    """Whether an error it raises keeps its cause."""
     is_test: bool = False
     route: Route | None = None
 
 
 @dataclass(frozen=True)
 class SourceShape:
-    """One file: its functions, what it imports, and, where it was not read, why."""
+    """One file: its functions and imports, or the reason why it was skipped."""
 
     path: str
     language: Language | None
@@ -158,8 +159,8 @@ class SourceShape:
 
 
 @dataclass
-class _Found:
-    """What has been seen of one function so far."""
+class _ShapeNames:
+    """Names collected so far from one function."""
 
     names: dict[str, list[str]] = field(default_factory=lambda: {each: [] for each in _LISTS})
     has_assert: bool = False
@@ -170,7 +171,7 @@ _LISTS = ("calls", "raises", "catches", "returns", "parameters", "types")
 
 
 def shape_of(path: str, source: str | bytes) -> SourceShape:
-    """Read one file; what can't or shouldn't be read says why in `skipped`.
+    """Return the shape of one file; `skipped` has the reason if it was not read.
 
     Raises `Unsupported` where the extra `code` is not installed.
     """
@@ -183,11 +184,11 @@ def shape_of(path: str, source: str | bytes) -> SourceShape:
     reason = broken(root, len(text))
     if reason is not None:
         return SourceShape(path, language, skipped=reason)
-    return SourceShape(path, language, tuple(dict.fromkeys(imported(root))), shapes_in(root))
+    return SourceShape(path, language, tuple(dict.fromkeys(import_names(root))), shapes_in(root))
 
 
 def imports_of(path: str, source: str | bytes) -> list[str]:
-    """Return what a file imports, each name once, in order; raise `InvalidInput` for a file that can't be read."""
+    """Return the names a file imports, each once, in order; raise `InvalidInput` for a skipped file."""
     read = shape_of(path, source)
     if read.skipped is not None:
         raise InvalidInput(f"{path} can't be read for its imports: {read.skipped}")
@@ -195,17 +196,17 @@ def imports_of(path: str, source: str | bytes) -> list[str]:
 
 
 def broken(root: Node, size: int) -> str | None:
-    """Return why a tree is not to be believed: too much of it are errors, or it is too large."""
-    torn = 0
+    """Return the reason to skip a tree with too many errors or nodes, else None."""
+    broken_bytes = 0
     for nodes, node in enumerate(walk(root)):
-        torn += node.end_byte - node.start_byte if node.is_error else 0
+        broken_bytes += node.end_byte - node.start_byte if node.is_error else 0
         if nodes > MOST_NODES:
             return f"its tree has more than {MOST_NODES:,} nodes"
-    return f"its syntax is broken in {torn:,} of {size:,} bytes" if torn > BROKEN_SHARE * size else None
+    return f"its syntax is broken in {broken_bytes:,} of {size:,} bytes" if broken_bytes > BROKEN_SHARE * size else None
 
 
 def walk(root: Node, *, within: bool = False) -> Iterator[Node]:
-    """Yield the named nodes of a tree in source order; with `within`, those of functions inside it are left out."""
+    """Yield the named nodes of a tree in source order; with `within`, without those inside nested functions."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -214,59 +215,60 @@ def walk(root: Node, *, within: bool = False) -> Iterator[Node]:
             stack.extend(reversed(node.named_children))
 
 
-def imported(root: Node) -> Iterator[str]:
-    """Yield the names of what a file imports."""
+def import_names(root: Node) -> Iterator[str]:
+    """Yield the names a file imports."""
     for node in walk(root):
         if node.type == "import_statement" and node.child_by_field_name("source") is None:
+            # Python; in JavaScript an import statement has a source, the string after `from`.
             yield from (dotted(child.child_by_field_name("name") or child) for child in node.named_children)
         elif node.type == "import_from_statement":
             yield dotted(node.child_by_field_name("module_name"))
         elif node.type in {"import_statement", "export_statement"}:
             yield from literals(node.child_by_field_name("source"))
-        elif node.type == "import_spec":
+        elif node.type == "import_spec":  # Go
             yield from literals(node.child_by_field_name("path"))
-        elif node.type == "call_expression" and called(node) in {"require", "import"}:
+        elif node.type == "call_expression" and callee(node) in {"require", "import"}:
             yield from literals(first_argument(node))
 
 
 def literals(node: Node | None) -> Iterator[str]:
-    """Yield the text of a string literal, if it is one."""
+    """Yield the text of a node that is a string literal, else nothing."""
     if node is not None and "string" in node.type:
-        yield written(node)[1:-1]
+        yield source_of(node)[1:-1]
 
 
-def written(node: Node) -> str:
+def source_of(node: Node) -> str:
     """Return the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def dotted(node: Node | None) -> str:
-    """Return a name with the names before it, "json.NewEncoder.Encode"; "" for what is no name."""
+    """Return a qualified name such as "json.NewEncoder.Encode"; "" for a node that is not a name."""
     parts: list[str] = []
     while node is not None and len(parts) < 4:  # noqa: PLR2004 — longer chains say no more
         last = part_of(node, ("attribute", "property", "field"))
-        is_name = last is not None or not node.named_children or is_plain(node)
-        parts.append(written(last or node) if is_name else "")
+        is_name = last is not None or not node.named_children or is_compound_name(node)
+        parts.append(source_of(last or node) if is_name else "")
         node = part_of(node, ("object", "operand", "function", "constructor"))
     name = ".".join(part for part in reversed(parts) if part)
     return name if len(name) <= LONGEST_NAME and "\n" not in name else ""
 
 
 def part_of(node: Node, fields: Sequence[str]) -> Node | None:
-    """Return the first of some fields that a node has."""
+    """Return the child of the first of these fields that a node has."""
     for name in fields:
         if (part := node.child_by_field_name(name)) is not None:
             return part
     return None
 
 
-def is_plain(node: Node) -> bool:
-    """Tell whether a node with children is a name all the same: a dotted module, a qualified type."""
+def is_compound_name(node: Node) -> bool:
+    """Return whether a node is a name that has children: a dotted module, or a qualified type."""
     return node.type in {"dotted_name", "relative_import", "qualified_type"}
 
 
-def called(node: Node) -> str:
-    """Return the name of what a call calls."""
+def callee(node: Node) -> str:
+    """Return the name of the function that a call calls."""
     return dotted(node.child_by_field_name("function") or node.child_by_field_name("constructor"))
 
 
@@ -277,7 +279,7 @@ def first_argument(call: Node) -> Node | None:
 
 
 def shapes_in(root: Node) -> tuple[Shape, ...]:
-    """Return the functions, tests and endpoints of a file, by the lines they begin at."""
+    """Return the functions, tests and endpoints of a file, sorted by line."""
     functions = [shape for node in walk(root) if node.type in FUNCTIONS if (shape := function_shape(node))]
     named = {shape.name: shape for shape in functions}
     routed = [shape for node in walk(root) if node.type in CALLS if (shape := call_shape(node, named))]
@@ -285,11 +287,11 @@ def shapes_in(root: Node) -> tuple[Shape, ...]:
 
 
 def function_shape(node: Node) -> Shape | None:
-    """Return a named function; None for one without a name."""
+    """Return the shape of a function, None for one without a name."""
     name = node.child_by_field_name("name")
     if name is None:
         return None
-    shape = read_shape(written(name)[:LONGEST_NAME], node)
+    shape = read_shape(source_of(name)[:LONGEST_NAME], node)
     decorators = [child for child in node.parent.named_children if child.type == "decorator"] if node.parent else []
     routes = [route for each in decorators for call in each.named_children if (route := route_of(call))]
     is_test = bool(_TEST_NAME.match(shape.name)) and not shape.name.startswith("TestMain")
@@ -297,41 +299,42 @@ def function_shape(node: Node) -> Shape | None:
 
 
 def call_shape(node: Node, named: dict[str, Shape]) -> Shape | None:
-    """Return the endpoint or the test that a call declares, with what the function it hands over does."""
-    name, route = called(node), route_of(node)
+    """Return the endpoint or test that a call declares, with the shape of the function passed to it, else None."""
+    name, route = callee(node), route_of(node)
     arguments = node.child_by_field_name("arguments")
     if arguments is None or not (route or name in TESTS):
         return None
-    if node.parent is not None and node.parent.type == "decorator":
+    if node.parent is not None and node.parent.type == "decorator":  # `function_shape` reads those
         return None
     inner = [each for each in arguments.named_children if each.type in FUNCTIONS]
     if name in TESTS and inner:
         return replace(read_shape(name, inner[-1]), is_test=True)
-    if route is None or len(arguments.named_children) == 1:
+    if route is None or len(arguments.named_children) == 1:  # `client.get("/path")` asks, and serves nothing
         return None
     if inner:
         own = read_shape(name, inner[-1])
-        before = tuple(called(each) for each in arguments.named_children if each.type in CALLS)
+        # Middleware, such as a validator, is called between route and handler.
+        before = tuple(callee(each) for each in arguments.named_children if each.type in CALLS)
         return replace(own, name=name, calls=(*filter(None, before), *own.calls), route=route)
     handler = named.get(dotted(arguments.named_children[-1]).rpartition(".")[2])
     return replace(handler, name=name, line=node.start_point[0] + 1, route=route) if handler else None
 
 
 def route_of(node: Node) -> Route | None:
-    """Return the route a call names: a method of something, and a path as its first argument."""
-    receiver, _, method = called(node).rpartition(".") if node.type in CALLS else ("", "", "")
+    """Return the route of a call such as `app.get("/path")`, None for any other call."""
+    receiver, _, method = callee(node).rpartition(".") if node.type in CALLS else ("", "", "")
     if not receiver or method.lower() not in METHODS:
         return None
     path = _ROUTE.match(next(literals(first_argument(node)), ""))
     if path is None or holds_credential(path["path"]):
         return None
-    plain = method.lower() in {"route", "api_route", "handlefunc", "handle", "all"}
-    return Route(path["method"] or ("ANY" if plain else method.upper()), path["path"])
+    serves_any = method.lower() in {"route", "api_route", "handlefunc", "handle", "all"}
+    return Route(path["method"] or ("ANY" if serves_any else method.upper()), path["path"])
 
 
 def read_shape(name: str, node: Node) -> Shape:
-    """Return what one function does, without what functions inside it do."""
-    found = _Found()
+    """Return the shape of one function, without that of functions nested in it."""
+    found = _ShapeNames()
     for each in walk(node.child_by_field_name("body") or node, within=True):
         note(each, found)
     parameters = node.child_by_field_name("parameters")
@@ -342,8 +345,8 @@ def read_shape(name: str, node: Node) -> Shape:
     return Shape(name, node.start_point[0] + 1, **(lists | flags))
 
 
-def note_parameter(node: Node, found: _Found) -> None:
-    """Take down a parameter: its name, and the type it is declared with."""
+def note_parameter(node: Node, found: _ShapeNames) -> None:
+    """Collect the name and the declared type of a parameter."""
     kind = node.child_by_field_name("type")
     types = {"identifier", "type_identifier", "qualified_type"}
     if kind is not None:
@@ -352,16 +355,16 @@ def note_parameter(node: Node, found: _Found) -> None:
     found.names["parameters"].append(dotted(name))
 
 
-def note(node: Node, found: _Found) -> None:
-    """Take down what one node of a function's body does."""
+def note(node: Node, found: _ShapeNames) -> None:
+    """Collect the names that one node of a function's body uses."""
     if node.type in CALLS:
-        found.names["calls"].append(called(node))
+        found.names["calls"].append(callee(node))
     elif node.type in {"raise_statement", "throw_statement"} and node.named_children:
         thrown = node.named_children[0]
-        found.names["raises"].append(called(thrown) if thrown.type in CALLS else dotted(thrown))
+        found.names["raises"].append(callee(thrown) if thrown.type in CALLS else dotted(thrown))
         found.is_wrapping |= node.child_by_field_name("cause") is not None or b"cause" in (node.text or b"")
     elif node.type in {"except_clause", "catch_clause"}:
-        found.names["catches"].append(caught(node))
+        found.names["catches"].append(caught_type(node))
     elif node.type == "if_statement" and is_go_error(node):
         found.names["catches"].append("err != nil")
     elif node.type == "return_statement":
@@ -370,8 +373,8 @@ def note(node: Node, found: _Found) -> None:
         found.has_assert = True
 
 
-def caught(clause: Node) -> str:
-    """Return what a clause catches: "KeyError", or "catch" where the language names no type."""
+def caught_type(clause: Node) -> str:
+    """Return the type that a clause catches, or "catch" in languages that name none."""
     if clause.type == "catch_clause":
         return "catch"
     first = clause.named_children[0] if clause.named_children else None
@@ -381,20 +384,21 @@ def caught(clause: Node) -> str:
 
 
 def is_go_error(node: Node) -> bool:
-    """Tell whether a condition asks for an error as Go code does."""
+    """Return whether a condition is Go's check for an error."""
     condition = node.child_by_field_name("condition")
-    return condition is not None and written(condition)[:40] == "err != nil"
+    return condition is not None and source_of(condition)[:40] == "err != nil"
 
 
-def note_return(node: Node, found: _Found) -> None:
-    """Take down what a function returns: a call by its name, an object or a list by its kind."""
+def note_return(node: Node, found: _ShapeNames) -> None:
+    """Collect a returned value: a call by its name, an object or a list by its type."""
     for value in node.named_children:
         for each in value.named_children if value.type == "expression_list" else [value]:
             if each.type in CALLS:
-                found.names["returns"].append(called(each))
-                is_error = called(each) in {"fmt.Errorf", "errors.New", "errors.Wrap", "errors.Wrapf"}
+                found.names["returns"].append(callee(each))
+                # Go returns errors instead of raising them.
+                is_error = callee(each) in {"fmt.Errorf", "errors.New", "errors.Wrap", "errors.Wrapf"}
                 if is_error:
-                    found.names["raises"].append(called(each))
-                    found.is_wrapping |= b"%w" in (each.text or b"") or "Wrap" in called(each)
+                    found.names["raises"].append(callee(each))
+                    found.is_wrapping |= b"%w" in (each.text or b"") or "Wrap" in callee(each)
             elif each.type in {"dictionary", "object", "list", "array"}:
                 found.names["returns"].append(each.type)

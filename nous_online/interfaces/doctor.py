@@ -1,4 +1,4 @@
-"""Whether everything Nous needs is there: one look at each thing, and what to do where it is not."""
+"""The checks of `nous doctor`: each looks at one thing Nous needs, and says how to fix it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take abo
 
 @dataclass(frozen=True)
 class Check:
-    """One look: what was looked at, whether it is in order, and what was found or is to be done."""
+    """The result of one check: its name, whether it passed, and what was found or is to be done."""
 
     name: str
     is_ok: bool
@@ -58,7 +58,7 @@ class Check:
 
 
 def checks() -> Iterator[Check]:
-    """Yield one check after the other, of Claude too where it is asked; nothing is started, and nothing changed."""
+    """Yield the checks one by one; nothing is started or changed. Models are checked if they are configured."""
     for name, look in LOOKS.items():
         yield checked(name, look)
     if settings().database_url is None and postgres.running(settings().home) is None:
@@ -72,7 +72,7 @@ def checks() -> Iterator[Check]:
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
-    """Return what a look found."""
+    """Run a check, and return its result."""
     try:
         return Check(name, is_ok=True, message=look())
     except NousError as error:
@@ -95,8 +95,9 @@ def look_at_embedder() -> str:
 
 
 def look_at_disk() -> str:
-    """Return how much space is left where the embedded server keeps its data."""
+    """Return the free space on the disk of the embedded server's data."""
     data = postgres.data_directory(settings().home)
+    # The folder may not exist yet.
     place = next(path for path in (data, *data.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if free < FREE_BYTES_NEEDED:
@@ -105,7 +106,7 @@ def look_at_disk() -> str:
 
 
 def look_at_privacy() -> str:
-    """Check that no other user can read what lies in the home: snapshots, reports and logs hold memories."""
+    """Check that no other user can read the home: snapshots, reports and logs hold memories."""
     home = (settings().home or postgres.default_home()).expanduser().absolute()
     found = [str(path) for path in readable_by_others(home)]
     if found:
@@ -121,14 +122,14 @@ def look_at_server() -> str:
         found, vector = row or ("", None)
         at = f"{connection.info.host}:{connection.info.port}"
         holes = find_missing_fixes(connection)
-    told = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
+    parts = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
     if holes:
-        told.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)
-    return "; ".join(told)
+        parts.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)
+    return "; ".join(parts)
 
 
 def look_at_schema() -> str:
-    """Check that the schema is the one this version knows."""
+    """Check that the schema is that of this version."""
     with connected("nous_purge") as connection:
         if not is_current(connection):
             raise Unsupported("the database lacks migrations of this version; run `nous up`")
@@ -136,7 +137,7 @@ def look_at_schema() -> str:
 
 
 def look_at_roles() -> str:
-    """Check that whoever logs in for each of the roles may act as it."""
+    """Check that the login of each role may switch to it."""
     for role in LOGIN_OF:
         with connected(role) as connection:
             try:
@@ -149,7 +150,7 @@ def look_at_roles() -> str:
 
 
 def look_at_isolation() -> str:
-    """Check that row-level security keeps every agent from what is another's."""
+    """Check that row-level security isolates agents from each other."""
     with connected("nous_app") as connection, connection.transaction():
         act_as(connection, "nous_app")
         require_isolation(connection)
@@ -158,7 +159,7 @@ def look_at_isolation() -> str:
 
 
 def look_at_episodes() -> str:
-    """Check that no closed episode was set aside after too many failures; name the latest, why, and what to do."""
+    """Check that no closed episode was set aside after too many failures; name the latest ones with reason and fix."""
     with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
@@ -172,19 +173,21 @@ def look_at_episodes() -> str:
 
 
 def look_at_nights() -> str:
-    """Say which night was the last, and warn where agents wait for one that is over."""
+    """Return the last night, with a warning if agents miss later ones."""
     with connected("nous_purge") as connection, connection.transaction():
         if not is_current(connection):
             return "not looked at: the schema is not current"
         act_as(connection, "nous_night")
         last = last_night_applied(connection)
         waiting = agents_waiting(connection)
-    said = f"the last was {last}" if last else "none yet"
-    return f"{said}; warning: nights were missed (agents that wait for one: {waiting:,}): {MISSED}" if waiting else said
+    state = f"the last was {last}" if last else "none yet"
+    return (
+        f"{state}; warning: nights were missed (agents that wait for one: {waiting:,}): {MISSED}" if waiting else state
+    )
 
 
 def look_at_model() -> str:
-    """Look up both models among those the server names; one that names none is believed."""
+    """Check that the server lists both models; one that lists none at all passes."""
     chosen = settings()
     client = Chat(chosen.llm_key.get_secret_value(), base_url=chosen.llm_url)
     client.open()
@@ -198,7 +201,7 @@ def look_at_model() -> str:
 
 
 def look_at_claude() -> str:
-    """Look up both models in the catalogue of the key: the judge's, which has to take batches too, and the writer's."""
+    """Check that the key may use both models, and the judge's in batches."""
     claude, chosen = claude_of(settings()), settings()
     claude.open()
     judge = checked_model(claude, chosen.judge_model, for_batches=True)
@@ -209,15 +212,15 @@ def look_at_claude() -> str:
 
 @contextmanager
 def connected(role: Role) -> Generator[psycopg.Connection]:
-    """Yield a connection to the server in use, as whoever logs in for a role; nothing is started."""
+    """Yield a connection to the server in use with the login of a role; no server is started."""
     url = postgres.login_url(known_url(), LOGIN_OF[role])
     require_readable(url)
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
-        said = without_password(str(error).strip(), url)
-        message = f"the server can't be asked: {said}; check NOUS_DATABASE_URL, or run `nous up`"
+        reason = without_password(str(error).strip(), url)
+        message = f"the server can't be asked: {reason}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 

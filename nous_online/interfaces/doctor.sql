@@ -2,7 +2,7 @@
 select current_setting('server_version'), (select extversion from pg_extension where extname = 'vector')
 
 -- name: set_aside
--- Closed episodes of any agent that failed too often and that nobody tries any more, the latest first, and how many there are.
+-- Closed episodes of all agents that failed too often and are not retried, the latest first, each with the number of all.
 select agent_id, id, completion_note, count(*) over ()
 from heart.episodes
 where state = 'closed' and completed_at is null and completion_note is not null

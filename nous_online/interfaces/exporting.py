@@ -1,4 +1,4 @@
-"""An agent as a file: exported as it was at one moment, restored row for row as it was, and a part erased from one."""
+"""Exports of an agent as a file: written from one snapshot, restored row for row, rewritten without erased parts."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_again, re
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 
 FORMAT = 2
-"""Counts how an export is written; one of a later format is refused. Format 1 had no statements."""
+"""Version of the file format; a later one is refused. Format 1 had no statements."""
 DROPPED = ("agent_id", "written_xid", "duration_seconds")
-"""Whose a row is says the export; the others the server makes anew."""
+"""Columns left out: the header names the agent, and the server generates the others."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the columns its rows are ordered by, who may write it, and the statements that are its own."""
+    """A table: the columns that order its rows, the role that may write it, and its SQL blocks."""
 
     name: str
     key: tuple[str, ...] = ("id",)
@@ -51,6 +51,7 @@ class Table:
     storing: str = "store_rows"
 
 
+# Restored in this order, so that a row comes after those its foreign keys point to.
 TABLES = {
     table.name: table
     for table in (
@@ -80,7 +81,7 @@ TABLES = {
         Table("lifecycle.events", reading="events_of"),
     )
 }
-LEFT_BEHIND = {
+NOT_EXPORTED = {
     "heart.agents": "the header says which",
     "heart.api_keys": "secrets of one installation",
     "heart.llm_requests": "what one installation asked and paid",
@@ -91,12 +92,13 @@ LEFT_BEHIND = {
     "heart.postings": "made from the texts as they are stored",
     "lifecycle.tombstones": "who was erased stays erased",
 }
+"""Tables that are not exported, and why."""
 
 
 EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
-TOLD_EVERY = 200  # rows
-PACKED = ".gz"
+REPORTED_EVERY = 200  # rows
+COMPRESSED = ".gz"
 MAX_HEADER_BYTES = 1024 * 1024
 
 OnRows = Callable[[int], None]
@@ -104,18 +106,18 @@ OnRows = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported: the file, and how many rows of each table it holds."""
+    """An export that was written: the file, and the number of rows of each table."""
 
     path: Path
     agent_id: str
     rows: Mapping[str, int]
     sha256: str
-    """Of everything in the file before its last line, as text."""
+    """Of all lines before the last, uncompressed."""
     size_bytes: int
 
 
 class ExportWriter:
-    """Writes lines, and knows their checksum."""
+    """Writes lines and computes their checksum."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -128,19 +130,20 @@ class ExportWriter:
         self._file.write(encoded)
 
     def checksum(self) -> str:
-        """Return the SHA-256 of what was written so far."""
+        """Return the SHA-256 of the lines written so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 
 def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRows | None = None) -> Exported:
-    """Write everything of an agent to a file, packed where its name ends in `.gz`, and return what it holds.
+    """Write all rows of an agent to a file, compressed if its name ends in `.gz`, and return what it holds.
 
-    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when the file can't be written; what was there
-    under that name then is there still. Raises `Refused` when that is an export of another agent.
+    Raises `NotFound` for an unknown agent, `InvalidInput` when the file can't be written, and `Refused` when it exists
+    and is an export of another agent. An existing file is replaced only by a complete one.
     """
     check_replaceable(path, agent_id)
     rows: dict[str, int] = {}
-    with shared_copies_lock(database.url), replaced(path) as file, operator_database(database.url) as operated_on:
+    # `shared_copies_lock` keeps erasing out until the file is complete: rows in memory could not be erased.
+    with shared_copies_lock(database.url), atomic_file(path) as file, operator_database(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
@@ -148,7 +151,7 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
             for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
                 writer.write(f'{{"table":"{table}","row":{row}}}')
                 rows[table] = rows.get(table, 0) + 1
-                if on_rows and number % TOLD_EVERY == 0:
+                if on_rows and number % REPORTED_EVERY == 0:
                     on_rows(number)
         checksum = writer.checksum()
         writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
@@ -156,9 +159,9 @@ def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRo
 
 
 def check_replaceable(path: Path, agent_id: str) -> None:
-    """Raise `Refused` when a file is an export of another agent, perhaps the only one there is."""
+    """Raise `Refused` when a file is an export of another agent: it may be the only copy."""
     try:
-        with (gzip.open if path.name.endswith(PACKED) else open)(path, "rb") as file:
+        with (gzip.open if path.name.endswith(COMPRESSED) else open)(path, "rb") as file:
             found = parsed_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
     except (OSError, EOFError, zlib.error, InvalidInput):
         return
@@ -170,7 +173,7 @@ def check_replaceable(path: Path, agent_id: str) -> None:
 
 
 def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
-    """Return the first line of an export; raise `NotFound` for an agent that lives in no space."""
+    """Return the first line of an export; raise `NotFound` for an agent without an embedding space: it is unknown."""
     if not spaces:
         raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
     return {
@@ -183,7 +186,7 @@ def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
 
 
 def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
-    """Return the embedding spaces of an agent's vectors, the one it lives in first."""
+    """Return the embedding spaces of an agent's vectors, its current one first."""
     with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
         return cursor.execute(BLOCKS["spaces_of"], {"agent_id": agent_id}).fetchall()
 
@@ -192,40 +195,43 @@ def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]
     """Yield every row of an agent as JSON, with the name of its table."""
     parameters = {"agent_id": agent_id, "dropped": list(DROPPED)}
     for table in TABLES.values():
+        # A server-side cursor, so that no table has to fit in memory.
         with connection.cursor(name="export") as cursor:
             cursor.itersize = FETCHED_AT_ONCE
-            cursor.execute(reading(table), parameters)
+            cursor.execute(select_statement(table), parameters)
             for (row,) in cursor:
                 yield table.name, row
 
 
-def reading(table: Table) -> Composed:
+def select_statement(table: Table) -> Composed:
     """Return the query for the rows of a table."""
     key = SQL(", ").join(map(Identifier, table.key))
-    return SQL(BLOCKS[table.reading]).format(table=named(table), key=key)
+    return SQL(BLOCKS[table.reading]).format(table=identifier_of(table), key=key)
 
 
-def named(table: Table) -> Identifier:
-    """Return the name of a table for a statement."""
+def identifier_of(table: Table) -> Identifier:
+    """Return the qualified name of a table for a statement."""
     return Identifier(*table.name.split("."))
 
 
 @contextmanager
-def replaced(path: Path) -> Generator[BinaryIO]:
-    """Yield a file that takes the place of another once it is whole; nobody else may read it.
+def atomic_file(path: Path) -> Generator[BinaryIO]:
+    """Yield a new file that replaces `path` once it is complete, readable by its owner only.
 
     Raises `InvalidInput` when it can't be written.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with opened_new(partial) as plain:
-            if path.name.endswith(PACKED):
-                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
-                    yield cast("BinaryIO", packed)
+        # O_EXCL: never through a link that somebody left under that name.
+        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as plain:
+            if path.name.endswith(COMPRESSED):
+                # Without name and time in its header: equal content gives equal bytes.
+                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as compressed:
+                    yield cast("BinaryIO", compressed)
             else:
                 yield plain
             plain.flush()
-            os.fsync(plain.fileno())
+            os.fsync(plain.fileno())  # before the rename, or a power cut could leave an empty file
         partial.replace(path)
     except OSError as error:
         raise InvalidInput(f"can't write {path}: {error.strerror or error}; name another place") from error
@@ -234,17 +240,12 @@ def replaced(path: Path) -> Generator[BinaryIO]:
             partial.unlink()
 
 
-def opened_new(path: Path) -> BinaryIO:
-    """Open a file for writing that only its owner may read."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
-
-
 PAGES = statements("nous_online.interfaces", "export_pages.sql")
 
 
 @dataclass(frozen=True)
 class Pages:
-    """The folder the pages are in, and how many lines each has."""
+    """The folder of the pages, and the number of memories on each."""
 
     path: Path
     agent_id: str
@@ -252,9 +253,9 @@ class Pages:
 
 
 def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
-    """Write a page for each kind of memory, as all of them were at one moment, and return what was written.
+    """Write a Markdown page for each kind of memory, from one snapshot, and return what was written.
 
-    Raises `NotFound` for an agent nobody knows, and `InvalidInput` when a page can't be written.
+    Raises `NotFound` for an unknown agent, and `InvalidInput` when a page can't be written.
     """
     counts: dict[str, int] = {}
     with (
@@ -263,9 +264,9 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
     ):
         if not spaces_of(connection, agent_id):
             raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
-        made(folder)
+        make_folder(folder)
         for kind, query in PAGES.items():
-            with connection.cursor(name="pages") as rows, replaced(folder / f"{kind}.md") as page:
+            with connection.cursor(name="pages") as rows, atomic_file(folder / f"{kind}.md") as page:
                 rows.itersize = FETCHED_AT_ONCE
                 rows.execute(query, {"agent_id": agent_id})
                 counts[kind] = 0
@@ -275,8 +276,8 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
     return Pages(folder, agent_id, counts)
 
 
-def made(folder: Path) -> None:
-    """Make the folder; raise `InvalidInput` when that is not possible."""
+def make_folder(folder: Path) -> None:
+    """Create a folder; raise `InvalidInput` when that fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -284,7 +285,7 @@ def made(folder: Path) -> None:
 
 
 def lines_of(kind: str, rows: Iterable[TupleRow]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a page, each with how many memories it tells of."""
+    """Yield the lines of a page, each with the number of memories on it: 0 or 1."""
     yield 0, f"# {kind.capitalize()}\n"
     for heading, group in groupby(rows, key=lambda row: row[0]):
         yield 0, f"\n## {on_one_line(heading)}\n\n"
@@ -303,11 +304,11 @@ RESTORE_TIMEOUT_S = 4 * 3600.0
 
 STORED_AT_ONCE = 200  # rows
 MAX_LINE_BYTES = 64 * 1024 * 1024
-SAID = {
+DATED = {
     "heart.facts": ("created_at", ("learned_at", "last_confirmed_at")),
     "heart.statements": ("recorded_at", ("said_at",)),
 }
-"""What says when something was said, and when it was written."""
+"""Columns with the time of writing, and columns with the time a statement was made."""
 EVENTS = "lifecycle.events"
 
 Row = dict[str, Any]
@@ -320,31 +321,31 @@ class Header:
     agent_id: str
     exported_at: str
     spaces: tuple[EmbeddingSpace, ...]
-    """The one the agent lives in comes first."""
+    """The current one of the agent first."""
     format: int
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What was restored: for whom, from when, and how many rows of each table."""
+    """An export that was restored: the agent, the time of the export, and the number of rows of each table."""
 
     agent_id: str
     exported_at: str
     rows: Mapping[str, int]
     erased: int = 0
-    """How many of its memories had been erased here on request, and were erased again."""
+    """The number of its memories that had been erased here on request, and were erased again."""
 
 
 def restore_agent(
     database: Database, path: Path, *, agent_id: str | None = None, on_rows: OnRows | None = None
 ) -> Restored:
-    """Store everything an export holds, for its agent or under another name, and return how much it was.
+    """Store all rows of an export in one transaction, for its agent or under another name, and return their number.
 
-    Of what was erased here on request nothing comes back. Raises `InvalidInput` when the file is no export, cut off,
-    changed since or of a newer version, and `Refused` when the agent has memories already or was erased here; nothing
-    was stored then.
+    Memories that were erased here on request are erased again. Raises `InvalidInput` when the file is not an export,
+    truncated, changed since or of a newer format, and `Refused` when the agent has memories already or was erased here.
     """
-    header, rows, merged = checked(path)
+    # The file is read twice: nothing is stored of one whose checksum, at its end, is wrong.
+    header, rows, merged = read_whole(path)
     agent_id = checked_agent(agent_id or header.agent_id)
     for number, space in enumerate(header.spaces):
         register_space(database, space, is_indexed=number == 0)
@@ -354,17 +355,18 @@ def restore_agent(
     ):
         connection.execute(BLOCKS["act_as_night"])
         store.lock_agent(connection, agent_id)
-        make_room(connection, agent_id, header.spaces[0])
+        create_agent(connection, agent_id, header.spaces[0])
         stored = 0
         for table, batch in batches(path):
-            known = batch if header.format == FORMAT else completed(table, batch, merged)
-            store_batch(connection, agent_id, table, [dated(table, row) for row in known])
+            known = batch if header.format == FORMAT else with_succession(table, batch, merged)
+            store_batch(connection, agent_id, table, [without_future(table, row) for row in known])
             stored += len(batch)
             if on_rows:
                 on_rows(stored)
         if header.format < FORMAT:
             connection.execute(BLOCKS["act_as_app"])
             connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
+        # Deferred constraints are checked now, with all rows there: erasing, below, removes some of them.
         for block in ("check_rows", "check_later"):
             connection.execute(BLOCKS[block])
         connection.execute(BLOCKS["act_as_purge"])
@@ -373,12 +375,12 @@ def restore_agent(
     return Restored(agent_id, header.exported_at, rows, erased)
 
 
-def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
-    """Read an export to its end and return its header, its counts, and the facts whose last successor says the same.
+def read_whole(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
+    """Return the header of an export, its counts, and the facts that were merged into a successor.
 
-    Raises `InvalidInput` where it is not whole.
+    Raises `InvalidInput` if the file is truncated or changed.
     """
-    with opened(path) as file:
+    with open_export(path) as file:
         header = read_header(file.readline(MAX_LINE_BYTES), path)
     counts: dict[str, int] = {}
     is_merged: dict[str, bool] = {}
@@ -387,20 +389,20 @@ def checked(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
         if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
             is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
             is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
-    return header, counts, frozenset(memory for memory, says_the_same in is_merged.items() if says_the_same)
+    return header, counts, frozenset(memory for memory, was_merged in is_merged.items() if was_merged)
 
 
-def completed(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
-    """Return rows of an export of format 1 with what it left to be read from the events: how each fact gave way."""
+def with_succession(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
+    """Return rows of format 1 with the column `succession` of facts, which only its events tell."""
     if table.name != "heart.facts":
         return rows
     ways = {True: "merged", False: "replaced"}
     return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
 
 
-def dated(table: Table, row: Row) -> Row:
-    """Return a row in which nothing was said in days to come: what earlier versions took counts from its writing."""
-    written, moments = SAID.get(table.name, ("", ()))
+def without_future(table: Table, row: Row) -> Row:
+    """Return a row without dates in the future, which earlier versions accepted: the time of writing replaces them."""
+    written, moments = DATED.get(table.name, ("", ()))
     now = datetime.now(UTC)
     ahead = [name for name in moments if (checked_moment(name, row.get(name)) or now) > now + LARGEST_LEAD]
     if not ahead:
@@ -409,17 +411,17 @@ def dated(table: Table, row: Row) -> Row:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[BinaryIO]:
-    """Open an export, unpacking it where its name says so; raise `InvalidInput` when it can't be read."""
+def open_export(path: Path) -> Generator[BinaryIO]:
+    """Open an export, decompressed if its name ends in `.gz`; raise `InvalidInput` when it can't be read."""
     try:
         with path.open("rb") as plain:
-            yield cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if path.name.endswith(PACKED) else plain
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if path.name.endswith(COMPRESSED) else plain
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"can't read {path}: {error}; take another copy of the export") from error
 
 
 def read_header(line: bytes, path: Path) -> Header:
-    """Read the first line of an export; raise `InvalidInput` where the file is none, or of a later format."""
+    """Read the first line of an export; raise `InvalidInput` for another file or a later format."""
     try:
         fields = parsed_object(line)
     except InvalidInput:
@@ -439,10 +441,10 @@ def read_header(line: bytes, path: Path) -> Header:
 
 
 def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
-    """Yield the rows of an export, each with its table; raise `InvalidInput` at its end unless it is whole."""
+    """Yield the rows of an export, each with its table; raise `InvalidInput` at its end if the checksum is wrong."""
     digest = sha256()
     counts: dict[str, int] = {}
-    with opened(path) as file:
+    with open_export(path) as file:
         digest.update(file.readline(MAX_LINE_BYTES))
         while line := file.readline(MAX_LINE_BYTES):
             fields = parsed_line(line, path)
@@ -461,7 +463,7 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
 
 
 def parsed_line(line: bytes, path: Path) -> Row:
-    """Return the object on a line; raise `InvalidInput` where it is broken or cut off."""
+    """Return the object on a line; raise `InvalidInput` for a damaged line."""
     try:
         return parsed_object(line)
     except InvalidInput as error:
@@ -469,26 +471,27 @@ def parsed_line(line: bytes, path: Path) -> Row:
 
 
 def check_end(end: object, counts: Mapping[str, int], checksum: str, path: Path) -> None:
-    """Raise `InvalidInput` unless the last line of an export says what was read."""
+    """Raise `InvalidInput` unless the last line of an export has the counts and checksum of what was read."""
     if end != {"rows": counts, "sha256": checksum}:
         raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
 
 
 def damaged(path: Path, what: str) -> InvalidInput:
-    """Return the error for an export that can't be trusted."""
+    """Return the error for a damaged export."""
     return InvalidInput(f"{path} is damaged: {what}; nothing was stored, take another copy of the export")
 
 
-def make_room(connection: Connection, agent_id: str, space: EmbeddingSpace) -> None:
-    """Make the agent known in its space; raise `Refused` when it has rows already or was erased here."""
+def create_agent(connection: Connection, agent_id: str, space: EmbeddingSpace) -> None:
+    """Create the agent in its space; raise `Refused` when it has rows already or was erased here."""
     key = {"agent_id": agent_id, "space_id": space.id}
     connection.execute(BLOCKS["act_as_purge"])
     if connection.execute(BLOCKS["was_erased"], key).fetchone() == (True,):
         raise Refused(f"agent {agent_id!r} was erased here on request; restore it under another name with --agent NAME")
     connection.execute(BLOCKS["act_as_night"])
     for table in TABLES.values():
-        asked = SQL(BLOCKS["has_rows"]).format(table=named(table))
-        if table.storing != "store_plans" and connection.execute(asked, key).fetchone() == (True,):
+        query = SQL(BLOCKS["has_rows"]).format(table=identifier_of(table))
+        # Plans belong to nights, not to one agent.
+        if table.storing != "store_plans" and connection.execute(query, key).fetchone() == (True,):
             raise Refused(
                 f"agent {agent_id!r} has rows in {table.name} already; restore under another name with --agent NAME, "
                 "or erase the agent first"
@@ -500,17 +503,17 @@ def make_room(connection: Connection, agent_id: str, space: EmbeddingSpace) -> N
 
 
 def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
-    """Yield the rows of an export, some of one table at a time."""
+    """Yield the rows of an export in batches of one table."""
     for table, group in groupby(rows_in(path), key=lambda found: found[0]):
         while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
             yield table, batch
 
 
 def store_batch(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
-    """Store rows of one table as whoever may write it."""
+    """Store rows of one table, in the role that may write it."""
     connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
-    whose = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-    owned = [{**row, **whose} for row in rows]
+    owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+    owned = [{**row, **owner} for row in rows]
     if table.name == EVENTS:
         store_events(connection, agent_id, table, owned)
     else:
@@ -518,7 +521,7 @@ def store_batch(connection: Connection, agent_id: str, table: Table, rows: Seque
 
 
 def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
-    """Store events in their order; what one undoes is stored before it, and has a new id."""
+    """Store events in order: the server gives new ids, so an undo looks up the new id of the event it undoes."""
     for is_undoing, group in groupby(rows, key=lambda row: row.get("undoes") is not None):
         if not is_undoing:
             store_rows(connection, table, list(group))
@@ -529,7 +532,7 @@ def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequ
 
 
 def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Store rows of one table; raise `InvalidInput` for a column this version does not know."""
+    """Store rows of one table; raise `InvalidInput` for an unknown column."""
     columns = tuple(rows[0])
     known = {row[0] for row in connection.execute(BLOCKS["columns_of"], {"table": table.name})}
     if unknown := {column for row in rows for column in row} - known:
@@ -537,34 +540,34 @@ def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> Non
             f"the export has a column {sorted(unknown)[0]!r} of {table.name} that this version of Nous does not know; "
             "upgrade it; nothing was stored"
         )
-    connection.execute(storing(table, columns), {"rows": Jsonb(list(rows))})
+    connection.execute(insert_statement(table, columns), {"rows": Jsonb(list(rows))})
 
 
-def storing(table: Table, columns: Sequence[str]) -> Composed:
-    """Return the statement that stores rows of a table."""
-    given = SQL(", ").join(map(Identifier, columns))
-    return SQL(BLOCKS[table.storing]).format(table=named(table), columns=given)
+def insert_statement(table: Table, columns: Sequence[str]) -> Composed:
+    """Return the statement that inserts rows of a table."""
+    names = SQL(", ").join(map(Identifier, columns))
+    return SQL(BLOCKS[table.storing]).format(table=identifier_of(table), columns=names)
 
 
-LISTED = ("result_ids", "targets")
-"""Lists of ids that make a row about each of them."""
+LIST_COLUMNS = ("result_ids", "targets")
+"""Columns with lists of memory ids; a row is about each of them."""
 POINTERS = ("superseded_by", "source_episode_id", "episode_id", "proposal_id", "learned_from_episode_id")
-"""Columns by which a row points to another without being about it."""
-LOST = {"embedding": None, "context_embedding": None, "embedding_space_id": None}
-GONE = {"superseded_by": None, "superseded_at": None, "succession": None}
+"""Columns that point to another memory; the row stays when that is erased."""
+NO_VECTORS = {"embedding": None, "context_embedding": None, "embedding_space_id": None}
+NO_SUCCESSOR = {"superseded_by": None, "superseded_at": None, "succession": None}
 
 
 def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
-    """Erase an agent from exports of it, and return how many held something of what goes.
+    """Erase an agent or part of it from exports, and return how many of them held some of it.
 
-    An export of an agent that is erased whole is deleted. Raises `InvalidInput` for a file that is no whole export, and
-    `Refused` for one of another agent.
+    An export of an agent that is erased entirely is deleted. Raises `InvalidInput` for a file that is not a complete
+    export, and `Refused` for one of another agent.
     """
     found = Counter[str]()
     for path in paths:
         if not path.exists():  # deleted by the look before this one
             continue
-        with opened(path) as file:
+        with open_export(path) as file:
             first = file.readline(MAX_LINE_BYTES)
         agent_id = read_header(first, path).agent_id
         if agent_id != erasure.agent_id:
@@ -579,17 +582,20 @@ def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
 
 
 def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
-    """Write an export without a part of its agent, and return whether it held something of it."""
+    """Rewrite an export without the erased part, and return whether it held some of it."""
     ids, replace = erasure.ids or frozenset(), redactor(erasure.quotations)
-    said: dict[str, list[Row]] = {}
+    # Two passes: what a fact that stays says depends on its remaining statements, which come after it.
+    statements_of: dict[str, list[Row]] = {}
     for table, row in rows_in(path):
         if table.name == "heart.statements" and row["id"] not in ids and row["fact_id"] not in ids:
-            said.setdefault(row["fact_id"], []).append(row)
-    kept = ((table.name, row, without_part(table.name, row, ids, said, replace)) for table, row in rows_in(path))
+            statements_of.setdefault(row["fact_id"], []).append(row)
+    kept = (
+        (table.name, row, without_part(table.name, row, ids, statements_of, replace)) for table, row in rows_in(path)
+    )
     if erasure.is_dry_run:
         return any(new != row for _, row, new in kept)
     rows, is_changed = Counter[str](), False
-    with replaced(path) as file:
+    with atomic_file(path) as file:
         writer = ExportWriter(file)
         writer.write(first.decode().rstrip("\n"))
         for table, row, new in kept:
@@ -602,17 +608,17 @@ def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
 
 
 def without_part(
-    table: str, row: Row, ids: frozenset[str], said: Mapping[str, list[Row]], replace: Callable[[str], str]
+    table: str, row: Row, ids: frozenset[str], statements_of: Mapping[str, list[Row]], replace: Callable[[str], str]
 ) -> Row | None:
-    """Return a row without what goes; None for one that is about it."""
+    """Return a row without references to the erased ids; None for a row about one of them."""
     own = {name: value for name, value in row.items() if name not in POINTERS}
     if any(isinstance(value, str) and value in ids for value in own.values()):
         return None
-    if any(not ids.isdisjoint(row.get(name) or ()) for name in LISTED):
+    if any(not ids.isdisjoint(row.get(name) or ()) for name in LIST_COLUMNS):
         return None
     new = {name: None if name in POINTERS and value in ids else value for name, value in row.items()}
     if table == "heart.facts":
-        new = standing_fact(row, new, said.get(row["id"], []))
+        new = remaining_fact(row, new, statements_of.get(row["id"], []))
     for quoting, column, kind in TEXTS:
         if quoting == table and new.get(column) is not None:
             new[column] = replace(str(new[column])) if kind == "text" else redact_json(new[column], replace)
@@ -622,16 +628,25 @@ def without_part(
     return new
 
 
-def standing_fact(row: Row, new: Row, said: list[Row]) -> Row:
-    """Return a fact that stays, as it stands without what it pointed to and without statements that went."""
+def remaining_fact(row: Row, new: Row, statements: list[Row]) -> Row:
+    """Return a fact that stays, adjusted for an erased successor and erased statements."""
     if row.get("superseded_by") and not new["superseded_by"]:
-        new |= GONE
+        new |= NO_SUCCESSOR
         if new["state"] == "superseded":
             new |= {"state": "archived", "archived_at": row["superseded_at"]}
-    if said and row["content"] not in {each["content"] for each in said}:
-        oldest = min(said, key=lambda each: (each["said_at"], each["recorded_at"]))
+    # Its text came from an erased statement: it takes that of the oldest that remains, and loses all derived from it.
+    if statements and row["content"] not in {each["content"] for each in statements}:
+        oldest = min(statements, key=lambda each: (each["said_at"], each["recorded_at"]))
         words = {name: oldest[name] for name in ("content", "subject", "source")}
-        new |= {**words, **LOST, "context": None, "slot": None, "summary": None, "compressed": None, "index_word": None}
-    if said:
-        new["confirmation_count"] = min(row["confirmation_count"], len(said) - 1)
+        new |= {
+            **words,
+            **NO_VECTORS,
+            "context": None,
+            "slot": None,
+            "summary": None,
+            "compressed": None,
+            "index_word": None,
+        }
+    if statements:
+        new["confirmation_count"] = min(row["confirmation_count"], len(statements) - 1)
     return new

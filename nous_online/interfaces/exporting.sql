@@ -1,17 +1,17 @@
 -- name: act_as_night
--- What the nights did is theirs to read and write.
+-- The role that may read and write what nights wrote.
 set local role nous_night
 
 -- name: act_as_app
--- What an agent says of itself, its own calls write.
+-- The role of an agent's calls, which alone may write some tables.
 set local role nous_app
 
 -- name: act_as_purge
--- Who was erased is known to nobody else.
+-- The role that may read who was erased.
 set local role nous_purge
 
 -- name: spaces_of
--- The embedding spaces the vectors of an agent are of, its own first.
+-- The embedding spaces of an agent's vectors, its current one first.
 select s.id, s.model, s.weights_sha256, s.dimensions
 from heart.embedding_spaces s
 join heart.agents a on a.id = %(agent_id)s
@@ -28,7 +28,7 @@ order by s.id = a.embedding_space_id desc, s.id
 select (to_jsonb(t) - %(dropped)s::text[])::text from {table} t where agent_id = %(agent_id)s order by {key}
 
 -- name: facts_of
--- A fact comes after the one that superseded it, so that it can point to it when it is stored again.
+-- Each fact after its successor, which its foreign key points to when it is restored.
 with recursive line as (
     select id, 0 as depth from heart.facts where agent_id = %(agent_id)s and superseded_by is null
     union all
@@ -40,7 +40,7 @@ from line l join heart.facts f on f.agent_id = %(agent_id)s and f.id = l.id
 order by l.depth, f.id
 
 -- name: events_of
--- Ids of events are the server's: what an event undoes is named by the memory and the version it led to.
+-- The server generates ids of events, so the event that one undoes is named by its memory and version.
 select (to_jsonb(e) - %(dropped)s::text[] - 'id' || jsonb_build_object('undoes', case when u.id is not null then
            jsonb_build_object('memory_id', u.memory_id, 'version_after', u.version_after) end))::text
 from lifecycle.events e left join lifecycle.events u on u.id = e.undoes
@@ -48,7 +48,7 @@ where e.agent_id = %(agent_id)s
 order by e.id
 
 -- name: plans_of
--- Of the plans of nights only what is not about other agents.
+-- Plans of nights without what concerns other agents.
 select jsonb_build_object('hash', hash, 'night', night, 'policy', policy - 'agents', 'state', state, 'run_id', run_id,
                           'created_at', created_at, 'applied_at', applied_at)::text
 from lifecycle.plans
@@ -56,7 +56,7 @@ where hash in (select plan_hash from lifecycle.proposals where agent_id = %(agen
 order by hash
 
 -- name: was_erased
--- The whole of it: of what was erased alone, hashes stay that are not empty.
+-- Whether the whole agent was erased: its tombstone has no content hash, those of single memories have one.
 select exists (
     select from lifecycle.tombstones
     where agent_hash = encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex') and content_hash = '')
@@ -78,12 +78,12 @@ update heart.agents set embedding_space_id = %(space_id)s where id = %(agent_id)
 insert into {table} ({columns}) select {columns} from jsonb_populate_recordset(null::{table}, %(rows)s)
 
 -- name: store_plans
--- A plan is known by its hash: where the night was run here, it is here.
+-- Plans are shared by agents: if the night ran in this database, its plan exists already.
 insert into {table} ({columns}) select {columns} from jsonb_populate_recordset(null::{table}, %(rows)s)
 on conflict (hash) do nothing
 
 -- name: check_rows
--- What was stored is checked while it is all there: some of it goes again.
+-- Checks deferred constraints now, while all rows exist: erasing removes some of them next.
 set constraints all immediate
 
 -- name: check_later
@@ -94,8 +94,7 @@ select id from lifecycle.events
 where agent_id = %(agent_id)s and memory_id = %(memory_id)s and version_after = %(version_after)s
 
 -- name: store_first_statements
--- An export of format 1 has no statements: each of its facts stands on the one it was learned from, which says what the fact
--- said before anything changed of it.
+-- Format 1 has no statements: each fact gets one, with the values that the fact had before its first change.
 insert into heart.statements (
     agent_id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, user_id, project_id, scope,
     session_id, episode_id, decision_id, frame, reason)

@@ -17,7 +17,7 @@ from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
-    plain,
+    as_json_value,
     show,
     show_error,
     show_json,
@@ -211,7 +211,7 @@ def report(
     if html is not None:
         write_report(html, found, is_opened=open_page)
     if as_json:
-        show_json({**plain(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd})
+        show_json({**as_json_value(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd})
     elif html is None:
         show_report(found)
         hints = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
@@ -393,7 +393,7 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "is_stopped": outcome.is_stopped,
         "failures": list(outcome.failures),
         "counts": report.counts if report else None,
-        "left_out": [plain(each) for each in outcome.left_out],
+        "left_out": [as_json_value(each) for each in outcome.left_out],
         "late": dict(report.late) if report else {},
         "unseen": dict(report.unseen) if report else {},
         "plan_hash": report.plan_hash if report else None,

@@ -154,9 +154,9 @@ def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], 
 
 def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Undo the latest change of one memory and print it."""
-    from nous_online.interfaces.cli.output import opened
+    from nous_online.interfaces.cli.output import open_heart
 
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
     if as_json:
         show_json(event)
@@ -166,9 +166,9 @@ def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: boo
 
 def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
     """Undo everything from one source and print what was refused."""
-    from nous_online.interfaces.cli.output import opened
+    from nous_online.interfaces.cli.output import open_heart
 
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         result = heart.undo_source(source, reason=reason)
     count = len(result.undone)
     what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.output import JsonOption, escaped, inert, show, show_json, show_note
-from nous_online.interfaces.cli.server_commands import place_of, stopping, told
+from nous_online.interfaces.cli.output import JsonOption, escaped, show, show_json, show_note, without_controls
+from nous_online.interfaces.cli.server_commands import address_of, place_of, stopping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,15 +54,18 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous dev --no-ui --console-port 9000
     """
-    from nous_online.interfaces.request_checks import TOKEN_BYTES, door_token
+    from nous_online.interfaces.request_checks import TOKEN_BYTES, interface_token
     from nous_online.processes import run_together, watch_programs
     from nous_pipelines.orchestration.instance import api_program, console_program, dagster_program, database_up
 
     with stopping() as stop, database_up() as url:
         place = place_of(url)
         if not as_json:
-            show(f"[green]ready[/green]  PostgreSQL  {escaped(told(place))}")
-        token, own = door_token(), token_urlsafe(TOKEN_BYTES)  # `own` is the console's, and kept out of what it logs
+            show(f"[green]ready[/green]  PostgreSQL  {escaped(address_of(place))}")
+        token, own = (
+            interface_token(),
+            token_urlsafe(TOKEN_BYTES),
+        )  # `own` is the console's, and kept out of what it logs
         programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
         if not no_api and offers_api():
             programs.append(api_program(api_port, token=token))
@@ -76,7 +79,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
                 if not program.entrance:
                     show_note(f"programs call it with the header `Authorization: Bearer {token}`")
             elif len(addresses) == len(programs):
-                show_json({"postgresql": told(place), **addresses, "token": token})
+                show_json({"postgresql": address_of(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
         with run_together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
@@ -99,7 +102,7 @@ def offers_api() -> bool:
 def log(name: str, line: str) -> None:
     """Print a line of a program's output after its name."""
     with WRITING:
-        sys.stderr.write(f"{name.lower():<7} | {inert(COLOUR.sub('', line))}\n")
+        sys.stderr.write(f"{name.lower():<7} | {without_controls(COLOUR.sub('', line))}\n")
         sys.stderr.flush()
 
 

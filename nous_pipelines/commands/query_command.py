@@ -21,14 +21,14 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
+    as_json_value,
     escaped,
-    inert,
-    plain,
     show,
     show_json,
     show_note,
     stdout,
     waiting,
+    without_controls,
     written,
 )
 from nous_online.interfaces.cli.server_commands import HANGUP
@@ -237,7 +237,7 @@ def cell(value: object) -> str:
 
 def show_csv(answer: Answer, limit: int | None) -> None:
     """Print all rows as CSV as they are read, lists and structures as JSON, null as empty."""
-    clean = inert if sys.stdout.isatty() else str
+    clean = without_controls if sys.stdout.isatty() else str
     with written():
         lines = csv.writer(sys.stdout, lineterminator="\n")
         lines.writerow(answer.columns)
@@ -285,7 +285,7 @@ def json_text(value: object) -> str:
 
 def as_number(value: object) -> Any:
     """Return a decimal as a number, and other values as plain JSON."""
-    return float(value) if isinstance(value, Decimal) else plain(value)
+    return float(value) if isinstance(value, Decimal) else as_json_value(value)
 
 
 def finite(value: Any) -> Any:

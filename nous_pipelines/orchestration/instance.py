@@ -28,7 +28,7 @@ from nous_online.database.connection import connect, open_url, prepare
 from nous_online.database.migrations import lock_schema
 from nous_online.database.statements import statements
 from nous_online.interfaces.cli.command_line import EXTRAS
-from nous_online.interfaces.request_checks import door_token, with_token
+from nous_online.interfaces.request_checks import interface_token, with_token
 from nous_online.processes import Program, child_folder, python_module
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def command(port: int, *, read_only: bool = False) -> list[str]:
 
 def start_interface(home: Path) -> Program:
     """Start the interface in the background, unless it runs; `wait_for` tells when it answers."""
-    program, known = dagster_program(PORT, token=door_token()), processes.running(NAME, home=home)
+    program, known = dagster_program(PORT, token=interface_token()), processes.running(NAME, home=home)
     if known is None:
         processes.start(NAME, program.command, home=home, environment=program.environment)
         return program

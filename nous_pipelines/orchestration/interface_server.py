@@ -35,7 +35,7 @@ from nous_online.core.errors import NousError, Unavailable
 from nous_online.core.files import keep_private
 from nous_online.core.settings import settings
 from nous_online.interfaces.cli.output import show_error
-from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, door_token, refused, with_token
+from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, interface_token, refusal, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.instance import HOST, LOCATION, PORT, dagster_instance
@@ -58,7 +58,7 @@ class DagsterGate(PageGate):
     def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str] = ()) -> None:
         super().__init__(app, token=token, alive=ALIVE, names=names)
 
-    def sent_by(self, send: Send) -> Send:
+    def wrap_send(self, send: Send) -> Send:
         """Keep what Dagster answers out of frames, and give its pages without a policy one."""
 
         async def sent(message: Message) -> None:
@@ -71,13 +71,13 @@ class DagsterGate(PageGate):
 
         return sent
 
-    def misused(self, asked: HTTPConnection, *, is_read: bool) -> Response | None:
-        """Return how a request is refused by which no page of Dagster's own asks: commands in a URL, or no JSON."""
-        if is_read and asked.url.path == GRAPHQL and "query" in asked.query_params:
-            return refused(405, "a GET asks nothing of GraphQL; send the query as JSON, by POST")
-        media_type = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+    def refuse_misuse(self, connection: HTTPConnection, *, is_read: bool) -> Response | None:
+        """Return a refusal of a request that no page of Dagster sends: a query in a URL, or a body that is not JSON."""
+        if is_read and connection.url.path == GRAPHQL and "query" in connection.query_params:
+            return refusal(405, "a GET asks nothing of GraphQL; send the query as JSON, by POST")
+        media_type = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not is_read and media_type != "application/json":
-            return refused(415, "the body is not said to be JSON; send it with Content-Type: application/json")
+            return refusal(415, "the body is not said to be JSON; send it with Content-Type: application/json")
         return None
 
 
@@ -105,7 +105,7 @@ def main(
     gc.freeze()  # what was imported stays, and is not passed through again by each look for garbage
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    token = door_token()
+    token = interface_token()
     if settings().token is None:
         sys.stdout.write(f"Dagster  {with_token(f'http://{HOST}:{port}/', token)}\n")
         sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from nous_online.interfaces.cli.output import inert
+from nous_online.interfaces.cli.output import without_controls
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
 from nous_pipelines.reports.report import NightReport, ReportEntry, shown_similarity
@@ -18,7 +18,7 @@ ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
 
 def plain(text: str) -> str:
     """Return an untrusted text as one line of Markdown, escaped so that it can make no heading, image, link or tag."""
-    return ACTIVE.sub(escaped, inert(" ".join(text.split())))
+    return ACTIVE.sub(escaped, without_controls(" ".join(text.split())))
 
 
 def escaped(found: re.Match[str]) -> str:
@@ -77,7 +77,7 @@ def back_line(report: NightReport) -> str:
 
 def commands_line(commands: Iterable[str]) -> str:
     """Return commands to copy, as code on one line; an agent's name in them can't end the code span."""
-    return ", ".join(fenced(" ".join(inert(command).split())) for command in commands)
+    return ", ".join(fenced(" ".join(without_controls(command).split())) for command in commands)
 
 
 def fenced(code: str) -> str:

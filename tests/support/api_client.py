@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.api.application import Access, application, configuration
+from nous_online.interfaces.api.application import Access, application, uvicorn_options
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.server_routes import Consolidator
 from nous_online.language.embedding import Embedder
@@ -25,7 +25,7 @@ PROBLEM = "application/problem+json"
 
 def key_of(database: Database, agent_id: str, **details: Any) -> str:
     """Make a key and return it as it is sent."""
-    key = keys.drawn(agent_id)
+    key = keys.new_key(agent_id)
     with database.transaction(agent_id) as connection:
         keys.store(connection, key, **details)
     return key.text
@@ -59,7 +59,7 @@ def bearer(key: str, **more: str) -> dict[str, str]:
 @contextmanager
 def served(app: FastAPI, *, proxy: str | None = None) -> Iterator[str]:
     """Serve an application as `nous api` does, and yield its address."""
-    options = configuration(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
+    options = uvicorn_options(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
     server = uvicorn.Server(uvicorn.Config(**options))
     with ThreadPoolExecutor() as pool:
         ended = pool.submit(server.run)

@@ -29,7 +29,7 @@ def visit(door: SharedHeart, story: Callable[[Client], Awaitable[T]], *, mode: s
     """Return what a story told by a connected client comes to."""
 
     async def connected() -> T:
-        async with Client(server_of(door.place), mode=mode) as client:
+        async with Client(server_of(door.heart_for), mode=mode) as client:
             return await story(client)
 
     return anyio.run(connected)

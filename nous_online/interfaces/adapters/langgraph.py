@@ -1,8 +1,8 @@
 """LangGraph's `BaseStore` over an agent's memory; needs the extra `langgraph`.
 
-A value is kept as the JSON text it is, under a name made of its namespace and key. Putting supersedes, deleting
-archives, and a search with a query is a recall among these documents. Values don't expire, and `index` may keep a
-value out of searches but not single fields of it: recall reads the whole text.
+A value is a document: its JSON text, under a name made of its namespace and key. Putting supersedes, deleting archives,
+and a search with a query is a recall among these documents. Values don't expire. `index` can exclude a whole value from
+searches, but not single fields: recall reads the whole text.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from nous_online.heart import Heart
 from nous_online.memories.documents import Document, Documents, Edit
 
 PLACE = "langgraph"
-"""The project the values are recalled by."""
+"""Project id of the documents, which limits recall to them."""
 UNINDEXED = "unindexed"
-"""The tag of a value that no search by meaning may find."""
-HALVES = "surrogatepass"
+"""Tag of a value that searches with a query must not find."""
+SURROGATES = "surrogatepass"
 QUOTED = re.compile(r"[%/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What a name spells as %2F and the like: a slash divides its labels, and the database holds no half characters."""
+"""Characters percent-encoded in names: slashes separate labels, and PostgreSQL can't store NUL or lone surrogates."""
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,
@@ -60,15 +60,16 @@ class NousStore(BaseStore):
         self._documents = Documents(heart.agent, PLACE)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer all questions as things stood before, then apply all puts at once: all of them, or none.
+        """Run all reads on the state before, then apply all puts in one transaction.
 
-        Raises `InvalidInput` for a value that is no JSON or larger than 32 KiB, and a filter nobody knows.
+        Raises `InvalidInput` for a value that is not JSON or larger than 32 KiB, and for an unknown filter operator.
         """
-        asked = list(ops)
-        results = [self._answer(op) for op in asked]
-        puts = {(*op.namespace, str(op.key)): op for op in asked if isinstance(op, PutOp)}
+        operations = list(ops)
+        results = [self._answer(op) for op in operations]
+        # The last put of a key wins, as LangGraph's own stores do.
+        puts = {(*op.namespace, str(op.key)): op for op in operations if isinstance(op, PutOp)}
         if puts:
-            texts = {name: None if op.value is None else written(op.value) for name, op in puts.items()}
+            texts = {name: None if op.value is None else to_json(op.value) for name, op in puts.items()}
             self._documents.change(lambda: edits_of(puts, texts))
         return results
 
@@ -90,7 +91,7 @@ class NousStore(BaseStore):
                 return None
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        """Return items below a namespace: by meaning where there is a query, else what changed last first."""
+        """Return items below a namespace: the best answers to a query first, without one the latest changed first."""
         prefix = name_of(op.namespace_prefix)
         below = self._documents.list(f"{prefix}/" if prefix else "")
         kept = [each for each in below if does_match(json.loads(each.text), op.filter or {})]
@@ -101,18 +102,18 @@ class NousStore(BaseStore):
         return [found_item(each, scores.get(each.name)) for each in kept[op.offset : op.offset + op.limit]]
 
     def _scores(self, query: str) -> dict[str, float]:
-        """Return how well documents answer a query, by name: of all memories in reach, the best 200."""
+        """Return the scores of documents for a query, by name; documents beyond the best 200 memories have none."""
         found = self._heart.recall(query, types=["fact"], limit=MAX_RECALL_LIMIT, project_id=PLACE)
         return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
 
 
 def edits_of(puts: Mapping[Name, PutOp], texts: Mapping[Name, str | None]) -> list[Edit]:
-    """Return what puts do, of which the last holds, to whatever others put meanwhile."""
+    """Return the edits of puts; each overwrites what others put meanwhile."""
     return [Edit(name_of(parts), texts[parts], None, tags_of(op), is_last_word=True) for parts, op in puts.items()]
 
 
-def written(value: Mapping[str, Any]) -> str:
-    """Return a value as JSON; raise `InvalidInput` for one that is none."""
+def to_json(value: Mapping[str, Any]) -> str:
+    """Return a value as JSON; raise `InvalidInput` if it can't be written so."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -120,22 +121,22 @@ def written(value: Mapping[str, Any]) -> str:
 
 
 def tags_of(op: PutOp) -> tuple[str, ...]:
-    """Return how an item is marked."""
+    """Return the tags of an item's document."""
     return (UNINDEXED,) if op.index is False else ()
 
 
 def name_of(parts: Sequence[str]) -> str:
-    """Return the name of an item, or the beginning of the names below a namespace."""
-    return "/".join(QUOTED.sub(lambda found: quote(found[0], safe="", errors=HALVES), part) for part in parts)
+    """Return the document name of an item, or the prefix of names below a namespace."""
+    return "/".join(QUOTED.sub(lambda found: quote(found[0], safe="", errors=SURROGATES), part) for part in parts)
 
 
 def parts_of(name: str) -> Name:
     """Return namespace and key of an item."""
-    return tuple(unquote(part, errors=HALVES) for part in name.split("/"))
+    return tuple(unquote(part, errors=SURROGATES) for part in name.split("/"))
 
 
 def details_of(document: Document) -> dict[str, Any]:
-    """Return what an item is made of."""
+    """Return the attributes of a document's item."""
     *namespace, key = parts_of(document.name)
     return {
         "namespace": tuple(namespace),
@@ -152,17 +153,17 @@ def item_of(document: Document) -> Item:
 
 
 def found_item(document: Document, score: float | None) -> SearchItem:
-    """Return a document as an item that was found."""
+    """Return a document as a search result."""
     return SearchItem(**details_of(document), score=score)
 
 
 def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a value has all that a filter asks for; one nobody can compare does not."""
+    """Return whether a value meets all conditions of a filter."""
     return all(does_hold(value.get(name), condition) for name, condition in wanted.items())
 
 
 def does_hold(found: Any, condition: Any) -> bool:
-    """Tell whether one field meets a condition: a value to equal, or operators such as `{"$gt": 4}`."""
+    """Return whether a field meets a condition: a value to equal, or operators such as `{"$gt": 4}`."""
     named: Mapping[str, Any] = cast("Mapping[str, Any]", condition) if isinstance(condition, dict) else {}
     if not any(name.startswith("$") for name in named):
         return bool(found == condition)
@@ -171,19 +172,19 @@ def does_hold(found: Any, condition: Any) -> bool:
         raise InvalidInput(f"a filter knows {', '.join(COMPARISONS)}; it does not know {unknown[0]!r}")
     try:
         return all(COMPARISONS[name](found, operand) for name, operand in named.items())
-    except TypeError:
+    except TypeError:  # such as a text compared with a number
         return False
 
 
 def namespaces(op: ListNamespacesOp, known: Iterable[Name]) -> list[Name]:
-    """Return the namespaces that meet all conditions, cut to the depth asked for, each once, in order."""
+    """Return the namespaces that meet all conditions, cut to `max_depth`, sorted and without repeats."""
     wanted = (each for each in known if all(does_fit(each, condition) for condition in op.match_conditions or ()))
     cut = sorted({each[: op.max_depth] for each in wanted})
     return cut[op.offset : op.offset + op.limit]
 
 
 def does_fit(namespace: Name, condition: MatchCondition) -> bool:
-    """Tell whether a namespace begins or ends as a path says, in which * stands for any one label."""
+    """Return whether a namespace begins or ends with a path, in which * matches any one label."""
     path = condition.path
     if len(path) > len(namespace):
         return False

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = "/memories"
 PLACE = "memory tool"
-"""The project the files are recalled by."""
-MOST_LINES = 999_999
+"""Project id of the documents, which limits recall to them."""
+MOST_LINES = 999_999  # as many as NUMBER_WIDTH has digits for
 NUMBER_WIDTH = 6
 SHOWN_DEPTH = 2
 AROUND = 2
@@ -32,7 +32,7 @@ UNITS = ("B", "K", "M", "G")
 
 
 class MemoryFiles:
-    """The six commands over one agent's files. Safe to share between threads."""
+    """The six commands of the tool over one agent's files. Safe to share between threads."""
 
     def __init__(self, agent: Agent) -> None:
         self._documents = Documents(agent, PLACE)
@@ -69,6 +69,7 @@ class MemoryFiles:
         def replaced(text: str) -> str:
             check_once(path, text, old_str)
             before, _, after = text.partition(old_str)
+            # Replaced, not appended: `change` decides again if another writer was faster.
             edited[:] = [snippet(f"{before}{new_str}{after}", at=before.count("\n"))]
             return f"{before}{new_str}{after}"
 
@@ -122,7 +123,7 @@ class MemoryFiles:
         return "All memory cleared"
 
     def _edit(self, path: str, edited: Callable[[str], str]) -> None:
-        """Write what becomes of a file's text."""
+        """Replace the text of a file by what `edited` returns for it."""
         name = resolved(path)
 
         def decide() -> list[Edit]:
@@ -145,13 +146,14 @@ class MemoryFiles:
     def _check_parents(self, name: str) -> None:
         """Raise `Conflict` when a file stands where a directory is needed."""
         parts = name.split("/")
+        # parts: "", "memories", the folders, the name.
         for found in self._documents.find(["/".join(parts[:end]) for end in range(3, len(parts))]):
             raise Conflict(f"The path {found} is a file, not a directory")
 
 
 @dataclass
 class Tree:
-    """A directory as it is listed: what is in it by name, and the bytes of all that."""
+    """A file or directory: its size in bytes with all entries, and its entries by name."""
 
     size: int = 0
     entries: dict[str, Tree] = field(default_factory=dict[str, "Tree"])
@@ -159,7 +161,7 @@ class Tree:
 
 
 def resolved(path: str) -> str:
-    """Return a path without detours; raise `InvalidInput` for one that leads out of `/memories`."""
+    """Return a normalized path; raise `InvalidInput` for one outside of `/memories`."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise InvalidInput(f"Path must start with /memories, got: {path}")
     name = posixpath.normpath(path)
@@ -174,35 +176,35 @@ def check_once(path: str, text: str, old_str: str) -> None:
     if count == 0:
         raise InvalidInput(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
     if count > 1:
-        lines = ", ".join(str(text[:place].count("\n") + 1) for place in places(text, old_str))
+        lines = ", ".join(str(text[:position].count("\n") + 1) for position in occurrences(text, old_str))
         raise InvalidInput(
             f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
             "Please ensure it is unique"
         )
 
 
-def places(text: str, part: str) -> list[int]:
-    """Return where a part begins in a text, overlaps included."""
-    found = [text.find(part)]
-    while found[-1] >= 0:
-        found.append(text.find(part, found[-1] + 1))
-    return found[:-1]
+def occurrences(text: str, part: str) -> list[int]:
+    """Return the positions of a part in a text, overlapping ones included."""
+    positions = [text.find(part)]
+    while positions[-1] >= 0:
+        positions.append(text.find(part, positions[-1] + 1))
+    return positions[:-1]
 
 
 def numbered(lines: Sequence[str], first: int) -> str:
-    """Return lines with their numbers, as a person would see them."""
+    """Return lines with their numbers, without hidden characters."""
     return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{visible(line)}" for number, line in enumerate(lines, start=first))
 
 
 def snippet(text: str, *, at: int) -> str:
-    """Return the lines around the one at place `at`, from 0."""
+    """Return the numbered lines around line `at`, counted from 0."""
     lines = text.split("\n")
     first = max(0, at - AROUND)
     return numbered(lines[first : at + AROUND + 1], first + 1)
 
 
 def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
-    """Return a file, or the lines of it from one to another; -1 is the last."""
+    """Return the numbered lines of a file, or of a range (first, last) counted from 1; -1 is the last line."""
     lines, first = text.split("\n"), 0
     if len(lines) > MOST_LINES:
         raise InvalidInput(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
@@ -213,7 +215,7 @@ def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
 
 
 def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
-    """Return what is in a directory as a tree."""
+    """Return the tree of a directory from the documents below it."""
     root = Tree()
     for document in documents:
         size, here = len(document.text.encode()), root
@@ -226,21 +228,21 @@ def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
 
 
 def shown_directory(path: str, tree: Tree) -> str:
-    """Return what is in a directory, hidden entries left out."""
+    """Return the listing of a directory, without hidden entries."""
     title = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
-    lines = [f"{size_of(tree.size)}\t{path}", *listed(path, tree, SHOWN_DEPTH)]
+    lines = [f"{size_of(tree.size)}\t{path}", *list_entries(path, tree, SHOWN_DEPTH)]
     return "\n".join([title, *lines])
 
 
-def listed(path: str, tree: Tree, depth: int) -> list[str]:
-    """Return the entries of a directory and of those in it, so many levels deep."""
+def list_entries(path: str, tree: Tree, depth: int) -> list[str]:
+    """Return a line for each entry of a directory, `depth` levels deep."""
     lines: list[str] = []
     for name in sorted(tree.entries):
         entry = tree.entries[name]
         if name.startswith("."):
             continue
         lines.append(f"{size_of(entry.size)}\t{visible(path)}/{visible(name)}{'' if entry.is_file else '/'}")
-        lines += listed(f"{path}/{name}", entry, depth - 1) if depth > 1 else []
+        lines += list_entries(f"{path}/{name}", entry, depth - 1) if depth > 1 else []
     return lines
 
 
@@ -259,7 +261,7 @@ def memory_tool(heart: Heart) -> BetaAbstractMemoryTool:
 
     class MemoryTool(BetaAbstractMemoryTool):
         def carry_out(self, command: Any) -> str:
-            return carried_out(files, command)
+            return run_command(files, command)
 
         view = create = str_replace = insert = delete = rename = carry_out
 
@@ -279,7 +281,7 @@ def async_memory_tool(heart: Heart) -> BetaAsyncAbstractMemoryTool:
 
     class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         async def carry_out(self, command: Any) -> str:
-            return await to_thread(carried_out, files, command)
+            return await to_thread(run_command, files, command)
 
         view = create = str_replace = insert = delete = rename = carry_out
 
@@ -289,15 +291,16 @@ def async_memory_tool(heart: Heart) -> BetaAsyncAbstractMemoryTool:
     return AsyncMemoryTool()
 
 
-def carried_out(files: MemoryFiles, command: BaseModel) -> str:
-    """Carry out one command; what can't be done is raised as a `ToolError`, which the model reads."""
+def run_command(files: MemoryFiles, command: BaseModel) -> str:
+    """Run one command; raise `ToolError`, whose message the model reads, if it fails."""
     from anthropic.lib.tools import ToolError
     from pydantic import ValidationError
 
     try:
-        given: dict[str, Any] = type(command).model_validate(command.model_dump(warnings=False)).model_dump()
-        act: Callable[..., str] = getattr(files, given.pop("command"))
-        return act(**given)
+        # The SDK builds commands from a model's input without validating them.
+        arguments: dict[str, Any] = type(command).model_validate(command.model_dump(warnings=False)).model_dump()
+        act: Callable[..., str] = getattr(files, arguments.pop("command"))
+        return act(**arguments)
     except NousError as error:
         raise ToolError(str(error)) from error
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Who calls, for which agent, and until when: settled before anything else is done."""
+"""Authentication, rate limits and deadlines: the FastAPI dependencies that run before every endpoint."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from nous_online.core.settings import settings
 from nous_online.core.validation import ADMINISTRATOR
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parsed
+from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parse_key
 from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TOO_MANY, UNAVAILABLE, InterfaceProblem
-from nous_online.interfaces.request_checks import bearer_of, is_same
+from nous_online.interfaces.request_checks import bearer_of, secrets_match
 
 MOST_COUNTED = 10_000
-"""Callers whose calls are remembered; the first makes room, or addresses that are made up would fill the memory."""
+"""Callers whose calls are counted; beyond it the oldest is dropped, or made-up addresses would fill the memory."""
 
 
-class Limit:
-    """So many calls of one caller in any minute."""
+class RateLimit:
+    """A limit on the calls of one caller in any minute."""
 
     def __init__(self, calls_per_minute: int, *, most_callers: int = MOST_COUNTED) -> None:
         self._callers: OrderedDict[str, None] = OrderedDict()
@@ -46,46 +46,49 @@ class Limit:
         self._item = RateLimitItemPerMinute(calls_per_minute)
 
     def count(self, caller: str) -> None:
-        """Count a call; raise `InterfaceProblem` 429, with when to come again, for one too many."""
+        """Count a call; raise `InterfaceProblem` 429 with Retry-After beyond the limit."""
         with self._lock:
             self._callers[caller] = None
-            gone = self._callers.popitem(last=False)[0] if len(self._callers) > self._most_callers else None
-        if gone is not None:
-            self._window.clear(self._item, gone)
+            oldest = self._callers.popitem(last=False)[0] if len(self._callers) > self._most_callers else None
+        if oldest is not None:
+            self._window.clear(self._item, oldest)
         if not self._window.hit(self._item, caller):
             raise self._refusal(caller)
 
     def check(self, caller: str) -> None:
-        """Raise `InterfaceProblem` 429 where one more call would be one too many."""
+        """Raise `InterfaceProblem` 429 if one more call would be beyond the limit; count nothing."""
         if not self._window.test(self._item, caller):
             raise self._refusal(caller)
 
     def _refusal(self, caller: str) -> InterfaceProblem:
         reset_at = self._window.get_window_stats(self._item, caller).reset_time
-        seconds = max(1, int(reset_at - time.time()) + 1)
+        seconds = max(1, int(reset_at - time.time()) + 1)  # rounded up: Retry-After is in whole seconds
         detail = f"more than {self._item.amount} calls in a minute; wait {seconds} s"
         return InterfaceProblem(TOO_MANY, detail, headers={"Retry-After": str(seconds)})
 
 
-class Turns:
-    """So many places for each caller, and so many of its calls that hold or await one; for one event loop."""
+class CallerSlots:
+    """Slots for the concurrent calls of each caller, and a limit on its calls that hold or await one.
 
-    def __init__(self, places: int, *, most: int) -> None:
-        self._places, self._most = places, most
+    For one event loop; not safe to share between threads.
+    """
+
+    def __init__(self, slots: int, *, most: int) -> None:
+        self._slots, self._most = slots, most
         self._free: dict[str, asyncio.Semaphore] = {}
-        self._here: dict[str, int] = {}
+        self._present: dict[str, int] = {}
 
     @asynccontextmanager
-    async def turn(self, caller: str, *, seconds: float) -> AsyncGenerator[None]:
-        """Hold one of a caller's places for a block.
+    async def slot(self, caller: str, *, seconds: float) -> AsyncGenerator[None]:
+        """Hold one of a caller's slots for a block.
 
         Raises `InterfaceProblem` 503 where too many of its calls wait already, and `DeadlineExceeded` when none of its
-        places becomes free within `seconds`.
+        slots becomes free within `seconds`.
         """
-        if self._here.get(caller, 0) >= self._most:
+        if self._present.get(caller, 0) >= self._most:
             raise InterfaceProblem(BUSY, f"{self._most} calls of this caller are under way already; send fewer at once")
-        free = self._free.setdefault(caller, asyncio.Semaphore(self._places))
-        self._here[caller] = self._here.get(caller, 0) + 1
+        free = self._free.setdefault(caller, asyncio.Semaphore(self._slots))
+        self._present[caller] = self._present.get(caller, 0) + 1
         try:
             try:
                 async with asyncio.timeout(seconds):
@@ -98,9 +101,9 @@ class Turns:
             finally:
                 free.release()
         finally:
-            self._here[caller] -= 1
-            if not self._here[caller]:
-                del self._here[caller], self._free[caller]
+            self._present[caller] -= 1
+            if not self._present[caller]:  # or callers that come once would fill the memory
+                del self._present[caller], self._free[caller]
 
 
 logger = logging.getLogger(__name__)
@@ -109,10 +112,10 @@ AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
 AGENT_HEADER, DEADLINE_HEADER, SESSION_HEADER = "X-Nous-Agent", "X-Nous-Deadline", "X-Nous-Session"
 MOST_LOOKED_UP = 4
-"""Keys looked up at once that are new here, and as many that were good before: who guesses gets in nobody's way."""
+"""Concurrent lookups of unknown keys, and as many of keys that were valid before, which guessing can't delay."""
 DEADLINE_S = min(settings().deadline_s, ApiPolicy.longest_deadline_s)
 READING = ("recall", "assemble_context", "predict")
-"""What a key that may only read may call besides every GET."""
+"""Operations that a read-only key may call besides every GET."""
 REFUSED_TOKEN = "send the token the server was started with (NOUS_TOKEN) as `Authorization: Bearer …`"  # noqa: S105
 
 DeadlineHeader = Annotated[
@@ -148,7 +151,7 @@ SessionHeader = Annotated[
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: an agent, or an administrator, under which name calls are counted, and how far it is believed."""
+    """An authenticated caller: an agent or an administrator, the name its calls are counted under, and its rights."""
 
     agent_id: str
     counted_as: str
@@ -157,72 +160,74 @@ class Caller:
 
     @property
     def is_admin(self) -> bool:
-        """Whether it may act for any agent."""
+        """Whether the caller may act for any agent."""
         return self.agent_id == ADMINISTRATOR
 
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One call of an agent: its heart, and the moment by which it ends."""
+    """One call of an agent: its heart, and its deadline on the monotonic clock."""
 
     heart: Heart
     ends_at: float
 
     def left(self) -> float:
-        """Return the seconds left for a verb; raise `DeadlineExceeded` when there are none."""
+        """Return the seconds until the deadline; raise `DeadlineExceeded` after it."""
         return seconds_until(self.ends_at)
 
 
 class Authenticator:
-    """Lets callers in: checks their keys, counts calls, and gives each agent its turns."""
+    """Checks keys, enforces rate limits, and holds the slots of each agent."""
 
     def __init__(self, hearts: Hearts, *, requires_keys: bool, token: str | None, policy: ApiPolicy) -> None:
         self.hearts = hearts
         self.policy = policy
         self.requires_keys, self._token = requires_keys, token
-        self.turns = Turns(policy.most_of_an_agent, most=policy.most_waiting)
+        self.slots = CallerSlots(policy.most_of_an_agent, most=policy.most_waiting)
         self._keys = KeyRing(hearts.database, memory_s=policy.key_memory_s)
-        self._calls = Limit(policy.calls_per_minute)
-        self._strangers = Limit(policy.strangers_per_minute)
+        self._calls = RateLimit(policy.calls_per_minute)
+        self._strangers = RateLimit(policy.strangers_per_minute)
         self._looking_up_new, self._looking_up_known = CapacityLimiter(MOST_LOOKED_UP), CapacityLimiter(MOST_LOOKED_UP)
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who reaches the door is let in."""
+        """Whether neither a key nor a token is needed."""
         return not self.requires_keys and self._token is None
 
-    async def let_in(self, request: Request, *, ends_at: float) -> Caller:
-        """Return who calls, counted once a call.
+    async def authenticate(self, request: Request, *, ends_at: float) -> Caller:
+        """Return the caller of a request, and count the call.
 
-        Raises `InterfaceProblem` 401 for a key that is missing, wrong, expired or revoked, and 429 for one call too
-        many: of a key, or of an address among those without a good key. A good key does not suffer from others that
-        fail at its address.
+        Raises `InterfaceProblem` 401 for a key that is missing, wrong, expired or revoked, and 429 beyond the rate
+        limit: of a key, or of an address for calls without a valid key. Failed calls from an address do not limit
+        valid keys used from it.
         """
         known: Caller | None = request.state.caller
-        if known is not None:
+        if known is not None:  # the gate authenticated it before it read the body; a call counts once
             return known
         if not self.requires_keys:
-            if self._token is not None and not is_same(bearer_of(request.headers), self._token):
+            if self._token is not None and not secrets_match(bearer_of(request.headers), self._token):
                 self._strangers.count(address_of(request))
                 raise InterfaceProblem(KEY_REFUSED, REFUSED_TOKEN)
             caller = Caller(ADMINISTRATOR, address_of(request), WITHOUT_KEY)
         else:
-            record = await self._holder(request, ends_at)
+            record = await self._key_record(request, ends_at)
             caller = Caller(record.agent_id, f"{record.agent_id}/{record.id}", record.rights, record.id)
         self._calls.count(caller.counted_as)
         request.state.caller = caller
         return caller
 
-    async def _holder(self, request: Request, ends_at: float) -> KeyRecord:
-        """Return what is known of the key of a request; the audit trail names the one it claims to be, good or not."""
+    async def _key_record(self, request: Request, ends_at: float) -> KeyRecord:
+        """Return the record of the key of a request."""
         text = bearer_of(request.headers)
-        key = parsed(text)
-        request.state.claimed_key = None if key is None else key.id
-        remembered = self._keys.remembered(text)
-        if remembered is not None:
-            return remembered
+        key = parse_key(text)
+        request.state.claimed_key = None if key is None else key.id  # for the audit trail, valid or not
+        record = self._keys.cached(text)
+        if record is not None:
+            return record
 
         def look_up() -> KeyRecord:
+            # A text in the form of a key is looked up even beyond the limit: it may be valid, whatever else fails
+            # from that address.
             if key is None:
                 self._strangers.check(address_of(request))
             try:
@@ -237,22 +242,22 @@ class Authenticator:
                 raise InterfaceProblem(KEY_REFUSED, REFUSED_KEY)
             return record
 
-        limiter = self._looking_up_known if self._keys.was_good(text) else self._looking_up_new
+        limiter = self._looking_up_known if self._keys.was_valid(text) else self._looking_up_new
         return await to_thread.run_sync(look_up, limiter=limiter)
 
 
 def address_of(request: Request) -> str:
-    """Return where a call comes from; of IPv6 the network, since whoever has one address there has all of it."""
+    """Return the address a call comes from; of IPv6 its /64 network, all of which one subscriber usually holds."""
     host = request.client.host if request.client else "unknown"
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address(host.partition("%")[0])  # without the zone, as in fe80::1%eth0
     except ValueError:
         return host
     return host if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))  # noqa: PLR2004
 
 
 def seconds_until(moment: float) -> float:
-    """Return the seconds until a moment of the monotonic clock; raise `DeadlineExceeded` when it is over."""
+    """Return the seconds until a moment of the monotonic clock; raise `DeadlineExceeded` after it."""
     left = moment - time.monotonic()
     if left <= 0:
         raise DeadlineExceeded("the call took longer than its deadline and was ended; try again")
@@ -260,7 +265,7 @@ def seconds_until(moment: float) -> float:
 
 
 def agent_of(named: str | None, caller: Caller) -> str:
-    """Return for which agent a call is; raise `InterfaceProblem` 403 where the key may not act for the agent named."""
+    """Return the agent a call is for; raise `InterfaceProblem` 403 where the key may not act for the agent named."""
     if caller.is_admin:
         return named or settings().agent
     if named not in (None, caller.agent_id):
@@ -271,35 +276,37 @@ def agent_of(named: str | None, caller: Caller) -> str:
 
 
 def check_may_call(request: Request, caller: Caller) -> None:
-    """Raise `InterfaceProblem` 403 where a key that may only read would write."""
+    """Raise `InterfaceProblem` 403 for a write with a read-only key."""
     if not caller.rights.may_write and request.method != "GET" and request.scope["route"].operation_id not in READING:
         raise InterfaceProblem(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
 
 
-def door_of(request: Request) -> Authenticator:
-    """Return the door of the application that serves a request."""
-    return request.app.state.door
+def authenticator_of(request: Request) -> Authenticator:
+    """Return the authenticator of the application that serves a request."""
+    return request.app.state.authenticator
 
 
 async def heart_call(
     request: Request, named: AgentHeader = None, seconds: DeadlineHeader = None, session: SessionHeader = None
 ) -> AsyncGenerator[ApiCall]:
-    """Let a caller in and, when it is its agent's turn, yield the heart of that, opened if need be."""
-    door, ends_at = door_of(request), request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
-    caller = await door.let_in(request, ends_at=ends_at)
+    """Authenticate a call, wait for a slot of its agent, and yield the agent's heart, opened if need be."""
+    authenticator = authenticator_of(request)
+    # The clock started when the request arrived: reading the body counts.
+    ends_at = request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
+    caller = await authenticator.authenticate(request, ends_at=ends_at)
     check_may_call(request, caller)
     agent_id = request.state.agent = agent_of(named, caller)
-    async with door.turns.turn(agent_id, seconds=seconds_until(ends_at)):
-        heart = door.hearts.known(agent_id)
+    async with authenticator.slots.slot(agent_id, seconds=seconds_until(ends_at)):
+        heart = authenticator.hearts.find_open(agent_id)
         if heart is None:
-            heart = await run_in_threadpool(door.hearts.of, agent_id, seconds=seconds_until(ends_at))
+            heart = await run_in_threadpool(authenticator.hearts.of, agent_id, seconds=seconds_until(ends_at))
         limited = heart.limited_to(caller.rights)
         yield ApiCall(limited if session is None else limited.session(session), ends_at)
 
 
 @dataclass(frozen=True)
 class NightCall:
-    """One call about nights: whom it may be about, None for all agents, and how long it may take."""
+    """One call about nights: the agent it may concern, None for all agents, and the seconds it may take."""
 
     agent_id: str | None
     is_admin: bool
@@ -307,16 +314,17 @@ class NightCall:
 
 
 async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenerator[NightCall]:
-    """Let a caller in that asks about nights: an agent about its own, an administrator about all or the one named."""
-    door = door_of(request)
-    ends_at = request.state.arrived_at + door.policy.night_deadline_s
-    caller = await door.let_in(request, ends_at=ends_at)
+    """Authenticate a call about nights: of an agent about its own, of an administrator about all or the one named."""
+    authenticator = authenticator_of(request)
+    ends_at = request.state.arrived_at + authenticator.policy.night_deadline_s
+    caller = await authenticator.authenticate(request, ends_at=ends_at)
     check_may_call(request, caller)
     agent_id = request.state.agent = None if caller.is_admin and named is None else agent_of(named, caller)
-    async with door.turns.turn(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
+    async with authenticator.slots.slot(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
         yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))
 
 
+# FastAPI's default scope ends a dependency after the response is sent: a client that reads slowly would hold its slot.
 HeartCall = Annotated[ApiCall, Depends(heart_call, scope="function")]
 AnyNightCall = Annotated[NightCall, Depends(night_call, scope="function")]
 IdempotencyKey = Annotated[

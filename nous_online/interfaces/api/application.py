@@ -1,4 +1,4 @@
-"""The application, put together for a server or for a test: where it listens, whom it lets in, and how it stops."""
+"""The FastAPI application, and how uvicorn serves it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nous_online.core.settings import settings
 from nous_online.interfaces.api import bodies, problems
 from nous_online.interfaces.api.access import Authenticator
 from nous_online.interfaces.api.gate import Gate, LifecycleCollector, Metrics
-from nous_online.interfaces.api.hearts import LOOK_S, Hearts, ReadinessProbe
+from nous_online.interfaces.api.hearts import PROBE_S, Hearts, ReadinessProbe
 from nous_online.interfaces.api.keys import show_trail
 from nous_online.interfaces.api.server_routes import Consolidator, installed_consolidator, night_router, server_router
 from nous_online.interfaces.api.verb_routes import verb_router
@@ -30,15 +30,15 @@ from nous_online.processes import python_module
 
 @dataclass(frozen=True)
 class Access:
-    """Who is let in: with keys or without, by which names the server goes, and how much at once."""
+    """Access rules of a server: keys or token, its host names, and limits."""
 
     requires_keys: bool = True
     token: str | None = field(default=None, repr=False)
-    """What is asked for where no key is; None lets everybody in who reaches the door."""
+    """Required as a bearer token where keys are not; None requires nothing."""
     hosts: frozenset[str] | None = None
-    """Names a Host header may give; None lets any pass."""
+    """Values allowed in the Host header; None allows any."""
     opens_metrics: bool = False
-    """Whether `/metrics` needs no key: where this machine alone can ask."""
+    """Whether `/metrics` needs no key: only on loopback without a proxy."""
     policy: ApiPolicy = field(default_factory=ApiPolicy)
 
 
@@ -47,8 +47,8 @@ def application(
 ) -> FastAPI:
     """Return the HTTP interface over these hearts; without any, over the database and embedder of the environment.
 
-    `consolidator` runs nights; unless given, it is the one an installed extra brings. Nothing is opened before the
-    first call, so that an interface whose database is away comes up and says so.
+    `consolidator` runs nights; by default it is the one of the installed extra. Nothing is opened before the first
+    call, so that the interface starts without its database and reports the problem.
     """
     hearts, access = Hearts() if hearts is None else hearts, access or Access()
 
@@ -57,25 +57,25 @@ def application(
         yield
         await run_in_threadpool(hearts.close)
 
-    # FastAPI's pages of the API run scripts from another host on the origin where people would paste their keys.
+    # FastAPI's documentation pages load scripts from a CDN into the origin where people would paste their keys.
     app = FastAPI(title=bodies.TITLE, version=bodies.version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.access = access
-    door = app.state.door = Authenticator(
+    authenticator = app.state.authenticator = Authenticator(
         hearts, requires_keys=access.requires_keys, token=access.token, policy=access.policy
     )
-    lives = LifecycleCollector(lambda: hearts.database(seconds=LOOK_S).url)
-    app.state.metrics = Metrics(open_hearts=lambda: len(hearts), lifecycle=lives)
+    lifecycle = LifecycleCollector(lambda: hearts.database(seconds=PROBE_S).url)
+    app.state.metrics = Metrics(open_hearts=lambda: len(hearts), lifecycle=lifecycle)
     app.state.readiness = ReadinessProbe(hearts, policy=access.policy)
     installed = installed_consolidator()
     app.state.consolidator = consolidator or (installed and installed())
     for router in (server_router, verb_router(), night_router):
-        # `include_router` makes every route anew at the first request, which then takes most of a second.
+        # `include_router` would build every route again, which takes most of a second at the first request.
         app.router.routes.extend(router.routes)
     app.add_exception_handler(NousError, problems.on_error)
     app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
-    app.add_middleware(Gate, hosts=access.hosts, door=door, metrics=app.state.metrics)
+    app.add_middleware(Gate, hosts=access.hosts, authenticator=authenticator, metrics=app.state.metrics)
     bodies.describe(app, requires_keys=access.requires_keys)
     return app
 
@@ -86,7 +86,7 @@ HOST, PORT = "127.0.0.1", 8420
 
 
 def command(port: int) -> list[str]:
-    """Return how to start the interface on this machine alone, without keys."""
+    """Return the command that starts the interface on loopback without keys."""
     return python_module("nous_online.interfaces.cli", "api", "--port", str(port), "--no-keys")
 
 
@@ -98,28 +98,29 @@ def access_at(
     has_proxy: bool = False,
     policy: ApiPolicy | None = None,
 ) -> Access:
-    """Return who is let in at an address; raise `InvalidInput` where strangers could come in without a key.
+    """Return the access rules for an address; raise `InvalidInput` for no keys on an address that is not loopback.
 
-    On loopback the server goes by the names of this machine, else a page in a browser could reach it by a name of its
-    own (DNS rebinding); elsewhere by those that are named, or by any.
+    On loopback only the names of this machine and those given are allowed as Host, which stops DNS rebinding by pages
+    in a browser; elsewhere those given, or any.
     """
     if not requires_keys and not is_loopback(host):
         message = f"--no-keys serves this machine alone, and {host!r} is more; leave --no-keys out, or --host"
         raise InvalidInput(message)
     own = LOOPBACK_NAMES | {host.lower()} if is_loopback(host) else frozenset[str]()
     known = own | {name.lower() for name in names}
-    told = settings().token
+    token = settings().token
     return Access(
         requires_keys=requires_keys,
-        token=None if told is None else told.get_secret_value(),
+        token=None if token is None else token.get_secret_value(),
         hosts=known or None,
+        # Behind a proxy, callers from anywhere reach a loopback address.
         opens_metrics=is_loopback(host) and not has_proxy,
         policy=policy or ApiPolicy(),
     )
 
 
 def proxy_at(text: str) -> str:
-    """Return the address, or network, of a proxy; raise `InvalidInput` for what is neither."""
+    """Return a proxy's address or network in canonical form; raise `InvalidInput` for anything else."""
     try:
         return str(ipaddress.ip_network(text.strip(), strict=False))
     except ValueError as error:
@@ -128,19 +129,15 @@ def proxy_at(text: str) -> str:
 
 
 def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; calls under way are finished first."""
+    """Serve until SIGINT or SIGTERM; calls in flight are finished first."""
     import uvicorn
 
     show_trail()
-    uvicorn.run(**configuration(application(access=access), access.policy, host=host, port=port, proxy=proxy))
+    uvicorn.run(**uvicorn_options(application(access=access), access.policy, host=host, port=port, proxy=proxy))
 
 
-def configuration(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, proxy: str | None) -> dict[str, Any]:
-    """Return how uvicorn serves.
-
-    It would believe any program of this machine that names another address as its own, and calls are counted by
-    address: only `proxy` is believed.
-    """
+def uvicorn_options(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, proxy: str | None) -> dict[str, Any]:
+    """Return the arguments of `uvicorn.run`."""
     from nous_online.interfaces.request_checks import BACKLOG, Connection
 
     return dict(  # noqa: C408 (these are arguments)
@@ -153,6 +150,7 @@ def configuration(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, prox
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=policy.drain_s,
+        # By default uvicorn trusts X-Forwarded-For from any local program, which would evade the limits by address.
         proxy_headers=proxy is not None,
         forwarded_allow_ips=proxy,
         ws="none",

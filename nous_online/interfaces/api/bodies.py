@@ -1,5 +1,4 @@
-"""The values requests are made of, what JSON may hold and no more; and the OpenAPI document, with keys, problems and
-examples."""
+"""Types of request bodies, as JSON can hold them; and the OpenAPI document, with security, problems and examples."""
 
 from __future__ import annotations
 
@@ -37,39 +36,40 @@ from nous_online.core.validation import MAX_NAMES
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 
-# Not blank, and without NUL, which PostgreSQL can't hold.
-UNSEEN = (
+INVISIBLE = (
     r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
 )
-"""What a pattern can say of `is_blank`; marks without a letter and what lies beyond 16 bits are refused too."""
-NOT_BLANK = rf"^[^\x00]*[^{UNSEEN}][^\x00]*$"
+"""Characters that don't count as text, for the pattern in the document. `is_blank` decides beyond it: combining marks
+without a letter, and invisible characters beyond 16 bits, which a pattern of JSON Schema can't name portably."""
+NOT_BLANK = rf"^[^\x00]*[^{INVISIBLE}][^\x00]*$"  # without NUL, which PostgreSQL can't store
 MOST_IDS = 200
 
 
 class Body(BaseModel):
-    """The body of a request: what it does not know it refuses."""
+    """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    def told(self) -> Any:
-        """Return what the caller told, as the verbs take it; raise `Conflict` for what would end before it began."""
-        found = {name: plain(getattr(self, name)) for name in self.model_fields_set}
-        begins, ends = found.get("valid_from"), found.get("valid_to")
+    def verb_input(self) -> Any:
+        """Return the fields sent, as arguments of a verb; raise `Conflict` if valid_to precedes valid_from."""
+        # Only fields that were sent: an update treats null and absent differently.
+        values = {name: verb_value(getattr(self, name)) for name in self.model_fields_set}
+        begins, ends = values.get("valid_from"), values.get("valid_to")
         if begins and ends and ends < begins:
             raise Conflict(f"valid_to {ends.isoformat()} lies before valid_from {begins.isoformat()}")
-        return found
+        return values
 
 
-def plain(value: Any) -> Any:
-    """Return a value of a body as the verbs take it."""
+def verb_value(value: Any) -> Any:
+    """Return a value of a body as verbs take it."""
     if isinstance(value, list):
-        return [plain(each) for each in cast("list[Any]", value)]
-    return value.told() if isinstance(value, Body) else value
+        return [verb_value(each) for each in cast("list[Any]", value)]
+    return value.verb_input() if isinstance(value, Body) else value
 
 
-def sendable(text: str) -> str:
-    """Return a text that is UTF-8; JSON can write lone surrogates, which nothing can hold."""
+def check_utf8(text: str) -> str:
+    """Return the text; raise `ValueError` for lone surrogates, which JSON can write but UTF-8 can't hold."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -77,42 +77,43 @@ def sendable(text: str) -> str:
     return text
 
 
-def whole(value: object) -> object:
-    """Return a whole number, also one written 5.0, as JSON has it; a text is none."""
+def parse_whole(value: object) -> object:
+    """Return a whole number, 5.0 included, since JSON knows one type of number; raise `ValueError` for a text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a whole number")
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def number(value: object) -> object:
-    """Return a number; neither a text nor a truth value is one."""
+def check_number(value: object) -> object:
+    """Return a number; raise `ValueError` for a text or a boolean, which pydantic would convert."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")
     return value
 
 
-def moment(value: object) -> datetime:
-    """Return a moment as RFC 3339 writes it: a date, a time, and a zone."""
+def parse_moment(value: object) -> datetime:
+    """Return a moment in RFC 3339: a date, a time, and a zone."""
+    # RFC 3339 allows "t" and "z" in lower case.
     if not isinstance(value, str) or "T" not in value.upper()[10:11]:
         raise ValueError("must be a moment such as 2026-05-01T09:30:00Z")
-    found = datetime.fromisoformat(value.upper())
-    if found.tzinfo is None:
+    moment = datetime.fromisoformat(value.upper())
+    if moment.tzinfo is None:
         raise ValueError("names no time zone; add one, such as Z for UTC")
-    return found
+    return moment
 
 
-def known_id(value: object) -> UUID:
-    """Return an id as its text."""
+def parse_id(value: object) -> UUID:
+    """Return the UUID a text names."""
     if not isinstance(value, str):
         raise ValueError("must be a UUID")
     return UUID(value)
 
 
-SENDABLE, WHOLE, NUMBER = AfterValidator(sendable), BeforeValidator(whole), BeforeValidator(number)
+SENDABLE, WHOLE, NUMBER = AfterValidator(check_utf8), BeforeValidator(parse_whole), BeforeValidator(check_number)
 
 
 def text_of(most: int) -> Any:
-    """Return what a text keeps to: not blank, and at most `most` bytes in UTF-8."""
+    """Return the constraints of a text: not blank, and at most `most` characters; verbs limit its bytes."""
     return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
 
 
@@ -123,8 +124,8 @@ Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
 Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
 Flag = StrictBool
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
-Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-Id = Annotated[UUID, PlainValidator(known_id), WithJsonSchema({"type": "string", "format": "uuid"})]
+Moment = Annotated[datetime, PlainValidator(parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+Id = Annotated[UUID, PlainValidator(parse_id), WithJsonSchema({"type": "string", "format": "uuid"})]
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
 Decision = Annotated[
     str,
@@ -138,11 +139,11 @@ PROJECT_NEEDS_ID: dict[str, Any] = {
     "if": {"properties": {"scope": {"const": "project"}}, "required": ["scope"]},
     "then": {"required": ["project_id"], "properties": {"project_id": {"type": "string"}}},
 }
-"""In JSON Schema, what the store asks: without its project nobody could find a memory of it."""
+"""JSON Schema of a rule of the store: a memory of scope `project` without project_id could never be recalled."""
 
 
 def episode_needs(name: str) -> dict[str, Any]:
-    """Return in JSON Schema that what was drawn from an episode names it in the field `name`."""
+    """Return the JSON Schema of the rule that source_kind `episode` needs the episode's id in field `name`."""
     return {
         "if": {"properties": {"source_kind": {"const": "episode"}}, "required": ["source_kind"]},
         "then": {"required": [name], "properties": {name: {"type": "string"}}},
@@ -150,18 +151,18 @@ def episode_needs(name: str) -> dict[str, Any]:
 
 
 HEADERS = {"idempotency_key"}
-"""What is told in a header, not in the body."""
+"""Rows sent as a header, not in the body."""
 
 
 WORDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     files("nous_online.interfaces.api").joinpath("openapi.toml").read_text("utf-8")
 )
-"""What the OpenAPI document says of its groups, verbs and bodies, and what values of a name look like."""
+"""Texts of the OpenAPI document for groups, verbs and bodies, and example values by name."""
 
 
 def body(
     name: str,
-    told: Any = None,
+    source: Any = None,
     /,
     *,
     base: type[Body] = Body,
@@ -169,21 +170,22 @@ def body(
     rules: Mapping[str, Any] | None = None,
     **own: Any,
 ) -> type[Body]:
-    """Return a body with fields of its `own`, and one for each row of a table, or of all that a verb may be `told`.
+    """Return a body with `own` fields, and one for each input row of `source`: a table of details, or a verb.
 
-    Fields of its own are as pydantic's `create_model` takes them; `rules` say in JSON Schema what the store asks.
+    Own fields are given as to pydantic's `create_model`; `rules` are JSON Schema that the document adds to the body.
     """
     words = WORDS["bodies"].get(name, {})
-    made = create_model(name, __base__=base, __doc__=words.get("about"), **own)
+    # Two steps, so that fields of `own` come first and keep their types where a row of the same name exists.
+    own_model = create_model(name, __base__=base, __doc__=words.get("about"), **own)
     example = {"example": words["example"]} if "example" in words else {}
-    made.model_config["json_schema_extra"] = {**(rules or {}), **example}
-    rows: Mapping[str, InputRow] = {} if told is None else rows_of(told)
-    for known in rows.keys() & made.model_fields.keys():
-        made.model_fields[known].description = rows[known].field.about
-    carried: dict[str, Any] = {}
+    own_model.model_config["json_schema_extra"] = {**(rules or {}), **example}
+    rows: Mapping[str, InputRow] = {} if source is None else rows_of(source)
+    for known in rows.keys() & own_model.model_fields.keys():
+        own_model.model_fields[known].description = rows[known].field.about
+    generated: dict[str, Any] = {}
     for row in rows.values():
         field = row.field
-        if row.name in {*HEADERS, *without, *made.model_fields} or isinstance(field, fields.Alias):
+        if row.name in {*HEADERS, *without, *own_model.model_fields} or isinstance(field, fields.Alias):
             continue
         kind = wire_type(field)
         described = Field(
@@ -191,8 +193,8 @@ def body(
             description=field.about + (f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""),
             validation_alias=AliasChoices(row.name, *field.aliases) if field.aliases else None,
         )
-        carried[row.name] = (kind | None if row.is_optional else kind, described)
-    return create_model(name, __base__=made, __doc__=words.get("about"), **carried)
+        generated[row.name] = (kind | None if row.is_optional else kind, described)
+    return create_model(name, __base__=own_model, __doc__=words.get("about"), **generated)
 
 
 WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
@@ -216,22 +218,23 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.DecisionName: lambda _: Decision,
     fields.DecisionNames: lambda field: Annotated[list[Decision], Field(max_length=min(field.most, MOST_IDS))],
 }
-"""What JSON may hold for each kind of field."""
+"""The type in JSON of each kind of field."""
 
 
 def wire_type(field: fields.InputField) -> Any:
-    """Return what JSON may hold for a field."""
+    """Return the type in JSON of a field: that of its class, or of the nearest base class listed."""
     return next(WIRE_TYPES[kind] for kind in type(field).__mro__ if kind in WIRE_TYPES)(field)
 
 
-def night_of(value: object) -> date:
-    """Return a night as its date."""
+def parse_night(value: object) -> date:
+    """Return the date of a night."""
+    # The length refuses 20261120 and 2026-W47-5, which `fromisoformat` takes too.
     if not isinstance(value, str) or len(value) != len("2026-11-20"):
         raise ValueError("must be a date such as 2026-11-20")
     return date.fromisoformat(value)
 
 
-Night = Annotated[date, PlainValidator(night_of), WithJsonSchema({"type": "string", "format": "date"})]
+Night = Annotated[date, PlainValidator(parse_night), WithJsonSchema({"type": "string", "format": "date"})]
 
 
 # --- the document ---
@@ -244,38 +247,38 @@ OF_TYPE: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 0.5, "boo
 
 
 def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = "") -> Any:
-    """Return a value that fits a schema: what the name is known for, else the first thing the schema allows."""
+    """Return a value that fits a schema: the example value of the name, else the first the schema allows."""
     if "$ref" in schema:
         return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
     if "const" in schema or "enum" in schema:
         allowed: list[Any] = schema.get("enum", [schema.get("const")])
         return VALUES[name] if VALUES.get(name) in allowed else allowed[0]
     if "anyOf" in schema:
-        return example_of(first_of(schema["anyOf"], name), schemas, name)
+        return example_of(choice_to_show(schema["anyOf"], name), schemas, name)
     if fits(VALUES.get(name), schema.get("type")):
         return VALUES[name]
-    return filled(schema, schemas, name)
+    return example_of_type(schema, schemas, name)
 
 
-def filled(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Any:
-    """Return a value of a type of which the name says nothing."""
+def example_of_type(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Any:
+    """Return a value of the type of a schema, for a name without an example value."""
     if schema.get("type") == "array":
         return [example_of(schema.get("items", {}), schemas, name)]
     if schema.get("type") == "object":
         properties: Mapping[str, Any] = schema.get("properties", {})
-        return {each: example_of(told, schemas, each) for each, told in properties.items()}
+        return {each: example_of(held, schemas, each) for each, held in properties.items()}
     return OF_FORMAT.get(schema.get("format", "")) or OF_TYPE.get(schema.get("type", ""), "…")
 
 
-def first_of(choices: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return the choice to show: null where nothing is known of a name that may be null."""
+def choice_to_show(choices: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the alternative that the example value of the name fits, else null if allowed, else the first."""
     nothing = [each for each in choices if each.get("type") == "null"]
     fitting = [each for each in choices if fits(VALUES.get(name), each.get("type"))]
     return (fitting or nothing or choices)[0]
 
 
 def fits(value: Any, kind: str | None) -> bool:
-    """Tell whether a known value is of the type a schema asks for."""
+    """Return whether an example value has the type that a schema asks for."""
     kinds: Mapping[str, type | tuple[type, ...]] = {
         "string": str,
         "integer": int,
@@ -295,7 +298,7 @@ KEY = {"type": "http", "scheme": "bearer", "bearerFormat": "nous_…", "descript
 ALWAYS = (problems.UNREADABLE, problems.TOO_MANY, problems.UNEXPECTED, problems.UNAVAILABLE)
 KEYED = (problems.KEY_REFUSED, problems.FORBIDDEN, problems.NOT_FOUND, problems.CONFLICT, problems.LATE)
 KEYED_ELSEWHERE = ("get_metrics",)
-"""What needs a key unless on loopback."""
+"""Operations that need a key unless on loopback."""
 WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
 
 
@@ -306,35 +309,36 @@ def version() -> str:
 
 
 def describe(app: FastAPI, *, requires_keys: bool) -> None:
-    """Have the application answer with the completed document, made when it is first asked for."""
+    """Replace the application's document by the completed one, built at the first request for it."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = completed(derived(app), requires_keys=requires_keys)
+            app.openapi_schema = complete_document(derived_document(app), requires_keys=requires_keys)
         return app.openapi_schema
 
     app.openapi = openapi
 
 
-def derived(app: FastAPI) -> dict[str, Any]:
-    """Return what FastAPI derives from the endpoints."""
+def derived_document(app: FastAPI) -> dict[str, Any]:
+    """Return the document that FastAPI derives from the endpoints."""
     return get_openapi(
         title=app.title,
         version=app.version,
         summary=SUMMARY,
         description=DESCRIPTION,
         routes=app.routes,
-        tags=[{"name": name, "description": told} for name, told in WORDS["tags"].items()],
+        tags=[{"name": name, "description": about} for name, about in WORDS["tags"].items()],
     )
 
 
-def completed(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
-    """Return a document with keys, problems and examples."""
+def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
+    """Add security, problems and examples to a document in place, and return it."""
     components: dict[str, Any] = document["components"]
     for stored in STORED.keys() & components["schemas"].keys():
         for name, field in components["schemas"][stored]["properties"].items():
             field.setdefault("description", meaning(stored, name))
     schemas: dict[str, Any] = components["schemas"]
+    # FastAPI's own schemas of errors: ours are problems.
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -348,14 +352,14 @@ def completed(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any
 
 
 def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *, requires_keys: bool) -> None:
-    """Add to one operation who may call it, how it fails, and what its answers look like."""
+    """Add security, problems and examples to one operation."""
     is_open = operation["tags"] == ["server"]
     for parameter in operation.get("parameters", []):
         parameter["schema"] = without_null(parameter["schema"])
     if not is_open:
         operation["security"] = [{"key": []}] if requires_keys else []
     elif operation["operationId"] in KEYED_ELSEWHERE:
-        operation["security"] = [{}, {"key": []}]
+        operation["security"] = [{}, {"key": []}]  # the empty one means: also without a key
     responses: dict[str, Any] = operation["responses"]
     for status, response in responses.items():
         if status.startswith("2") or is_open:
@@ -363,11 +367,11 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
     kinds = kinds_of(operation, is_open=is_open)
     responses.pop("422", None)
     for kind in sorted(kinds, key=lambda kind: kind.status):
-        responses.setdefault(str(kind.status), told(kind))
+        responses.setdefault(str(kind.status), problem_schema(kind))
 
 
 def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind]:
-    """Return how an operation may fail."""
+    """Return the kinds of problems an operation may answer with."""
     kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
     kinds += (problems.NO_EXTRA,) if operation["tags"] == ["nights"] else ()
     kinds += (problems.KEY_REFUSED, problems.LATE) if operation["operationId"] in KEYED_ELSEWHERE else ()
@@ -376,18 +380,18 @@ def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter that may be left out, but can't be null: on the wire it is a text."""
+    """Return the schema of an optional parameter without null, which a query or header can't express."""
     choices: list[dict[str, Any]] = [each for each in schema.pop("anyOf", []) if each.get("type") != "null"]
     return {**schema, **choices[0]} if choices else schema
 
 
 def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Show what an answer looks like."""
+    """Add an example to a JSON response that has none."""
     content: dict[str, Any] = response.get("content", {}).get("application/json")
     if content and "example" not in content:
         content["example"] = example_of(content["schema"], schemas)
 
 
-def told(kind: ProblemKind) -> dict[str, Any]:
-    """Return the description of a problem."""
+def problem_schema(kind: ProblemKind) -> dict[str, Any]:
+    """Return the OpenAPI response of a kind of problem."""
     return {"description": kind.title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}

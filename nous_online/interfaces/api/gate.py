@@ -1,7 +1,8 @@
-"""What every request passes first: its id, the host it names, its size and form, and how many are under way.
+"""The ASGI middleware before the application: request id, Host, body size and type, calls in flight, and metrics.
 
-Whoever sends a body is looked at before it is read, and counts as under way after it has arrived: so nobody without a
-key, and nobody slow, holds a place that others need. Whether the process lives can be asked whatever goes on."""
+A caller is authenticated before its body is read, and a call counts as in flight only once its body has arrived: so
+neither callers without a key nor slow ones hold slots that others need. Health checks bypass all limits.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ from nous_online.core.errors import NousError
 from nous_online.database.connection import as_night
 from nous_online.database.statements import statements
 from nous_online.interfaces.api import keys, problems
-from nous_online.interfaces.api.access import Authenticator, Caller, Turns, address_of
-from nous_online.interfaces.api.hearts import LOOK_S
-from nous_online.interfaces.api.problems import InterfaceProblem, answer, kind_of, readable
+from nous_online.interfaces.api.access import Authenticator, Caller, CallerSlots, address_of
+from nous_online.interfaces.api.hearts import PROBE_S
+from nous_online.interfaces.api.problems import InterfaceProblem, as_utf8, kind_of, problem_response
 from nous_online.interfaces.request_checks import host_of
 
 SQL = statements("nous_online.interfaces.api", "lifecycle_metrics.sql")
 MEMORY_S = 30.0
-"""Whoever asks more often is told the same: what is counted is counted over all agents."""
+"""Scrapes within this time get the cached figures: the queries count over all agents."""
 STATES = (
     "facts_active", "facts_superseded", "facts_archived", "episodes_raw", "episodes_summary", "episodes_compressed",
     "episodes_fossil", "episodes_archived",
@@ -58,38 +59,38 @@ FIGURES = {
 
 
 class LifecycleCollector(Collector):
-    """Asks the database when it is scraped; one that can't be asked is `nous_lifecycle_up` 0 and tells nothing."""
+    """Queries the database when it is scraped; if that fails, `nous_lifecycle_up` is 0 and the rest is absent."""
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url = url
         self._lock = threading.Lock()
-        self._found: list[Metric] = []
-        self._looked_at = -float("inf")
+        self._metrics: list[Metric] = []
+        self._queried_at = -float("inf")
 
     def describe(self) -> Iterator[Metric]:
-        """Yield nothing: what there is to tell is known when it is asked for."""
+        """Yield nothing, so that registering the collector does not query the database."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what the last look found, looking anew when that is over."""
+        """Yield the metrics, queried again once the cached ones expired."""
         with self._lock:
-            if time.monotonic() - self._looked_at > MEMORY_S:
-                self._found, self._looked_at = self._look(), time.monotonic()
-            yield from self._found
+            if time.monotonic() - self._queried_at > MEMORY_S:
+                self._metrics, self._queried_at = self._query(), time.monotonic()
+            yield from self._metrics
 
-    def _look(self) -> list[Metric]:
+    def _query(self) -> list[Metric]:
         is_up = GaugeMetricFamily("nous_lifecycle_up", "Whether the database told what follows.")
         try:
-            with as_night(self._url(), seconds=LOOK_S) as connection:
-                found = list(metrics_in(connection))
+            with as_night(self._url(), seconds=PROBE_S) as connection:
+                metrics = list(metrics_in(connection))
         except NousError:
-            found = []
-        is_up.add_metric([], 1.0 if found else 0.0)
-        return [is_up, *found]
+            metrics = []
+        is_up.add_metric([], 1.0 if metrics else 0.0)
+        return [is_up, *metrics]
 
 
 def metrics_in(connection: Connection[Any]) -> Iterator[Metric]:
-    """Yield what a database tells."""
+    """Yield the lifecycle metrics of a database."""
     cursor = connection.execute(SQL["figures"])
     row = cursor.fetchone() or ()
     for column, value in zip(cursor.description or (), row, strict=True):
@@ -111,19 +112,19 @@ def metrics_in(connection: Connection[Any]) -> Iterator[Metric]:
 
 
 def requests_in(connection: Connection[Any]) -> Iterator[Metric]:
-    """Yield what language models were asked, and what that cost."""
+    """Yield the requests to language models, their failures, tokens and cost."""
     labels = ["purpose", "model"]
-    asked = CounterMetricFamily("nous_llm_requests", "Requests to language models.", labels=labels)
+    requests = CounterMetricFamily("nous_llm_requests", "Requests to language models.", labels=labels)
     failed = CounterMetricFamily("nous_llm_failures", "Of them, those that failed.", labels=labels)
     tokens = CounterMetricFamily("nous_llm_tokens", "Tokens read and written.", labels=[*labels, "direction"])
     cost = CounterMetricFamily("nous_llm_cost_usd", "What they cost in US dollars.", labels=labels)
     for purpose, model, count, failures, read, written, usd in connection.execute(SQL["requests"]).fetchall():
-        asked.add_metric([purpose, model], count)
+        requests.add_metric([purpose, model], count)
         failed.add_metric([purpose, model], failures)
         tokens.add_metric([purpose, model, "in"], read)
         tokens.add_metric([purpose, model, "out"], written)
         cost.add_metric([purpose, model], usd)
-    yield from (asked, failed, tokens, cost)
+    yield from (requests, failed, tokens, cost)
 
 
 # --- the gate ---
@@ -152,12 +153,12 @@ class Metrics:
         if lifecycle is not None:
             self._registry.register(lifecycle)
 
-    def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
+    def record_call(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """Count one call."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def failed(self, kind: str) -> None:
+    def record_problem(self, kind: str) -> None:
         """Count one problem."""
         self._problems.labels(kind).inc()
 
@@ -171,19 +172,21 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 ALWAYS_ANSWERED = frozenset({"/health", "/ready"})
-"""Without a place, and without a body: a supervisor that hears nothing would end the process."""
+"""Answered at any load, without reading a body: a supervisor that gets no answer would kill the process."""
 FIXED_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Gate:
-    """The outermost layer: lets through what can be answered, whole, and turns everything else into a problem."""
+    """The outermost middleware: passes complete requests to the application, and answers all others with a problem."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, door: Authenticator, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: frozenset[str] | None, authenticator: Authenticator, metrics: Metrics
+    ) -> None:
         self._app = app
         self._hosts = hosts
-        self._door = door
-        self._policy = door.policy
-        self._bodies = Turns(self._policy.most_bodies, most=self._policy.most_in_flight)
+        self._authenticator = authenticator
+        self._policy = authenticator.policy
+        self._bodies = CallerSlots(self._policy.most_bodies, most=self._policy.most_in_flight)
         self._metrics = metrics
         self._in_flight = 0
 
@@ -193,55 +196,61 @@ class Gate:
             await self._app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        request_id = id_of(Headers(scope=scope))
+        request_id = request_id_of(Headers(scope=scope))
         state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None)
         state.update(caller=None, claimed_key=None, agent=None)
         sent = SentResponse(send, request_id)
         try:
-            await self._answered(scope, receive, sent, state)
+            await self._respond(scope, receive, sent, state)
         finally:
-            self._counted(scope, sent, state)
+            self._record(scope, sent, state)
 
-    async def _answered(self, scope: Scope, receive: Receive, sent: SentResponse, state: Mapping[str, Any]) -> None:
+    async def _respond(self, scope: Scope, receive: Receive, sent: SentResponse, state: Mapping[str, Any]) -> None:
         try:
             self._check(scope)
             if scope["path"] in ALWAYS_ANSWERED:
                 await self._app(scope, receive, sent)
                 return
-            body = await self._body_of(Request(scope), receive)
-            if body is None:
+            body = await self._read_body(Request(scope), receive)
+            if body is None:  # the caller disconnected
                 return
-            check_form(Headers(scope=scope), scope["method"], body)
-            with self._under_way():
-                await self._app(scope, replayed(body, receive), sent)
+            check_media_type(Headers(scope=scope), scope["method"], body)
+            with self._in_flight_slot():
+                await self._app(scope, replay(body, receive), sent)
         except InterfaceProblem as failure:
-            await self._told(failure, scope, receive, sent)
+            await self._send_problem(failure, scope, receive, sent)
         except NousError as error:
-            await self._told(InterfaceProblem(kind_of(error), readable(str(error))), scope, receive, sent)
+            await self._send_problem(InterfaceProblem(kind_of(error), as_utf8(str(error))), scope, receive, sent)
         except Exception:  # the entry point of every call: none may end without an answer
             logger.exception("request %s failed", state["request_id"])
             detail = f"request {state['request_id']} failed; the log of the server says why"
-            if not sent.status:
-                await self._told(InterfaceProblem(problems.UNEXPECTED, detail), scope, receive, sent)
+            if not sent.status:  # once the status is sent, no other response can follow
+                await self._send_problem(InterfaceProblem(problems.UNEXPECTED, detail), scope, receive, sent)
 
-    async def _told(self, failure: InterfaceProblem, scope: Scope, receive: Receive, sent: SentResponse) -> None:
+    async def _send_problem(
+        self, failure: InterfaceProblem, scope: Scope, receive: Receive, sent: SentResponse
+    ) -> None:
         state = scope["state"]
         state["problem"] = failure.kind.name
-        response: Response = answer(failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers)
+        response: Response = problem_response(
+            failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers
+        )
         await response(scope, receive, sent)
 
-    async def _body_of(self, request: Request, receive: Receive) -> bytes | None:
-        """Return the body of a request, None when the caller went away; one that is announced needs a good key."""
+    async def _read_body(self, request: Request, receive: Receive) -> bytes | None:
+        """Return the body of a request, None if the caller disconnected; a body is read for valid callers only."""
         policy = self._policy
-        if not is_announced(request.headers):
+        if not has_body(request.headers):
             return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
-        caller = await self._door.let_in(request, ends_at=request.state.arrived_at + policy.longest_deadline_s)
-        async with self._bodies.turn(caller.counted_as, seconds=policy.longest_body_s):
+        caller = await self._authenticator.authenticate(
+            request, ends_at=request.state.arrived_at + policy.longest_deadline_s
+        )
+        async with self._bodies.slot(caller.counted_as, seconds=policy.longest_body_s):
             return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
 
     @contextmanager
-    def _under_way(self) -> Generator[None]:
-        """Count a call as under way; raise `InterfaceProblem` for one too many."""
+    def _in_flight_slot(self) -> Generator[None]:
+        """Count a call as in flight for a block; raise `InterfaceProblem` beyond the limit."""
         if self._in_flight >= self._policy.most_in_flight:
             raise InterfaceProblem(
                 problems.BUSY, f"{self._policy.most_in_flight} calls are under way already; try again"
@@ -255,26 +264,29 @@ class Gate:
             self._metrics.in_flight.set(self._in_flight)
 
     def _check(self, scope: Scope) -> None:
-        """Raise `InterfaceProblem` for another host's request, and for one that says it is too large."""
+        """Raise `InterfaceProblem` for a wrong Host, and for a Content-Length beyond the limit."""
         headers = Headers(scope=scope)
         if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
             raise InterfaceProblem(
                 problems.MISDIRECTED, "the Host header names another server; call this one by its own name"
             )
         length = headers.get("content-length", "0")
+        # Cut to 20 digits: int() refuses texts of thousands of digits with an error of its own.
         if length.isdecimal() and int(length[:20]) > self._policy.most_body_bytes:
             raise too_large(self._policy.most_body_bytes)
 
-    def _counted(self, scope: Scope, sent: SentResponse, state: Mapping[str, Any]) -> None:
-        """Count a call, and note it, under the template of its route, never under its path: that may hold names."""
+    def _record(self, scope: Scope, sent: SentResponse, state: Mapping[str, Any]) -> None:
+        """Record a call in the metrics and the audit trail."""
         if not sent.status:
             return
+        # The template of the route, not the path: a path may hold names, and each would be a series of its own.
         route = getattr(scope.get("route"), "path_format", None) or "unmatched"
+        # Callers can invent methods, and each would be a series of its own too.
         method = scope["method"] if scope["method"] in METHODS else "other"
         seconds = time.monotonic() - state["arrived_at"]
-        self._metrics.answered(method=method, route=route, status=sent.status, seconds=seconds)
+        self._metrics.record_call(method=method, route=route, status=sent.status, seconds=seconds)
         if state["problem"]:
-            self._metrics.failed(state["problem"])
+            self._metrics.record_problem(state["problem"])
         caller: Caller | None = state["caller"]
         keys.note_call(
             request=state["request_id"],
@@ -290,7 +302,7 @@ class Gate:
 
 
 class SentResponse:
-    """What goes back: remembers the status, and adds the headers every answer has."""
+    """Wraps `send`: stores the status, and adds the headers of every response."""
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
@@ -298,26 +310,26 @@ class SentResponse:
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        """Send one message on."""
+        """Send one message."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             MutableHeaders(scope=message).update(self._headers)
         await self._send(message)
 
 
-def id_of(headers: Headers) -> str:
-    """Return the id the caller gave its request if it is harmless, else a new one."""
+def request_id_of(headers: Headers) -> str:
+    """Return the X-Request-Id of the caller if it is safe to log, else a new id."""
     given = headers.get("x-request-id", "")
     return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
-def is_announced(headers: Headers) -> bool:
-    """Tell whether a body follows (RFC 9112, section 6)."""
+def has_body(headers: Headers) -> bool:
+    """Return whether the headers announce a body (RFC 9112, section 6)."""
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | None:
-    """Return a whole body, None when the caller went away; raise `InterfaceProblem` for one too large or too slow."""
+    """Return a whole body, None if the caller disconnected; raise `InterfaceProblem` for one too large or too slow."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -338,8 +350,8 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | N
         ) from error
 
 
-def check_form(headers: Headers, method: str, body: bytes) -> None:
-    """Raise `InterfaceProblem` for a body that is not said to be JSON, in no encoding but its own."""
+def check_media_type(headers: Headers, method: str, body: bytes) -> None:
+    """Raise `InterfaceProblem` unless a body is declared as JSON without a content encoding."""
     if method not in WITH_BODY or not body:
         return
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -347,24 +359,25 @@ def check_form(headers: Headers, method: str, body: bytes) -> None:
         raise InterfaceProblem(
             problems.NOT_JSON, "the body is not said to be JSON; send it with Content-Type: application/json"
         )
+    # Not decompressed: a small body could expand beyond any limit.
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise InterfaceProblem(problems.NOT_JSON, "the body is compressed; send it as it is, without Content-Encoding")
 
 
 def too_large(most: int) -> InterfaceProblem:
-    """Return how a request is refused that is too large."""
+    """Return the problem of a body that is too large."""
     return InterfaceProblem(problems.TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return how the application receives a body that was read already."""
-    told = False
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that yields a body already read, then what the original yields (a disconnect)."""
+    is_sent = False
 
     async def receive_again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        told = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again

@@ -1,4 +1,4 @@
-"""The hearts of the agents that are spoken for, sharing one pool and one embedder, and whether calls can be served."""
+"""A cache of open hearts that share one connection pool and one embedder, and the readiness probe."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from nous_online.memories.status import last_night_applied, last_night_end
 
 
 def open_database() -> Database:
-    """Open the database of this process with connections for many callers."""
+    """Open the database of this process with a pool for many callers."""
     return Database(open_url(), max_connections=ApiPolicy.most_connections)
 
 
 class Hearts:
-    """The open hearts, at most so many; the one not spoken for longest makes room. Safe to share between threads."""
+    """An LRU cache of open hearts by agent, at most `most`. Safe to share between threads."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Hearts:
         self._opened_by = opened_by
         self._judge, self._writer = judge, writer
         self._most, self._works_in_background = most, works_in_background
-        self._others = None if isinstance(self.embedder, LocalMiniLM) else LocalMiniLM()
+        self._next_embedder = None if isinstance(self.embedder, LocalMiniLM) else LocalMiniLM()
         self._database: Database | None = None
         self._opening, self._lock = threading.Lock(), threading.Lock()
         self._hearts: OrderedDict[str, Heart] = OrderedDict()
@@ -55,8 +55,8 @@ class Hearts:
     def __len__(self) -> int:
         return len(self._hearts)
 
-    def known(self, agent_id: str) -> Heart | None:
-        """Return the heart of an agent if it is open; nobody waits for this."""
+    def find_open(self, agent_id: str) -> Heart | None:
+        """Return the heart of an agent if it is open, without blocking on the database."""
         with self._lock:
             heart = self._hearts.get(agent_id)
             if heart is not None:
@@ -64,11 +64,12 @@ class Hearts:
         return heart
 
     def of(self, agent_id: str, *, seconds: float) -> Heart:
-        """Return the heart of an agent, opened if need be; raises what opening one raises."""
-        return self.known(agent_id) or self._kept(agent_id, self._opened(agent_id, seconds))
+        """Return the heart of an agent, opened if need be; raises as `Heart.open` does."""
+        return self.find_open(agent_id) or self._add(agent_id, self._open(agent_id, seconds))
 
     def database(self, *, seconds: float) -> Database:
-        """Return the database, opened at the first call that finds it; one that is away is tried again."""
+        """Return the database, opened at the first call; where that fails, the next call tries again."""
+        # One thread opens it; a lock with a timeout, so that the others keep their deadlines.
         if not self._opening.acquire(timeout=seconds):
             raise DeadlineExceeded(f"the database was not opened within {seconds:.3g} s; see whether the server runs")
         try:
@@ -78,46 +79,46 @@ class Hearts:
             self._opening.release()
 
     def close(self) -> None:
-        """End what the hearts do in the background, and give the connections back."""
+        """Stop the background work of all hearts and close the connection pool."""
         with self._lock:
             hearts = [*self._hearts.values()]
             self._hearts.clear()
-        for heart in hearts:
+        for heart in hearts:  # outside the lock: closing waits for a thread
             heart.close()
         if self._database is not None:
             self._database.close()
 
-    def _opened(self, agent_id: str, seconds: float) -> Heart:
+    def _open(self, agent_id: str, seconds: float) -> Heart:
         return Heart.open(
             agent_id,
             database=self.database(seconds=seconds),
             embedder=self.embedder,
-            next_embedder=self._others,
+            next_embedder=self._next_embedder,
             judge=self._judge,
             writer=self._writer,
             works_in_background=self._works_in_background,
         )
 
-    def _kept(self, agent_id: str, heart: Heart) -> Heart:
-        """Keep a heart just opened; of two that were opened at once, and of too many, one is closed again."""
+    def _add(self, agent_id: str, heart: Heart) -> Heart:
+        """Cache a new heart, or return the one another thread cached meanwhile; evict the least recently used."""
         with self._lock:
             kept = self._hearts.setdefault(agent_id, heart)
             self._hearts.move_to_end(agent_id)
-            gone = [] if kept is heart else [heart]
+            surplus = [] if kept is heart else [heart]
             while len(self._hearts) > self._most:
-                gone.append(self._hearts.popitem(last=False)[1])
-        for each in gone:
+                surplus.append(self._hearts.popitem(last=False)[1])
+        for each in surplus:
             each.close()
         return kept
 
 
 logger = logging.getLogger(__name__)
-LOOK_S = 3.0
+PROBE_S = 3.0
 
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """One look: at what, whether it is in order, and what was found or is to be done."""
+    """The result of one check: its name, whether it passed, and what was found or is to be done."""
 
     name: str
     is_ok: bool
@@ -125,52 +126,55 @@ class HealthCheck:
 
 
 class ReadinessProbe:
-    """Looks at everything a call needs; an answer stands for a moment."""
+    """Checks everything a call needs; results are cached for `ready_memory_s`."""
 
     def __init__(self, hearts: Hearts, *, policy: ApiPolicy) -> None:
         self._hearts = hearts
         self._memory_s = policy.ready_memory_s
-        self._one = CapacityLimiter(1)
-        self._found: tuple[HealthCheck, ...] = ()
-        self._looked_at = -float("inf")
+        self._one = CapacityLimiter(1)  # a thread of its own: calls that wait for the database can't hold it up
+        self._checks: tuple[HealthCheck, ...] = ()
+        self._checked_at = -float("inf")
 
-    async def looked(self) -> tuple[HealthCheck, ...]:
-        """Return what the last look found, looking anew when that is over; one looks at a time."""
-        return await to_thread.run_sync(self._looked, limiter=self._one)
+    async def checks(self) -> tuple[HealthCheck, ...]:
+        """Return the results of all checks, run again once the cached ones expired; one thread runs them at a time."""
+        return await to_thread.run_sync(self._run_checks, limiter=self._one)
 
-    def _looked(self) -> tuple[HealthCheck, ...]:
-        if time.monotonic() - self._looked_at > self._memory_s:
-            self._found = tuple(self._look(name, look) for name, look in self._looks().items())
-            self._looked_at = time.monotonic()
-        return self._found
+    def _run_checks(self) -> tuple[HealthCheck, ...]:
+        if time.monotonic() - self._checked_at > self._memory_s:
+            checks = {
+                "database": self._database,
+                "schema": self._schema,
+                "embedder": self._embedder,
+                "nights": self._nights,
+            }
+            self._checks = tuple(self._run(name, check) for name, check in checks.items())
+            self._checked_at = time.monotonic()
+        return self._checks
 
-    def _looks(self) -> dict[str, Callable[[], str]]:
-        return {"database": self._database, "schema": self._schema, "embedder": self._embedder, "nights": self._nights}
-
-    def _look(self, name: str, look: Callable[[], str]) -> HealthCheck:
+    def _run(self, name: str, check: Callable[[], str]) -> HealthCheck:
         try:
-            return HealthCheck(name, is_ok=True, message=look())
+            return HealthCheck(name, is_ok=True, message=check())
         except NousError as error:
             logger.warning("not ready: %s: %s", name, error)
             return HealthCheck(name, is_ok=False, message=str(error))
 
     def _database(self) -> str:
-        """Make a connection, which the server answers."""
-        with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S):
+        """Open a connection."""
+        with as_login(self._hearts.database(seconds=PROBE_S).url, seconds=PROBE_S):
             return "answers"
 
     def _schema(self) -> str:
         """Compare the migrations in the database with those of this version."""
-        with as_login(self._hearts.database(seconds=LOOK_S).url, seconds=LOOK_S) as connection:
+        with as_login(self._hearts.database(seconds=PROBE_S).url, seconds=PROBE_S) as connection:
             if not is_current(connection):
                 raise Unsupported("the schema is not the one of this version; run `nous up`, or start the newer one")
         return "current"
 
     def _embedder(self) -> str:
-        """Have a word embedded."""
+        """Embed a word."""
         embedder = self._hearts.embedder
         try:
-            within(LOOK_S, lambda: embedder.embed_query("memory"), name="embedder")
+            within(PROBE_S, lambda: embedder.embed_query("memory"), name="embedder")
         except NousError:
             raise
         except Exception as error:  # an embedder may be anybody's code
@@ -178,10 +182,10 @@ class ReadinessProbe:
         return f"{embedder.space.id} answers"
 
     def _nights(self) -> str:
-        """Say which night was the last, and whether one is due; neither that nor not knowing ends the serving."""
+        """Return which night was the last, and whether one is due; never fails, as calls don't need the nights."""
         try:
-            url = self._hearts.database(seconds=LOOK_S).url
-            with as_login(url, seconds=LOOK_S) as connection, connection.transaction():
+            url = self._hearts.database(seconds=PROBE_S).url
+            with as_login(url, seconds=PROBE_S) as connection, connection.transaction():
                 act_as(connection, "nous_app")
                 last = last_night_applied(connection)
         except NousError:

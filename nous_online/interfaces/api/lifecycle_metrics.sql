@@ -1,7 +1,7 @@
--- What Prometheus may know of how the memories of all agents live: counts, ages and sums, of nobody in particular.
+-- Metrics for Prometheus over all agents: counts, ages and sums, without names.
 
 -- name: figures
--- One row of what is counted now. Work that nobody has taken up is as old as its due moment.
+-- One row of current figures. The age of waiting work counts from when it was due.
 select (select count(*) from heart.agents)::float8 as agents,
        (select extract(epoch from (max(night) + 1)::timestamp at time zone 'UTC') from lifecycle.plans where state = 'applied')::float8 as last_night,
        (select extract(epoch from max(applied_at)) from lifecycle.plans where state = 'applied')::float8 as last_night_applied,
@@ -15,7 +15,7 @@ select (select count(*) from heart.agents)::float8 as agents,
        pg_database_size(current_database())::float8 as database_bytes
 
 -- name: memories
--- How many memories there were in each state after the last night each agent was in.
+-- Number of memories in each state, as of each agent's last night.
 select f.key, sum(f.value::float8)
 from (select distinct on (agent_id) figures from lifecycle.health order by agent_id, night desc) last
 cross join jsonb_each_text(last.figures) f(key, value)
@@ -23,13 +23,13 @@ where f.key = any(%(keys)s)
 group by f.key order by f.key
 
 -- name: proposals
--- What the last night that was applied wanted to change, and what became of it.
+-- Proposals of the last applied night, by kind and state.
 select kind, state, count(*)::float8 from lifecycle.proposals
 where night = (select max(night) from lifecycle.plans where state = 'applied')
 group by kind, state order by kind, state
 
 -- name: requests
--- What language models were asked, and what that cost.
+-- Requests to language models, with tokens and cost.
 select purpose, model, sum(request_count)::float8, sum(case when state = 'failed' then request_count else failed_count end)::float8,
        sum(input_tokens)::float8, sum(output_tokens)::float8, sum(cost_usd)::float8
 from heart.llm_requests group by purpose, model order by purpose, model

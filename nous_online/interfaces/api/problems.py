@@ -1,4 +1,4 @@
-"""What went wrong, as `application/problem+json` (RFC 9457): one form for every failure."""
+"""Every failure as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -80,19 +80,19 @@ FORBIDDEN = ProblemKind(403, "forbidden", "This key may not do that")
 NOT_FOUND = ProblemKind(404, "not-found", "Not found")
 NO_METHOD = ProblemKind(405, "method-not-allowed", "Method not allowed")
 SLOW_REQUEST = ProblemKind(408, "request-too-slow", "The request did not arrive in time")
-CONFLICT = ProblemKind(409, "conflict", "In conflict with what is there")
+CONFLICT = ProblemKind(409, "conflict", "In conflict with the stored state")
 REFUSED = ProblemKind(409, "refused", "A rule forbids it")
 TOO_LARGE = ProblemKind(413, "too-large", "The request is too large")
 NOT_JSON = ProblemKind(415, "not-json", "The body has to be JSON")
-MISDIRECTED = ProblemKind(421, "misdirected", "This server does not go by that name")
+MISDIRECTED = ProblemKind(421, "misdirected", "The Host header names another server")
 TOO_MANY = ProblemKind(429, "too-many-requests", "Too many requests")
-UNEXPECTED = ProblemKind(500, "unexpected", "Something unforeseen went wrong")
+UNEXPECTED = ProblemKind(500, "unexpected", "Unexpected error")
 NO_EXTRA = ProblemKind(501, "extra-missing", "An extra is not installed")
 UNAVAILABLE = ProblemKind(503, "unavailable", "Not available now", RETRY_AFTER)
 BUSY = ProblemKind(503, "busy", "Too many calls at once", RETRY_AFTER)
 UNSUPPORTED = ProblemKind(503, "unsupported", "The database does not fit")
-FULL = ProblemKind(507, "quota-exceeded", "The agent keeps all it may")
-LATE = ProblemKind(504, "deadline-exceeded", "The call did not end in its time")
+FULL = ProblemKind(507, "quota-exceeded", "The agent's quota is used up")
+LATE = ProblemKind(504, "deadline-exceeded", "The call exceeded its deadline")
 
 OF_ERROR: Mapping[type[NousError], ProblemKind] = {
     DeadlineExceeded: LATE,
@@ -107,12 +107,12 @@ OF_ERROR: Mapping[type[NousError], ProblemKind] = {
     Unsupported: UNSUPPORTED,
     NotIsolated: UNSUPPORTED,
 }
-"""The first that fits counts, so that the more special ones come first."""
+"""The first match counts, so subclasses stand before their bases."""
 OF_STATUS = {kind.status: kind for kind in (UNREADABLE, NOT_FOUND, NO_METHOD, INVALID)}
 
 
 class InterfaceProblem(Exception):
-    """A problem of the interface itself, raised where it is found."""
+    """A problem that the interface itself raises, with its kind and headers."""
 
     def __init__(self, kind: ProblemKind, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -121,11 +121,11 @@ class InterfaceProblem(Exception):
 
 
 def kind_of(error: NousError) -> ProblemKind:
-    """Return which kind of problem an error of ours is."""
+    """Return the kind of problem for an error of ours."""
     return next((kind for raised, kind in OF_ERROR.items() if isinstance(error, raised)), UNEXPECTED)
 
 
-def answer(
+def problem_response(
     kind: ProblemKind,
     detail: str,
     *,
@@ -133,8 +133,8 @@ def answer(
     headers: Mapping[str, str] | None = None,
     errors: Sequence[FieldError] | None = None,
 ) -> Response:
-    """Return the response that tells of a problem."""
-    told = Problem(
+    """Return the response for a problem."""
+    problem = Problem(
         type=f"{PREFIX}{kind.name}",
         title=kind.title,
         status=kind.status,
@@ -142,39 +142,39 @@ def answer(
         instance=f"urn:nous:request:{request_id}",
         errors=None if errors is None else list(errors),
     )
-    content = told.model_dump_json(exclude_none=True)
+    content = problem.model_dump_json(exclude_none=True)
     return Response(content, kind.status, {**(kind.headers or {}), **(headers or {})}, media_type=MEDIA_TYPE)
 
 
 def for_request(request: Request, kind: ProblemKind, detail: str, **details: Any) -> Response:
-    """Return the response to a request that ran into a problem, and note the kind for the metrics."""
+    """Return the response for a problem of this request, and store the kind for the metrics."""
     request.state.problem = kind.name
-    return answer(kind, detail, request_id=request.state.request_id, **details)
+    return problem_response(kind, detail, request_id=request.state.request_id, **details)
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Tell of an error of ours."""
+    """Answer an error of ours."""
     assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
-    return for_request(request, kind_of(error), readable(str(error)))
+    return for_request(request, kind_of(error), as_utf8(str(error)))
 
 
 async def on_failure(request: Request, error: Exception) -> Response:
-    """Tell of a problem of the interface itself."""
+    """Answer a problem of the interface itself."""
     assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
     return for_request(request, error.kind, str(error), headers=error.headers)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """Tell which places of a request are wrong, without repeating what they hold."""
+    """Answer a request that fails validation with the places that are wrong, without their values."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 (it is registered for these alone)
     found: Sequence[Any] = error.errors()
-    errors = [FieldError(where=readable(".".join(map(str, each["loc"]))), message=each["msg"]) for each in found]
+    errors = [FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=each["msg"]) for each in found]
     detail = f"{errors[0].where}: {errors[0].message}" if errors else "the request does not fit its description"
     return for_request(request, INVALID, detail, errors=errors)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """Tell what the framework refused: an unknown path, another method, a body that can't be read."""
+    """Answer what the framework refused: an unknown path, a wrong method, an unreadable body."""
     assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
     kind = OF_STATUS.get(error.status_code, ProblemKind(error.status_code, "refused-by-http", str(error.detail)))
     methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
@@ -183,7 +183,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
-    """Return all methods a path knows; the framework would tell those of the first route alone."""
+    """Return all methods of a path, for the Allow header; Starlette names those of the first matching route only."""
     parts = path.split("/")
     fitting = [
         template
@@ -191,10 +191,11 @@ def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
         if len(named := template.split("/")) == len(parts)
         and all(part != "" if name.startswith("{") else name == part for name, part in zip(named, parts, strict=True))
     ]
+    # A literal segment beats a placeholder: /facts/count before /facts/{fact_id}.
     nearest = min(fitting, key=lambda template: template.count("{"), default=None)
     return [] if nearest is None else [method.upper() for method in paths[nearest]]
 
 
-def readable(text: str) -> str:
-    """Return a text that can be sent as UTF-8: a lone surrogate in it is told as its escape."""
+def as_utf8(text: str) -> str:
+    """Return a text that can be encoded as UTF-8, with lone surrogates escaped."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""The process and its nights: whether it can serve, what it counted, starting a night and reading what it did."""
+"""Routes about the process and its nights: health, readiness, metrics; running, undoing and reading nights."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api.access import AnyNightCall, NightCall, door_of
+from nous_online.interfaces.api.access import AnyNightCall, NightCall, authenticator_of
 from nous_online.interfaces.api.bodies import SENDABLE, Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.gate import MEDIA_TYPE
-from nous_online.interfaces.api.hearts import LOOK_S, HealthCheck
+from nous_online.interfaces.api.hearts import PROBE_S, HealthCheck
 from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
 from nous_online.interfaces.request_checks import bearer_of
 
@@ -29,7 +29,7 @@ RunState = Literal["running", "succeeded", "failed"]
 
 @dataclass(frozen=True)
 class PlannedNight:
-    """What a dry run came to: counts of the very plan the night would apply."""
+    """The result of a dry run: counts of the plan that the night would apply."""
 
     night: date
     plan_hash: str
@@ -37,39 +37,39 @@ class PlannedNight:
     is_success: bool
     failures: tuple[str, ...]
     notices: tuple[str, ...] = ()
-    """Whom the night would leave out, and why."""
+    """Agents the night would leave out, and why."""
 
 
 @dataclass(frozen=True)
 class BackgroundNight:
-    """A night under way in the background, or over."""
+    """A night that runs in the background, or has ended."""
 
     run: str
     night: date
     state: RunState
     interface: str
-    """Where the Dagster interface shows runs, when it is up."""
+    """URL of runs in the Dagster interface, when that is up."""
     counts: Mapping[str, int] | None = None
     failures: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
-    """Whom the night left out, and why; it was applied for all others."""
+    """Agents the night left out, and why; it was applied for all others."""
 
 
 @dataclass(frozen=True)
 class TakenBack:
-    """What became of nights that were to be taken back, the newest first."""
+    """The result of undoing nights, the newest first."""
 
     undone: Mapping[date, int]
-    """How many proposals of each night were taken back."""
+    """Number of proposals undone, by night."""
     refused: Mapping[str, str]
-    """Which proposal was not, and why; nights before it stand as they were."""
+    """Reasons by the id of a proposal that was not undone; earlier nights are unchanged."""
 
 
 class Consolidator(Protocol):
     """Plans and runs nights over one database."""
 
     def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
-        """Return what a night would do, changing nothing."""
+        """Return the plan of a night, changing nothing."""
         ...
 
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
@@ -77,7 +77,7 @@ class Consolidator(Protocol):
         ...
 
     def state(self, run: str) -> BackgroundNight:
-        """Return how a night started here stands; raise `NotFound` for one that was not."""
+        """Return the state of a night started by this process; raise `NotFound` for any other run."""
         ...
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
@@ -94,13 +94,13 @@ class Consolidator(Protocol):
         reason: str,
         seconds: float,
     ) -> TakenBack:
-        """Take back the nights from the first to the last, newest first, as far as nothing was built on them."""
+        """Undo the nights from the first to the last, newest first, as far as nothing was built on them."""
         ...
 
 
 @cache
 def installed_consolidator() -> Callable[[], Consolidator] | None:
-    """Return what makes a `Consolidator` here, looked for in every package once; None without the extra."""
+    """Return the factory of the installed `Consolidator`, None without the extra; cached, as it scans all packages."""
     return next((point.load() for point in entry_points(group=CONSOLIDATORS_GROUP)), None)
 
 
@@ -108,7 +108,7 @@ server_router, night_router = APIRouter(tags=["server"]), APIRouter(tags=["night
 
 # --- the routes ---
 
-UNTOLD = "not in order; the log of the server says why, and so does this to an administrator's key"
+HIDDEN_MESSAGE = "not in order; the log of the server says why, and so does this to an administrator's key"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether calls can be served now, and what is in the way."""
+    """Whether calls can be served now, and the checks that decide it."""
 
     is_ready: bool
     checks: tuple[HealthCheck, ...]
@@ -141,7 +141,7 @@ class Links:
 
 @server_router.get("/", operation_id="get_links", summary="Find your way")
 def links(request: Request) -> Links:
-    """Return where everything is."""
+    """Return the paths of everything."""
     described = request.app.openapi()
     return Links(
         name=described["info"]["title"],
@@ -156,7 +156,7 @@ def links(request: Request) -> Links:
 
 @server_router.get("/health", operation_id="get_health", summary="See whether the process lives")
 async def health() -> Health:
-    """Return at once, whatever the database does."""
+    """Return at once; the database is not asked."""
     return Health()
 
 
@@ -167,11 +167,11 @@ async def health() -> Health:
     responses={503: {"model": Readiness, "description": "Something is in the way; the checks say what."}},
 )
 async def ready(request: Request, response: Response) -> Readiness:
-    """Look at the database, its schema and the embedder; what is wrong with them is told to administrators alone."""
-    found = await request.app.state.readiness.looked()
+    """Check the database, its schema and the embedder; only administrators see what is wrong with them."""
+    found = await request.app.state.readiness.checks()
     if not await is_administrator(request):
-        found = tuple(replace(look, message="in order" if look.is_ok else UNTOLD) for look in found)
-    is_ready = all(look.is_ok for look in found)
+        found = tuple(replace(check, message="in order" if check.is_ok else HIDDEN_MESSAGE) for check in found)
+    is_ready = all(check.is_ok for check in found)
     if not is_ready:
         response.status_code = 503
         response.headers["Retry-After"] = str(ApiPolicy.retry_after_s)
@@ -179,12 +179,12 @@ async def ready(request: Request, response: Response) -> Readiness:
 
 
 async def is_administrator(request: Request) -> bool:
-    """Tell whether an administrator asks; a caller without a good key is told less, and not refused."""
-    door = door_of(request)
-    if door.is_open or not bearer_of(request.headers):
-        return door.is_open
+    """Return whether the caller is an administrator; one without a valid key is not refused, but sees less."""
+    authenticator = authenticator_of(request)
+    if authenticator.is_open or not bearer_of(request.headers):
+        return authenticator.is_open
     try:
-        return (await door.let_in(request, ends_at=time.monotonic() + LOOK_S)).is_admin
+        return (await authenticator.authenticate(request, ends_at=time.monotonic() + PROBE_S)).is_admin
     except (InterfaceProblem, NousError):
         return False
 
@@ -197,9 +197,9 @@ async def is_administrator(request: Request) -> bool:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def get_metrics(request: Request) -> Response:
-    """Return what Prometheus may know; nothing of memories, and no agent's name. Needs a key unless on loopback."""
+    """Return the metrics for Prometheus: no memories, no names of agents. Needs a key unless on loopback."""
     if not request.app.state.access.opens_metrics:
-        await door_of(request).let_in(request, ends_at=time.monotonic() + LOOK_S)
+        await authenticator_of(request).authenticate(request, ends_at=time.monotonic() + PROBE_S)
     return Response(await run_in_threadpool(request.app.state.metrics.text), media_type=MEDIA_TYPE)
 
 
@@ -286,15 +286,15 @@ class Started:
 
 
 def consolidator_of(request: Request) -> Consolidator:
-    """Return who runs nights; raise `InterfaceProblem` 501 without the extra."""
-    found: Consolidator | None = request.app.state.consolidator
-    if found is None:
+    """Return the consolidator; raise `InterfaceProblem` 501 without the extra."""
+    consolidator: Consolidator | None = request.app.state.consolidator
+    if consolidator is None:
         raise InterfaceProblem(NO_EXTRA, EXTRA)
-    return found
+    return consolidator
 
 
 def require_admin(call: NightCall) -> None:
-    """Raise `InterfaceProblem` 403 for anybody but an administrator."""
+    """Raise `InterfaceProblem` 403 unless the caller is an administrator."""
     if not call.is_admin:
         raise InterfaceProblem(
             FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin"
@@ -303,7 +303,7 @@ def require_admin(call: NightCall) -> None:
 
 def url_of(request: Request, call: NightCall) -> str:
     """Return the address of the database the interface works on."""
-    return door_of(request).hearts.database(seconds=call.seconds).url
+    return authenticator_of(request).hearts.database(seconds=call.seconds).url
 
 
 @night_router.post(
@@ -320,16 +320,16 @@ def consolidate(body: ConsolidateBody, request: Request, response: Response, cal
     require_admin(call)
     consolidator, url = consolidator_of(request), url_of(request, call)
     if body.dry_run:
-        return planned(consolidator.plan(url, night=body.night, agent_id=call.agent_id, seconds=call.seconds))
+        return planned_answer(consolidator.plan(url, night=body.night, agent_id=call.agent_id, seconds=call.seconds))
     response.status_code = 202
-    return started(consolidator.start(url, night=body.night, agent_id=call.agent_id))
+    return run_answer(consolidator.start(url, night=body.night, agent_id=call.agent_id))
 
 
-def planned(found: PlannedNight) -> Planned:
-    """Return the counts of a plan under the names people ask for."""
-    counts = found.counts
+def planned_answer(plan: PlannedNight) -> Planned:
+    """Return the response for a plan."""
+    counts = plan.counts
     return Planned(
-        night=found.night,
+        night=plan.night,
         deduped=counts.get("retired", 0),
         superseded=counts.get("superseded", 0),
         compressed=counts.get("condensed", 0),
@@ -341,32 +341,32 @@ def planned(found: PlannedNight) -> Planned:
         shared=counts.get("shared", 0),
         censors_retired=counts.get("censors_retired", 0),
         procedures_flagged=counts.get("procedures_flagged", 0),
-        is_success=found.is_success,
-        failures=found.failures,
-        notices=found.notices,
-        plan_hash=found.plan_hash,
+        is_success=plan.is_success,
+        failures=plan.failures,
+        notices=plan.notices,
+        plan_hash=plan.plan_hash,
     )
 
 
-def started(found: BackgroundNight) -> Started:
-    """Return how a night stands."""
+def run_answer(run: BackgroundNight) -> Started:
+    """Return the response for a run of a night."""
     return Started(
-        run=found.run,
-        night=found.night,
-        state=found.state,
-        watch=f"/consolidate/{found.run}",
-        interface=found.interface,
-        counts=None if found.counts is None else dict(found.counts),
-        failures=found.failures,
-        notices=found.notices,
+        run=run.run,
+        night=run.night,
+        state=run.state,
+        watch=f"/consolidate/{run.run}",
+        interface=run.interface,
+        counts=None if run.counts is None else dict(run.counts),
+        failures=run.failures,
+        notices=run.notices,
     )
 
 
 @night_router.get("/consolidate/{run}", operation_id="get_consolidation", summary="See how a night stands")
 def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
-    """Return how a night started here stands, and its counts when it is over."""
+    """Return the state of a night started here, and its counts when it has ended."""
     require_admin(call)
-    return started(consolidator_of(request).state(run))
+    return run_answer(consolidator_of(request).state(run))
 
 
 @night_router.post("/consolidate/undo", operation_id="undo_nights", summary="Take nights back")

@@ -1,4 +1,4 @@
-"""What the HTTP interface answers where that is not what the verb itself returns."""
+"""Responses of the HTTP interface that differ from what the verb returns."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RecallAnswer:
 
     @classmethod
     def of(cls, found: Recall) -> RecallAnswer:
-        """Return a recall as it is sent."""
+        """Return the response for a recall."""
         memories = [
             Remembered(
                 each.id,
@@ -119,11 +119,11 @@ class ContextAnswer:
 
     @classmethod
     def of(cls, found: Context) -> ContextAnswer:
-        """Return a context as it is sent."""
+        """Return the response for a context."""
         same = ("token_count", "budget", "tokens", "left_out", "counting", "recall_id", "is_by_words")
-        told: dict[str, Any] = {name: getattr(found, name) for name in same}
+        values: dict[str, Any] = {name: getattr(found, name) for name in same}
         tiers = Tiers(*(found.tokens.get(tier, 0) for tier in TIERS))
-        return cls(context=found.text, tiers=tiers, lines=list(found.lines), **told)
+        return cls(context=found.text, tiers=tiers, lines=list(found.lines), **values)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class PredictionAnswer:
 
     @classmethod
     def of(cls, found: Prediction) -> PredictionAnswer:
-        """Return a prediction as it is sent."""
+        """Return the response for a prediction."""
         return cls(found.session_id, list(found.memories), found.confidence)
 
 
@@ -156,7 +156,7 @@ class CheckAnswer:
 
     @classmethod
     def of(cls, found: CensorCheck) -> CheckAnswer:
-        """Return a check as it is sent."""
+        """Return the response for a check of censors."""
         return cls(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 
@@ -172,7 +172,7 @@ class ForgottenAnswer:
 
     @classmethod
     def of(cls, gone: Forgotten) -> ForgottenAnswer:
-        """Return what was forgotten as it is sent."""
+        """Return the response for a forgotten memory."""
         return cls(gone.memory, gone.merged, gone.replaced)
 
 
@@ -193,7 +193,7 @@ class SourceAnswer:
 
     @classmethod
     def of(cls, done: SourceUndone) -> SourceAnswer:
-        """Return what was taken back as it is sent."""
+        """Return the response for an undone source."""
         return cls(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
 
 
@@ -219,7 +219,7 @@ class WorkflowList:
 
     @classmethod
     def of(cls, found: Sequence[LearnedWorkflow]) -> WorkflowList:
-        """Return workflows as they are sent."""
+        """Return the response for learned workflows."""
         return cls(
             [
                 WorkflowAnswer(
@@ -235,9 +235,9 @@ class WorkflowList:
         )
 
 
-def wrapped(name: str, about: str, **held: Any) -> type[Any]:
-    """Return an answer that holds one thing, so that it can hold more one day."""
-    answer = make_dataclass(name, held.items(), frozen=True)
+def wrapped(name: str, about: str, **fields: Any) -> type[Any]:
+    """Return a response class with one field: an object, unlike a bare list, can get more fields later."""
+    answer = make_dataclass(name, fields.items(), frozen=True)
     answer.__doc__ = about
     return answer
 

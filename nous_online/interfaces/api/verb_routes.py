@@ -1,6 +1,6 @@
-"""The verbs over HTTP: a row for each, with its path, what it takes and how its answer is sent.
+"""The verbs over HTTP: a table of routes, each with its path, verb, body and response.
 
-What the OpenAPI document says of them stands in `openapi.toml`, by the names of verbs and bodies.
+Their texts in the OpenAPI document are in `openapi.toml`, by the names of verbs and bodies.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.levels import BANDS
 from nous_online.memories.store import unrecorded_count
 
-LONGEST_S = 31 * 24 * 3600
+LONGEST_EPISODE_S = 31 * 24 * 3600
 OwnName = Annotated[str, text_of(200), SENDABLE]
 Source = Annotated[Line, Field(max_length=500)]
 StepDetail = Annotated[str, text_of(400), SENDABLE]
 Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
-"""How the document calls the group of a path that is not called so itself; the others are about memories."""
+"""Tags of the document by the first part of the path, where they differ; all others are "memories"."""
 PLACEHOLDERS = re.compile(r"{(\w+)")
 IN_PATH: Mapping[str, Any] = {
     "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
@@ -69,33 +69,34 @@ IN_PATH: Mapping[str, Any] = {
         str, Path(min_length=1, max_length=200, pattern=NOT_BLANK, description="Or its reference.")
     ],
 }
-"""What stands in a path for each name, an id for all others."""
+"""Types of path parameters; all others are UUIDs."""
 
 
 @dataclass(frozen=True)
 class VerbRoute:
-    """A verb over HTTP: where it is called, what it takes, and how what it returns is sent."""
+    """One route: method and path, the verb it calls, its body and its response."""
 
-    where: str
-    act: Callable[..., Any]
-    """A verb of `Heart`, or a function of the call that needs more than one."""
-    takes: type[Body] | None = None
-    sent: Callable[[Any], Any] | None = None
-    """What makes the answer of what the verb returns; as it is without."""
+    endpoint: str
+    """Method and path."""
+    verb: Callable[..., Any]
+    """A verb of `Heart`, or a function of an `ApiCall` that calls several."""
+    body: type[Body] | None = None
+    answer: Callable[[Any], Any] | None = None
+    """Converts the verb's result to the response; by default the result is sent as it is."""
     name: str = ""
-    """Its operation, where that is not called as the verb is."""
+    """The operation id, where it is not the verb's name."""
     query: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
-    """What stands in the query: type and default by name."""
+    """Query parameters: type and default by name."""
 
     def add_to(self, router: APIRouter) -> None:
-        """Serve the verb."""
-        method, path = self.where.split()
-        sent, name = self.sent or self.act, self.name or self.act.__name__
-        answer = sent if isinstance(sent, type) else get_type_hints(sent)["return"]
+        """Add the route to a router."""
+        method, path = self.endpoint.split()
+        source, name = self.answer or self.verb, self.name or self.verb.__name__
+        answer = source if isinstance(source, type) else get_type_hints(source)["return"]
         group, words = path.split("/")[1], WORDS["verbs"][name]
         router.add_api_route(
             path,
-            self._endpoint(PLACEHOLDERS.findall(path)),
+            self._function(PLACEHOLDERS.findall(path)),
             methods=[method],
             operation_id=name,
             summary=words["summary"],
@@ -105,35 +106,38 @@ class VerbRoute:
             tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
         )
 
-    def _endpoint(self, in_path: list[str]) -> Callable[..., Any]:
-        name = self.act.__name__
-        is_verb = getattr(Heart, name, None) is self.act
-        known = inspect.signature(self.act).parameters
+    def _function(self, in_path: list[str]) -> Callable[..., Any]:
+        """Return the function that FastAPI calls, with the signature that it reads parameters and document from."""
+        name = self.verb.__name__
+        is_verb = getattr(Heart, name, None) is self.verb
+        known = inspect.signature(self.verb).parameters
 
-        def endpoint(call: ApiCall, body: Body | None = None, **given: Any) -> Any:
-            told: dict[str, Any] = {} if body is None else body.told()
-            places = [given.pop(each) for each in in_path if each not in known]
+        def endpoint(call: ApiCall, body: Body | None = None, **parameters: Any) -> Any:
+            values: dict[str, Any] = {} if body is None else body.verb_input()
+            # A path parameter that the verb calls otherwise, such as memory_id, is its first positional argument.
+            places = [parameters.pop(each) for each in in_path if each not in known]
             if is_verb:
-                found = getattr(call.heart, name)(*places, deadline_s=call.left(), **given, **told)
+                # By name, not as `self.verb`: the heart of a call may be one limited to rights or to a session.
+                result = getattr(call.heart, name)(*places, deadline_s=call.left(), **parameters, **values)
             else:
-                found = self.act(call, *places, **given, **told)
-            return found if self.sent is None else self.sent(found)
+                result = self.verb(call, *places, **parameters, **values)
+            return result if self.answer is None else self.answer(result)
 
-        taken: dict[str, tuple[Any, Any]] = {each: (IN_PATH.get(each, UUID), Parameter.empty) for each in in_path}
-        taken |= {} if self.takes is None else {"body": (self.takes, Parameter.empty)}
-        taken |= {"call": (HeartCall, Parameter.empty), **self.query}
-        if is_verb and "idempotency_key" in rows_of(self.act):
-            taken["idempotency_key"] = (IdempotencyKey, None)
+        declared: dict[str, tuple[Any, Any]] = {each: (IN_PATH.get(each, UUID), Parameter.empty) for each in in_path}
+        declared |= {} if self.body is None else {"body": (self.body, Parameter.empty)}
+        declared |= {"call": (HeartCall, Parameter.empty), **self.query}
+        if is_verb and "idempotency_key" in rows_of(self.verb):
+            declared["idempotency_key"] = (IdempotencyKey, None)
         endpoint.__dict__["__signature__"] = inspect.Signature(
             [
                 Parameter(each, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-                for each, (kind, default) in taken.items()
+                for each, (kind, default) in declared.items()
             ]
         )
         return endpoint
 
 
-# --- what bodies hold of their own, and how it is told ---
+# --- bodies with fields of their own ---
 
 
 class PredictedBody(Body):
@@ -143,10 +147,10 @@ class PredictedBody(Body):
         default=None, description="Short for `signals.current_file`."
     )
 
-    def told(self) -> Any:
-        found = super().told()
-        signals, opened = dict(found.pop("signals", None) or {}), found.pop("file_opened", None)
-        return {**found, "signals": signals if opened is None else {**signals, "current_file": opened}}
+    def verb_input(self) -> Any:
+        values = super().verb_input()
+        signals, opened = dict(values.pop("signals", None) or {}), values.pop("file_opened", None)
+        return {**values, "signals": signals if opened is None else {**signals, "current_file": opened}}
 
 
 class ArtifactBody(Body):
@@ -155,7 +159,7 @@ class ArtifactBody(Body):
     kind: Literal["commit", "pr", "adr", "file"]
     reference: Annotated[Line, Field(max_length=200)] = Field(description="What names it, such as `4f3d51d`.")
 
-    def told(self) -> Any:
+    def verb_input(self) -> Any:
         return self.kind, self.reference
 
 
@@ -168,16 +172,16 @@ class EpisodeBody(Body):
 class PastEpisodeBody(EpisodeBody):
     """An episode that is over says how long it took."""
 
-    duration_seconds: Annotated[int, Field(ge=0, le=LONGEST_S), WHOLE] | None = Field(
+    duration_seconds: Annotated[int, Field(ge=0, le=LONGEST_EPISODE_S), WHOLE] | None = Field(
         default=None, description="How long it took; with `started_at`."
     )
 
-    def told(self) -> Any:
-        found = super().told()
-        seconds = found.pop("duration_seconds", None)
-        if (began := found.get("started_at")) is not None:
-            found["ended_at"] = began + timedelta(seconds=seconds or 0)
-        return found
+    def verb_input(self) -> Any:
+        values = super().verb_input()
+        seconds = values.pop("duration_seconds", None)
+        if (began := values.get("started_at")) is not None:
+            values["ended_at"] = began + timedelta(seconds=seconds or 0)
+        return values
 
 
 class StepBody(Body):
@@ -190,9 +194,9 @@ class StepBody(Body):
 class MemoryFieldsBody(Body):
     """What may be corrected of a memory: null clears what may be absent, and says nothing for the rest."""
 
-    def told(self) -> Any:
+    def verb_input(self) -> Any:
         cleared = ("subject", "category", "valid_from", "valid_to")
-        return {name: value for name, value in super().told().items() if value is not None or name in cleared}
+        return {name: value for name, value in super().verb_input().items() if value is not None or name in cleared}
 
 
 SIGNALS = body("SignalsBody", SignalDetails)
@@ -211,13 +215,13 @@ DEFERRED = Annotated[
     ],
     Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
 ]
-WANTED: dict[str, tuple[Any, Any]] = {
+DECISION_QUERY: dict[str, tuple[Any, Any]] = {
     name: (Annotated[wire_type(row.field) | None, Query(description=row.field.about)], None)
     for name, row in rows_of(DecisionFilter).items()
     if name != "limit"
 } | {"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT, description="How many decisions at most.")], 50)}
 COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
-"""What of an episode is not told over HTTP: it is counted, or follows from when it was told."""
+"""Rows of an episode that no body has: the server counts the first and knows the second from the time of the call."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
 CITED = "Memories that were used: they rise, and no night may lose them."
 MERGED_INTO = "With `merged`, and only then: the fact, learned for it, that takes both places."
@@ -247,7 +251,7 @@ PUBLIC_ADDRESS = Annotated[
 ]
 EVENT_NAME = r"[a-z][a-z0-9_.:-]{0,99}"
 
-# --- rules of JSON Schema that say what the store asks ---
+# --- rules of the store in JSON Schema, for the document; the store itself enforces them ---
 
 LITERAL_HAS_A_WORD: dict[str, Any] = {
     "if": {"properties": {"is_literal": {"const": True}}, "required": ["is_literal"]},
@@ -287,28 +291,27 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 }
 
 
-# --- calls that are more than one verb ---
+# --- endpoints that call several verbs ---
 
 
 def list_statements(call: ApiCall, fact_id: UUID) -> answers.StatementList:
     fact = call.heart.get(fact_id, deadline_s=call.left())
-    said = call.heart.statements(fact_id, deadline_s=call.left())
-    return answers.StatementList(said, unrecorded_count(fact, said))
+    statements = call.heart.statements(fact_id, deadline_s=call.left())
+    return answers.StatementList(statements, unrecorded_count(fact, statements))
 
 
 def give_feedback(
     call: ApiCall, recall_id: UUID, *, cited: Sequence[UUID] = (), ignored: Sequence[UUID] = ()
 ) -> answers.FeedbackAnswer:
     try:
-        left_aside = call.heart.ignore(recall_id, ignored, deadline_s=call.left())
-        return answers.FeedbackAnswer(call.heart.cite(recall_id, cited, deadline_s=call.left()), left_aside)
-    except InvalidInput as error:
+        ignored_count = call.heart.ignore(recall_id, ignored, deadline_s=call.left())
+        return answers.FeedbackAnswer(call.heart.cite(recall_id, cited, deadline_s=call.left()), ignored_count)
+    except InvalidInput as error:  # for a recall that does not exist, which over HTTP is its path
         raise NotFound(str(error)) from error
 
 
 def list_contradictions(call: ApiCall, *, status: str) -> list[Contradiction]:
-    wanted = None if status == "any" else status
-    return call.heart.contradictions(status=wanted, deadline_s=call.left())
+    return call.heart.contradictions(status=None if status == "any" else status, deadline_s=call.left())
 
 
 def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
@@ -334,7 +337,7 @@ ROUTES = (
     ),
     VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
     VerbRoute("POST /facts/deferred", learn_deferred, body("DeferredBody", facts=(DEFERRED, ...)), answers.StoredCount),
-    VerbRoute("GET /facts/count", Heart.count, sent=answers.FactCounts, name="count_facts"),
+    VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
     VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/confirm",
@@ -351,7 +354,7 @@ ROUTES = (
         ),
     ),
     VerbRoute(
-        "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, sent=answers.FactList, name="list_predecessors"
+        "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"
     ),
     VerbRoute(
         "POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Short | None, None))
@@ -402,7 +405,7 @@ ROUTES = (
     VerbRoute(
         "GET /episodes/{episode_id:uuid}/artifacts",
         Heart.episode_artifacts,
-        sent=answers.ArtifactList,
+        answer=answers.ArtifactList,
         name="list_artifacts",
     ),
     VerbRoute(
@@ -442,7 +445,7 @@ ROUTES = (
     VerbRoute(
         "GET /procedures",
         Heart.list_procedures,
-        sent=answers.ProcedureList,
+        answer=answers.ProcedureList,
         query={
             "domain": (Annotated[str | None, Query(max_length=100)], None),
             "state": (
@@ -457,7 +460,7 @@ ROUTES = (
     VerbRoute(
         "GET /procedures/{procedure_id:uuid}/related",
         Heart.related_procedures,
-        sent=answers.ProcedureList,
+        answer=answers.ProcedureList,
         query={"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT)], 5)},
     ),
     VerbRoute(
@@ -493,7 +496,7 @@ ROUTES = (
             rules={"allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")]},
         ),
     ),
-    VerbRoute("GET /censors", Heart.list_censors, sent=answers.CensorList),
+    VerbRoute("GET /censors", Heart.list_censors, answer=answers.CensorList),
     VerbRoute("GET /censors/{censor_id:uuid}", Heart.get_censor),
     VerbRoute(
         "PATCH /censors/{censor_id:uuid}",
@@ -542,7 +545,9 @@ ROUTES = (
         Heart.record_decision,
         body("DecisionBody", Heart.record_decision, reference=(OwnName | None, None)),
     ),
-    VerbRoute("GET /decisions", Heart.decisions, sent=answers.DecisionList, name="list_decisions", query=WANTED),
+    VerbRoute(
+        "GET /decisions", Heart.decisions, answer=answers.DecisionList, name="list_decisions", query=DECISION_QUERY
+    ),
     VerbRoute("GET /decisions/{decision_id}", Heart.get_decision),
     VerbRoute(
         "POST /decisions/{decision_id}/resolve",
@@ -550,7 +555,7 @@ ROUTES = (
         body("ResolutionBody", status=(Literal[RESOLUTIONS], ...), outcome=(Line | None, None)),
     ),
     VerbRoute(
-        "GET /contradictions", list_contradictions, sent=answers.ContradictionList, query={"status": (Status, "open")}
+        "GET /contradictions", list_contradictions, answer=answers.ContradictionList, query={"status": (Status, "open")}
     ),
     VerbRoute(
         "POST /contradictions/{contradiction_id:uuid}/resolve",
@@ -587,10 +592,10 @@ ROUTES = (
             ),
         ),
     ),
-    VerbRoute("GET /webhooks", Heart.list_webhooks, sent=answers.WebhookList),
+    VerbRoute("GET /webhooks", Heart.list_webhooks, answer=answers.WebhookList),
     VerbRoute("DELETE /webhooks/{webhook_id:uuid}", Heart.remove_webhook),
-    VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, sent=answers.MemoryAnswer, name="get_memory"),
-    VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, sent=answers.ChangeList, name="get_history"),
+    VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, answer=answers.MemoryAnswer, name="get_memory"),
+    VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, answer=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),
     VerbRoute(
         "POST /memories/{memory_id:uuid}/forget",
@@ -617,7 +622,7 @@ ROUTES = (
 
 @cache
 def verb_router() -> APIRouter:
-    """Return the routes of all verbs, which take a second to make and are the same for every application."""
+    """Return the routes of all verbs; cached, as building them takes a second and all applications share them."""
     router = APIRouter()
     for each in ROUTES:
         each.add_to(router)

@@ -1,4 +1,4 @@
-"""The application: its commands, those that extras add, and how it ends when something fails."""
+"""The command line: its commands, those of extras, and how failures end it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     Invocation,
     JsonOption,
-    flushed,
-    settle,
+    flush_output,
+    prepare_streams,
     show_error,
     show_json,
 )
@@ -58,7 +58,8 @@ EXTRAS: dict[str, frozenset[str]] = {
     "code": frozenset({"tree_sitter"}),
     "openai": frozenset({"openai"}),
 }
-"""What each extra brings along: the modules by whose absence it is told apart."""
+"""Modules of each extra: a failed import of one names the extra that is missing."""
+# click's UsageError, reached through typer, which may bring a click of its own.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -105,7 +106,7 @@ GROUPS = ((MEMORIES, context_commands.censor), (WITH_API, door_commands.key), (W
 
 
 class NousGroup(TyperGroup):
-    """Commands that end with one line and the right exit code when they fail."""
+    """A group whose commands end with one line on stderr and the right exit code when they fail."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; expected failures end in one line on stderr and exit code 1, Ctrl-C in 130."""
@@ -141,13 +142,13 @@ class NousGroup(TyperGroup):
 
 
 def describe(error: Exception) -> str:
-    """Return the words of a usage error, with the option they are about."""
+    """Return the message of a usage error, with the option it is about."""
     words: Callable[[], str] = getattr(error, "format_message", error.__str__)
     return words()
 
 
 def fail(context: typer.Context, message: str, *, kind: str) -> None:
-    """Say what failed, as JSON too where that was asked for, and end with exit code 1."""
+    """Print what failed, as JSON too with --json, and end with exit code 1."""
     if context.ensure_object(Invocation).as_json:
         show_json({"error": {"kind": kind, "message": message}})
     show_error(message)
@@ -155,20 +156,20 @@ def fail(context: typer.Context, message: str, *, kind: str) -> None:
 
 
 def extra_of(error: ImportError) -> str | None:
-    """Return the extra whose absence an import failed for, None when it failed for anything else."""
+    """Return the extra that a failed import belongs to, None if it belongs to none."""
     module = (error.name or "").split(".")[0]
     return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
 def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
-    """Say which extra a command needs."""
+    """Return the message that a command needs an extra."""
     why = f" ({module} is not installed)" if module else ""
     return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
 
 @cache
 def application() -> typer.Typer:
-    """Return the whole command line, with the commands that extras add; it is made once a process."""
+    """Return the whole command line with the commands of extras, built once per process."""
     app = typer.Typer(
         name="nous",
         cls=NousGroup,
@@ -189,7 +190,7 @@ def application() -> typer.Typer:
 
 
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)
-    """Print the version of the installed distribution and end, where that was asked for."""
+    """Print the version of the installed distribution and exit, if --version was given."""
     if value:
         typer.echo(f"nous {version('nous-pipelines')}")
         raise typer.Exit
@@ -207,7 +208,7 @@ def before_every_command(
 
 
 def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> None:
-    """Add the commands of installed extras, and for the others commands that say which extra to install."""
+    """Add the commands of installed extras, and for the others commands that name the extra to install."""
     for point in entry_points:
         try:
             register: Callable[[typer.Typer], None] = point.load()
@@ -223,11 +224,11 @@ def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> 
                 help=f"{help_text}.",
                 rich_help_panel=f"Nights (need the extra `{NIGHTS}`)",
                 context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-            )(absent(name))
+            )(missing_command(name))
 
 
-def absent(name: str) -> Callable[[], None]:
-    """Return a command that says which extra it needs."""
+def missing_command(name: str) -> Callable[[], None]:
+    """Return a command that fails with the name of the extra it needs."""
 
     def command() -> None:
         raise NousError(missing_extra(name, NIGHTS))
@@ -238,7 +239,7 @@ def absent(name: str) -> Callable[[], None]:
 def main() -> None:
     """Run the command line of this process."""
     keep_private()
-    settle()
+    prepare_streams()
     try:
         application()()
     except SystemExit as ended:
@@ -249,8 +250,9 @@ def main() -> None:
 
 
 def leave(code: str | int | None) -> None:
-    """End the process with `code`, at once even where a deadline left late work behind."""
-    code = flushed(code)
+    """End the process with an exit code, even if a deadline left threads running."""
+    code = flush_output(code)
+    # A thread inside native code of the embedder would abort the process (SIGABRT) while the interpreter ends.
     if isinstance(code, int) and WORKERS.is_any_busy():
         os._exit(code)
     sys.exit(code)

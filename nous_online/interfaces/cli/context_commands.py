@@ -27,11 +27,11 @@ from nous_online.interfaces.cli.output import (
     ProjectOption,
     UserOption,
     escaped,
-    opened,
-    said,
+    open_heart,
     show,
     show_json,
     show_note,
+    text_or_stdin,
     with_options,
 )
 
@@ -52,7 +52,7 @@ def context(
     why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Assemble what the agent should see now, within a budget of tokens, ready to be put before a model.
 
@@ -64,9 +64,11 @@ def context(
 
     [dim]$[/dim] nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
     """
-    signals = signals_of(told)
-    with opened(agent) as heart:
-        assembled = heart.assemble_context(query=None if query is None else said(query), signals=signals, **told)
+    signals = pop_signals(details)
+    with open_heart(agent) as heart:
+        assembled = heart.assemble_context(
+            query=None if query is None else text_or_stdin(query), signals=signals, **details
+        )
     if as_json:
         show_json(assembled)
     else:
@@ -85,7 +87,7 @@ def predict(
     *,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
@@ -95,9 +97,9 @@ def predict(
 
     [dim]$[/dim] nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
     """
-    signals = signals_of(told)
-    with opened(agent) as heart:
-        prediction = heart.predict(signals=signals, **told)
+    signals = pop_signals(details)
+    with open_heart(agent) as heart:
+        prediction = heart.predict(signals=signals, **details)
     if as_json:
         show_json(prediction)
         return
@@ -108,9 +110,9 @@ def predict(
         show_note("nothing was used in work like this yet")
 
 
-def signals_of(told: dict[str, Any]) -> SignalDetails:
-    """Take the signals out of what a command was told, and return them."""
-    return cast("SignalDetails", {name: told.pop(name) for name in rows_of(SignalDetails)})
+def pop_signals(details: dict[str, Any]) -> SignalDetails:
+    """Remove the signals from a command's options, and return them."""
+    return cast("SignalDetails", {name: details.pop(name) for name in rows_of(SignalDetails)})
 
 
 def feedback(
@@ -125,7 +127,7 @@ def feedback(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what of a recall or a context was used: with the nights what is cited rises, what is ignored sinks.
+    """Say which memories of a recall or context were used: over the nights cited ones rise, ignored ones sink.
 
     [bold]Examples[/bold]
 
@@ -137,7 +139,7 @@ def feedback(
         raise InvalidInput(
             "the command says nothing of the recall: name what was used with --cite, what not with --ignore"
         )
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         cited = heart.cite(recall_id, cite) if cite else 0
         ignored = heart.ignore(recall_id, ignore) if ignore else 0
     if as_json:
@@ -147,7 +149,7 @@ def feedback(
 
 
 def show_context(assembled: Context, *, is_explained: bool) -> None:
-    """Print a context, or line by line why it is so, and on standard error what it took."""
+    """Print a context, or each of its lines with its reason, and on stderr its tokens."""
     if is_explained:
         show_reasons(assembled)
     else:
@@ -156,14 +158,14 @@ def show_context(assembled: Context, *, is_explained: bool) -> None:
 
 
 def show_reasons(assembled: Context) -> None:
-    """Print each line of a context with its tier, level and tokens, and below it why it is there."""
+    """Print each line of a context with its tier, level and tokens, and its reason below."""
     for line in assembled.lines:
         show(f"[bold]{line.tier}[/bold]  {line.kind}, {line.level}, {line.tokens:,} tokens  {escaped(line.text)}")
         show(f"    [dim]{escaped(line.reason)}[/dim]")
 
 
 def show_tokens(assembled: Context) -> None:
-    """Tell on standard error how many tokens a context takes, and where feedback on it goes."""
+    """Print on stderr the tokens of a context, and the command for feedback on it."""
     tiers = ", ".join(f"{tier} {count:,}" for tier, count in assembled.tokens.items() if count)
     left_out = sum(assembled.left_out.values())
     dropped = f"; {left_out:,} lines found no room" if left_out else ""
@@ -190,7 +192,7 @@ def check(
     look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Check an action against the agent's censors, the firmest first.
 
@@ -204,8 +206,8 @@ def check(
 
     [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
-    with opened(agent) as heart:
-        checked = heart.check_censors(said(action), is_recorded=not look_only, **told)
+    with open_heart(agent) as heart:
+        checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
     if as_json:
         show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
     elif not len(checked):
@@ -219,7 +221,7 @@ def check(
 
 
 def match_line(each: Activation) -> str:
-    """Return how a censor was set off, and how to say that it was wrong."""
+    """Return how a censor matched, and the command to report a false positive."""
     how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
     wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
     return f"matched {how}{wrong}"
@@ -233,9 +235,9 @@ def add(
     *,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
-    """Teach the agent to beware of something; what it knows already is only made stricter.
+    """Add a censor, which warns of an action or blocks it; one that exists already is only made stricter.
 
     [bold]Examples[/bold]
 
@@ -243,8 +245,8 @@ def add(
 
     [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
     """
-    with opened(agent) as heart:
-        added = heart.add_censor(trigger, reason, scope="project" if told["project_id"] else "private", **told)
+    with open_heart(agent) as heart:
+        added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
     if as_json:
         show_json(added)
         return
@@ -260,7 +262,7 @@ def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
 
     [dim]$[/dim] nous censor list --json
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         found = heart.list_censors()
     if as_json:
         show_json({"censors": found})
@@ -284,7 +286,7 @@ def report(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a censor was wrong: that action, and its like, set it off no more.
+    """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
 
     You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
 
@@ -294,7 +296,7 @@ def report(
 
     [dim]$[/dim] nous censor report 0199… --action "git push origin gh-pages"
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         reported = heart.report_false_positive(
             checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
         )
@@ -306,13 +308,13 @@ def report(
 
 
 def counts(each: Censor) -> str:
-    """Return how often a censor fired, and how often wrongly."""
+    """Return how often a censor fired, and how many of these were false positives."""
     wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
     return f"{each.activation_count:,}{wrongly}"
 
 
 def show_censor(severity: str, trigger: str, reason: str) -> None:
-    """Print how firm a censor is, what sets it off and why."""
+    """Print the severity, trigger and reason of a censor."""
     show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(trigger)}: {escaped(reason)}")
 
 
@@ -342,7 +344,7 @@ def patterns(
     """
     from nous_online.interfaces.code_patterns import learn_patterns
 
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)
     if as_json:
         show_json(learned)
@@ -353,7 +355,7 @@ def patterns(
 
 
 def show_reading(learned: LearnedPatterns) -> None:
-    """Say how many files were read, which were not and why, and what could not be stored."""
+    """Print how many files were read, which were skipped and why, and which patterns were refused."""
     show_note(f"{learned.files_read:,} files read, {len(learned.patterns):,} patterns found")
     for path, reason in list(learned.skipped.items())[:SKIPPED_SHOWN]:
         show_note(f"passed over {path}: {reason}")
@@ -382,7 +384,7 @@ def workflows(
 
     [dim]$[/dim] nous workflows --agent aria --json
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
     if as_json:
         show_json({"workflows": learned})

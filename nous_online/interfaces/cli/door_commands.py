@@ -1,4 +1,4 @@
-"""Commands that open doors: the HTTP interface and its keys, the console, MCP, webhooks, hooks of coding agents."""
+"""Commands of the other interfaces: REST and its keys, console, MCP, webhooks, hooks of coding agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nous_online.interfaces.cli.output import (
     agent_named,
     escaped,
     open_database,
-    opened,
+    open_heart,
     show,
     show_error,
     show_json,
@@ -118,7 +118,7 @@ def create(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.interfaces.api import keys
 
-    new = keys.drawn(holder(agent, is_admin=admin))
+    new = keys.new_key(holder(agent, is_admin=admin))
     with keyring(new.agent_id) as connection:
         record = keys.store(
             connection,
@@ -133,15 +133,15 @@ def create(  # noqa: PLR0913 (one parameter for each option)
     show_new(new, record, as_json=as_json)
 
 
-def note_key(event: str, record: KeyRecord, **told: str) -> None:
-    """Note in the audit trail what became of a key."""
+def note_key(event: str, record: KeyRecord, **fields: str) -> None:
+    """Write an event about a key to the audit trail."""
     from nous_online.interfaces.api.keys import note_event
 
-    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **told)
+    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **fields)
 
 
 def show_new(new: Key, record: KeyRecord, *, as_json: bool) -> None:
-    """Show a key that was just made, this once."""
+    """Print a new key, the only time that it is shown."""
     if as_json:
         show_json({"key": new.text, **vars(record)})
         return
@@ -165,7 +165,7 @@ def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: 
 
     wanted = holder(agent, is_admin=admin)
     with keyring(wanted) as connection:
-        found = keys.listed(connection, wanted)
+        found = keys.list_keys(connection, wanted)
     if as_json:
         show_json({"keys": found})
         return
@@ -187,7 +187,7 @@ def revoke(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key worthless for good; a server that used it just now notices within five seconds.
+    """Revoke a key for good; a server that has just used it notices within five seconds.
 
     [bold]Examples[/bold]
 
@@ -213,9 +213,9 @@ def rotate(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a new key in the place of one, with its name, rights and end, and show it, this once.
+    """Replace a key by a new one with its name, rights and expiry, and show the new one, this once.
 
-    The old one is worthless from then on; a server that used it just now notices within five seconds.
+    The old key is revoked; a server that has just used it notices within five seconds.
 
     [bold]Examples[/bold]
 
@@ -231,7 +231,7 @@ def rotate(
 
 
 def holder(agent: str | None, *, is_admin: bool) -> str:
-    """Return whose keys are meant; raise `InvalidInput` for an agent's and an administrator's at once."""
+    """Return the holder of keys: an agent or an administrator; raise `InvalidInput` for both."""
     from nous_online.core.validation import ADMINISTRATOR
 
     if is_admin and agent:
@@ -241,13 +241,13 @@ def holder(agent: str | None, *, is_admin: bool) -> str:
 
 @contextmanager
 def keyring(agent_id: str) -> Generator[Connection]:
-    """Yield a connection that sees the keys of one holder."""
+    """Yield a connection, in a transaction, that sees the keys of one holder."""
     with open_database() as database, database.transaction(agent_id) as connection:
         yield connection
 
 
 def whose(record: KeyRecord) -> str:
-    """Return in words what a key opens."""
+    """Return in words whose key it is."""
     from nous_online.core.validation import ADMINISTRATOR
 
     return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
@@ -261,7 +261,7 @@ def may(record: KeyRecord) -> str:
 
 
 def until(record: KeyRecord) -> str:
-    """Return in words until when a key is good."""
+    """Return in words how long a key is valid."""
     if record.revoked_at is not None:
         return f"revoked {record.revoked_at:%Y-%m-%d}"
     return "for good" if record.expires_at is None else f"{record.expires_at:%Y-%m-%d %H:%M}"
@@ -277,7 +277,7 @@ def console(
 ) -> None:
     """Look at an agent's memories in a browser until Ctrl-C, and settle what waits for a person.
 
-    Prints an address with a token, drawn at each start or told in NOUS_TOKEN; whoever opens it acts as an operator.
+    Prints an address with a token, random at each start unless NOUS_TOKEN is set; whoever opens it acts as an operator.
     There are pages of memories and what each rests on, of contradictions to decide, of nights, and of what a question
     recalls. Asking counts as a recall, as `nous recall` does.
 
@@ -290,10 +290,10 @@ def console(
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.console.console_server import serve
     from nous_online.interfaces.console.rendering import ConsoleState
-    from nous_online.interfaces.request_checks import door_token
+    from nous_online.interfaces.request_checks import interface_token
 
     name = agent_named(agent)
-    state = ConsoleState(Hearts(works_in_background=False), name, door_token(), read_only)
+    state = ConsoleState(Hearts(works_in_background=False), name, interface_token(), read_only)
 
     def on_ready(address: str) -> None:
         show(address)
@@ -331,8 +331,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     """Serve an agent's memory over the Model Context Protocol, for Claude Code, Claude Desktop or any client.
 
     Over stdio it ends when the client leaves; nothing but the protocol goes to stdout. Over HTTP it serves this
-    machine alone, and whoever has a key or, without keys, the address that is printed: it ends in a token, drawn at
-    each start unless NOUS_TOKEN tells one. Ctrl-C and SIGTERM end it after the calls that have begun.
+    machine alone: callers need a key or, without keys, the address that is printed. It ends in a token, random at each
+    start unless NOUS_TOKEN is set. Ctrl-C and SIGTERM end it after the calls in flight.
 
     [bold]Examples[/bold]
 
@@ -345,31 +345,31 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.interfaces.hooks.client_settings import current_project
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
-    from nous_online.interfaces.request_checks import door_token, with_token
+    from nous_online.interfaces.request_checks import interface_token, with_token
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
     name = agent_named(agent)
-    in_project = project or (current_project() if repository else None)
-    visit = Visit(session or server.new_session(), user_id=user, project_id=in_project)
+    visit = Visit(session or server.new_session(), user, project or (current_project() if repository else None))
+    shared = server.SharedHeart(lambda: Heart.open(name), visit)
     if not http:
-        server.serve_stdio(server.SharedHeart(lambda: Heart.open(name), visit))
+        server.serve_stdio(shared)
         return
     with server.listening(port) as listener:
-        url, opened_by = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", None if with_keys else door_token()
-        if opened_by is None:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        if with_keys:
             served = server.open_by_key(server.KeyedHearts(Hearts(), visit, agent_id=name))
         else:
-            served = server.open_by_token(server.SharedHeart(lambda: Heart.open(name), visit), opened_by)
-        show_address(url if opened_by is None else with_token(url, opened_by), as_json=as_json)
-        number = server.serve_http(served, listener)
-    if number == signal.SIGINT:
-        show_error("interrupted; nothing was left half-done")
-        raise typer.Exit(INTERRUPTED)
+            token = interface_token()
+            url, served = with_token(url, token), server.open_by_token(shared, token)
+        show_address(url, as_json=as_json)
+        if server.serve_http(served, listener) == signal.SIGINT:
+            show_error("interrupted; nothing was left half-done")
+            raise typer.Exit(INTERRUPTED)
 
 
 def show_address(url: str, *, as_json: bool) -> None:
-    """Print where it serves, at once: whoever started it may be reading a pipe."""
+    """Print the URL, and flush: the program that started this may read it from a pipe."""
     if as_json:
         show_json({"url": url})
     else:
@@ -390,7 +390,7 @@ def add_webhook(
 ) -> None:
     """Send an agent's events to an address from now on, and show the secret that signs them, this once.
 
-    Whoever works sends them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
+    Workers send them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
 
     [bold]Examples[/bold]
 
@@ -398,7 +398,7 @@ def add_webhook(
 
     [dim]$[/dim] nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         added = heart.add_webhook(url, event or "*", allows_private=allow_private)
     if as_json:
         show_json({"secret": added.secret, **vars(added.webhook)})
@@ -415,7 +415,7 @@ def list_webhooks(*, agent: AgentOption = None, as_json: JsonOption = False) -> 
 
     [dim]$[/dim] nous webhook list --agent aria
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         found = heart.list_webhooks()
     if as_json:
         show_json(found)
@@ -441,7 +441,7 @@ def remove_webhook(
 
     [dim]$[/dim] nous webhook remove 0197c5b0-0000-7000-8000-000000000000
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         heart.remove_webhook(webhook_id)
     if as_json:
         show_json({"id": webhook_id})
@@ -482,7 +482,7 @@ def install(
 
     options = ["--agent", checked_agent(agent)] if agent else []
     changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
-    carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
+    apply_changes(changes, "installed", dry_run=dry_run, as_json=as_json)
     if CLIENTS[client].note and not as_json:
         show(CLIENTS[client].note)
 
@@ -495,7 +495,7 @@ def uninstall(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take what `nous install` wrote out of a coding agent's settings again; memories stay where they are.
+    """Remove what `nous install` wrote from a coding agent's settings; memories stay where they are.
 
     [bold]Examples[/bold]
 
@@ -506,11 +506,11 @@ def uninstall(
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_uninstall
 
     changes = planned_uninstall(is_project=project, client=CLIENTS[client])
-    carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
+    apply_changes(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
 
 
-def carry_out(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
-    """Write what is to change unless it is only to be shown, and say what became of each file."""
+def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
+    """Write the changes of files, or with `dry_run` only show them, and print the result for each file."""
     from nous_online.interfaces.hooks.client_settings import write
 
     if not dry_run:
@@ -534,7 +534,7 @@ def hook(
         float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,
 ) -> None:
-    """Answer one of a coding agent's hooks, told as JSON on standard input; exit code 0 whatever happens.
+    """Answer one of a coding agent's hooks, given as JSON on standard input; the exit code is always 0.
 
     [bold]Examples[/bold]
 

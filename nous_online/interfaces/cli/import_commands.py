@@ -1,4 +1,4 @@
-"""Commands that bring histories in, take them out, and erase: import, export, erase."""
+"""Commands that import, export and erase."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
     agent_named,
+    as_json_value,
     escaped,
     open_database,
-    opened,
-    plain,
+    open_heart,
     show,
     show_error,
     show_json,
@@ -63,7 +63,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     """Import a history; run it again after an interruption and it continues.
 
     Reads JSONL, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT, claude.ai, mem0, Letta and
-    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each told from its content. What is
+    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each recognized by its content. What is
     bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
@@ -80,11 +80,11 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
     check_names(format, files)
     if is_export(format, files):
-        check_plain({"--source": source, "--since": since, "--dry-run": dry_run})
+        check_unset({"--source": source, "--since": since, "--dry-run": dry_run})
         restore(files[0], agent, as_json=as_json)
         return
     choice = importing.Choice(since=moment(since), is_dry_run=dry_run)
-    with opened(agent) as heart, progress_bar(files) as on_progress:
+    with open_heart(agent) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, choice=choice, on_progress=on_progress
         )
@@ -97,7 +97,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
 
 def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what users call it)
-    """Raise `InvalidInput` for a format nobody knows, or a file that is not there."""
+    """Raise `InvalidInput` for an unknown format or a missing file."""
     from nous_online.interfaces.imports.formats import NAMES
 
     if format not in NAMES:
@@ -108,7 +108,7 @@ def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what
 
 
 def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what users call it)
-    """Tell whether the one file named is an export of Nous; raise `InvalidInput` where there are more."""
+    """Return whether to restore an export of Nous; raise `InvalidInput` for more than one of them."""
     from nous_online.interfaces.imports.formats import AUTO, NOUS, format_of
 
     if format == NOUS and len(files) != 1:
@@ -117,15 +117,15 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
     return format == NOUS or (is_one and format_of(files[0]) == NOUS)
 
 
-def check_plain(options: Mapping[str, object]) -> None:
-    """Raise `InvalidInput` for options that mean nothing for an export: it is restored whole."""
+def check_unset(options: Mapping[str, object]) -> None:
+    """Raise `InvalidInput` if an option is set that a restore can't use: an export is restored whole."""
     for name, value in options.items():
         if value:
             raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
 
 
 def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
-    """Restore an export, and say how much it was."""
+    """Restore an export, and print the number of its rows."""
     from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
@@ -185,25 +185,25 @@ def export(
 
 
 def export_file(path: str, agent: str) -> Path:
-    """Return the file an export goes to: of a folder, made if it ends in a slash, one named by agent and day."""
-    from nous_online.interfaces.exporting import made
+    """Return the file to export to: the path, or in a folder (made if the path ends in /) a file of agent and day."""
+    from nous_online.interfaces.exporting import make_folder
 
     folder = Path(path)
     if path.endswith(("/", os.sep)):
-        made(folder)
+        make_folder(folder)
     if not folder.is_dir():
         return folder
     return folder / f"{file_name(agent)}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
 
 
 def file_name(agent: str) -> str:
-    """Return a name for files of an agent, with part of its SHA-256 where other agents would share it."""
+    """Return a file name for an agent, with part of its SHA-256 if characters were replaced, so that names differ."""
     named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
     return named if named == agent else f"{named or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
 
 
 def counted(rows: Mapping[str, int]) -> str:
-    """Return counts of tables in words."""
+    """Return the counts of rows by table in words."""
     return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
 
 
@@ -216,7 +216,7 @@ def moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def progress_bar(files: Sequence[Path]) -> Generator[Callable[[ImportProgress], None]]:
-    """Show how far an import has come, on a terminal; say so when it is interrupted."""
+    """Show the progress of an import on a terminal; print how far it came if it is interrupted."""
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -246,17 +246,17 @@ def progress_bar(files: Sequence[Path]) -> Generator[Callable[[ImportProgress], 
 
 
 def show_report(report: ImportReport) -> None:
-    """Tell people what an import did, and on stderr what it could not do."""
+    """Print what an import did, and on stderr what it left out and what was bad."""
     counts = {
         "facts": report.stored,
         "episodes": report.episodes,
         "recalls replayed": report.recalls_replayed,
         "already known": report.already_known,
     }
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
+    done = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
     read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
     verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
-    show(f"{verb}  {said}, from {read}")
+    show(f"{verb}  {done}, from {read}")
     for user, count in report.of_users[:SHOWN_USERS]:
         memories = "1 memory" if count == 1 else f"{count:,} memories"
         show(f"          {memories} of user {escaped(user)}: nous recall … --user {escaped(user)}")
@@ -325,7 +325,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.core.settings import settings
     from nous_online.database.connection import open_url
-    from nous_online.database.scrub import scrub as write_anew
+    from nous_online.database.scrub import scrub as rewrite_tables
 
     if agent is None and not (memory or user):
         raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")
@@ -339,9 +339,9 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
         typer.confirm(f"Erase {what} of agent {name!r} for good?", abort=True, err=True)
     with waiting("erasing …"):
         done = run(is_dry_run=dry_run)
-        left = write_anew(url) if scrub and not dry_run else ()
+        left = rewrite_tables(url) if scrub and not dry_run else ()
     if as_json:
-        show_json({**plain(done), "is_scrubbed": scrub and not dry_run and not left, "left": left})
+        show_json({**as_json_value(done), "is_scrubbed": scrub and not dry_run and not left, "left": left})
     else:
         show_erased(done, left=left, is_scrubbed=scrub)
 
@@ -356,7 +356,7 @@ def erase_named(  # noqa: PLR0913 (what the options say)
     reason: str,
     is_dry_run: bool,
 ) -> Erased:
-    """Erase an agent, or the part that is named, from the store, from copies and from exports; or count it."""
+    """Erase an agent, or the named part of it, from the store, from copies and from exports; or count it."""
     from nous_online.interfaces.exporting import erase_exports
     from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
 
@@ -368,7 +368,7 @@ def erase_named(  # noqa: PLR0913 (what the options say)
 
 
 def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
-    """Print what was erased, or would be."""
+    """Print the counts of what was erased, or would be."""
     verb = "would be erased" if erased.is_dry_run else "erased"
     show(f"[bold]{escaped(erased.agent_id)}[/bold]: {sum(erased.rows.values())} rows {verb}")
     for name, count in {**erased.rows, **erased.copies}.items():

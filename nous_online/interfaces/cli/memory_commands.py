@@ -1,4 +1,4 @@
-"""Commands about memories: learn, recall, status, what became of one, and what may be done to it by its id."""
+"""Commands about memories: learn, recall, status, history, contradictions, and changes of one memory by its id."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nous_online.interfaces.cli.output import (
     agent_named,
     escaped,
     open_database,
-    opened,
-    said,
+    open_heart,
     show,
     show_json,
     show_note,
+    text_or_stdin,
     with_options,
 )
 
@@ -49,7 +49,7 @@ def learn(
     *,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
@@ -63,8 +63,8 @@ def learn(
 
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
-    with opened(agent) as heart:
-        learned = heart.learn(said(text), **told)
+    with open_heart(agent) as heart:
+        learned = heart.learn(text_or_stdin(text), **details)
     if as_json:
         show_json(learned)
         return
@@ -95,7 +95,7 @@ def recall(
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
@@ -105,13 +105,13 @@ def recall(
 
     [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
     """
-    told["detail"] = "full" if full else told["detail"]
-    with opened(agent) as heart:
-        found = heart.recall(said(query), **told)
+    details["detail"] = "full" if full else details["detail"]
+    with open_heart(agent) as heart:
+        found = heart.recall(text_or_stdin(query), **details)
     if as_json:
         memories = [recalled_json(each) for each in found]
-        told_of = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-        show_json({"recall_id": found.id, **told_of, "memories": memories})
+        confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
+        show_json({"recall_id": found.id, **confidence, "memories": memories})
         return
     show_answers(found, is_full=full)
 
@@ -128,14 +128,14 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         shown = escaped(few_lines(each.text, is_full=is_full))
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
-        said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # of many only the day is known
+        said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         show(f"            [dim]{each.id}  said {said_at}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
 
 
 def few_lines(text: str, *, is_full: bool = False) -> str:
-    """Return a text in at most three lines of a terminal, indented under its score, cut short where it has more."""
+    """Return a text cut to three lines of the terminal, indented under its score."""
     if is_full:
         return text
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
@@ -175,7 +175,7 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
 
 
 def waiting_lines(waiting: WaitingWork) -> list[str]:
-    """Return what is left to whoever works, a line each; nothing where nothing is."""
+    """Return a line for each kind of work that waits for a worker."""
     lines = [f"{'waiting':<10} {waiting.episodes:,} closed episodes to complete"] if waiting.episodes else []
     if waiting.failed_episodes:
         lines.append(
@@ -186,9 +186,9 @@ def waiting_lines(waiting: WaitingWork) -> list[str]:
 
 
 def recalled_json(recalled: Any) -> dict[str, Any]:
-    """Return one answer of a recall for machines: the memory, its score and the parts of it, what contradicts it."""
-    told = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
-    return {**told, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}
+    """Return one answer of a recall as JSON: the memory, its score with its parts, and what contradicts it."""
+    fields = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
+    return {**fields, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}
 
 
 MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
@@ -210,7 +210,7 @@ def forget(
 
     [dim]$[/dim] nous forget $ID --reason "the lock was changed"
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         gone = heart.forget(memory_id, reason=reason)
     if as_json:
         show_json(gone)
@@ -228,8 +228,8 @@ def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = Non
 
     [dim]$[/dim] nous restore $ID --reason "forgotten by mistake"
     """
-    with opened(agent) as heart:
-        answer("restored", heart.restore(memory_id, reason=reason), as_json=as_json)
+    with open_heart(agent) as heart:
+        show_changed("restored", heart.restore(memory_id, reason=reason), as_json=as_json)
 
 
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
@@ -239,8 +239,8 @@ def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, a
 
     [dim]$[/dim] nous pin $ID
     """
-    with opened(agent) as heart:
-        answer("pinned", heart.pin(memory_id, reason=reason), as_json=as_json)
+    with open_heart(agent) as heart:
+        show_changed("pinned", heart.pin(memory_id, reason=reason), as_json=as_json)
 
 
 def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
@@ -250,8 +250,8 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None,
 
     [dim]$[/dim] nous unpin $ID
     """
-    with opened(agent) as heart:
-        answer("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
+    with open_heart(agent) as heart:
+        show_changed("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
 
 
 @with_options(MemoryChanges)
@@ -261,7 +261,7 @@ def update(
     reason: Why = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
@@ -271,13 +271,13 @@ def update(
 
     [dim]$[/dim] nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
     """
-    changes = cast("MemoryChanges", {name: value for name, value in told.items() if value is not None})
-    with opened(agent) as heart:
-        answer("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)
+    changes = cast("MemoryChanges", {name: value for name, value in details.items() if value is not None})
+    with open_heart(agent) as heart:
+        show_changed("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)
 
 
-def answer(done: str, memory: Memory, *, as_json: bool) -> None:
-    """Say what became of a memory."""
+def show_changed(done: str, memory: Memory, *, as_json: bool) -> None:
+    """Print a changed memory, as JSON or text."""
     if as_json:
         show_json(memory)
     else:
@@ -285,7 +285,7 @@ def answer(done: str, memory: Memory, *, as_json: bool) -> None:
 
 
 def show_memory(done: str, memory: Any) -> None:
-    """Print what was done to a memory, its text, and the state it is in."""
+    """Print what was done to a memory, its text and its state."""
     names = ("content", "title", "name", "trigger", "detail")
     text = next((value for name in names if (value := getattr(memory, name, None))), "")
     show(f"[green]{done}[/green]  {escaped(text)}")
@@ -302,7 +302,7 @@ def history(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what became of a memory: every change, the latest first, with who made it, when and why.
+    """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
     [bold]Examples[/bold]
 
@@ -310,7 +310,7 @@ def history(
 
     [dim]$[/dim] nous history $ID --json | jq '.events[0].before'
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         events = heart.history(memory_id)
         lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
     if as_json:
@@ -323,12 +323,12 @@ def history(
 
 
 def succession_lines(heart: Heart, fact: Fact) -> list[str]:
-    """Return what a fact gave way to, and what gave way to it, with the text and the id of each."""
+    """Return the successor and the predecessors of a fact, each with its text and id."""
     successor = [heart.get_fact(fact.superseded_by)] if fact.superseded_by else []
     how = "merged into" if fact.succession == "merged" else "replaced by"
-    gave_way = [(how, each) for each in successor]
-    gave_way += [(str(each.succession), each) for each in heart.predecessors(fact.id)]
-    return [f"{how:<16}  {escaped(each.content)}\n{'':<18}[dim]{each.id}[/dim]" for how, each in gave_way]
+    related = [(how, each) for each in successor]
+    related += [(str(each.succession), each) for each in heart.predecessors(fact.id)]
+    return [f"{how:<16}  {escaped(each.content)}\n{'':<18}[dim]{each.id}[/dim]" for how, each in related]
 
 
 def show_event(event: PastChange) -> None:
@@ -345,7 +345,7 @@ def contradictions(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what the agent believes twice and otherwise; both sides are kept until somebody decides.
+    """List facts that contradict each other; both sides are kept until somebody decides.
 
     [bold]Examples[/bold]
 
@@ -353,19 +353,19 @@ def contradictions(
 
     [dim]$[/dim] nous contradictions --status resolved --json
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
-        told = [with_texts(each) for each in found]
+        rows = [with_texts(each) for each in found]
     if as_json:
-        show_json({"contradictions": told})
+        show_json({"contradictions": rows})
         return
-    for each in told:
+    for each in rows:
         show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
         show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
         show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
         if each["proposed"] and each["status"] == "open":
             show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
-    if not told:
+    if not rows:
         show_note("nothing contradicts itself")
     elif status == "open":
         show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT")
@@ -406,7 +406,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     if reject == bool(resolution or keep or note or into):
         message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
         raise InvalidInput(message)
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         if reject:
             ruled = heart.reject_ruling(contradiction_id)
         else:
@@ -421,14 +421,14 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
 
 
 def in_words(proposed: dict[str, Any]) -> str:
-    """Return how somebody would decide a contradiction, who and why."""
+    """Return a proposed ruling in words: the resolution, by whom, and why."""
     into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
     why = f": {proposed['note']}" if proposed["note"] else ""
     return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
 
 
 def with_texts(each: Contradiction) -> dict[str, Any]:
-    """Return a contradiction's columns, and under `a` and `b` what its two sides say."""
+    """Return a contradiction's columns, with the texts of its sides under `a` and `b`."""
     return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}
 
 
@@ -438,7 +438,7 @@ def show_fact(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a fact in full: its text, what was said for it, word for word, and what became of it.
+    """Show a fact in full: its text, its statements word for word, and its history.
 
     [bold]Examples[/bold]
 
@@ -448,28 +448,28 @@ def show_fact(
     """
     from nous_online.memories.store import unrecorded_count
 
-    with opened(agent) as heart:
-        fact, said, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)
+    with open_heart(agent) as heart:
+        fact, statements, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)
         before, lines = heart.predecessors(fact_id), succession_lines(heart, fact)
-    unrecorded = unrecorded_count(fact, said)
+    unrecorded = unrecorded_count(fact, statements)
     if as_json:
-        told = {"fact": fact, "statements": said, "unrecorded_count": unrecorded, "events": events}
-        show_json({**told, "predecessors": before})
+        fields = {"fact": fact, "statements": statements, "unrecorded_count": unrecorded, "events": events}
+        show_json({**fields, "predecessors": before})
         return
     show(f"[bold]{escaped(fact.content)}[/bold]")
     show(f"[dim]{fact.id}  {escaped(fact.state)}, trust {fact.trust}[/dim]")
-    for line in (*lines, "", *statement_lines(said, unrecorded)):
+    for line in (*lines, "", *statement_lines(statements, unrecorded)):
         show(line)
     show("\nwhat became of it, the latest first")
     for event in events:
         show_event(event)
 
 
-def statement_lines(said: list[Statement], unrecorded: int) -> list[str]:
-    """Return what was said for a fact, a line for each statement with its time, source and id."""
-    times = {1: "once", 2: "twice"}.get(len(said), f"{len(said)} times")
+def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
+    """Return the statements of a fact, each with its time, text, source and id."""
+    times = {1: "once", 2: "twice"}.get(len(statements), f"{len(statements)} times")
     lines = [f"said {times}, in these words"]
-    for each in said:
+    for each in statements:
         source = f", {escaped(each.source)}" if each.source else ""
         undone = ", undone" if each.taken_back_at else ""
         lines.append(f"{each.said_at:%Y-%m-%d %H:%M}  {escaped(each.content)}")
@@ -494,7 +494,7 @@ def split(
 
     [dim]$[/dim] nous split $STATEMENT --json | jq .id
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         fact = heart.split(statement_id, reason=reason)
     if as_json:
         show_json(fact)

@@ -1,4 +1,4 @@
-"""What a command is told and says: results on stdout, for people or as one JSON object; everything else on stderr."""
+"""Input and output of commands: results on stdout, as text or one JSON object; everything else on stderr."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Invocation:
 
 
 def remember_agent(context: typer.Context, value: str | None) -> str | None:
-    """Take the agent from whichever place named it."""
+    """Remember the agent, given before or after the command's name, and return it."""
     invocation = context.ensure_object(Invocation)
     invocation.agent = value or invocation.agent
     return invocation.agent
 
 
 def remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (the signature of an option's callback)
-    """Take the wish for JSON from whichever place uttered it."""
+    """Remember --json, given before or after the command's name, and return it."""
     invocation = context.ensure_object(Invocation)
     invocation.as_json = value or invocation.as_json
     return invocation.as_json
@@ -70,14 +70,14 @@ JsonOption = Annotated[
 
 
 def stdout() -> Console:
-    """Return the console for results; it colours a terminal only."""
+    """Return the console for results; it uses colour on a terminal only."""
     from nous_online.interfaces.cli.terminal import InertConsole
 
     return InertConsole(highlight=False)
 
 
 def stderr() -> Console:
-    """Return the console for everything that is no result."""
+    """Return the console for everything but results."""
     from nous_online.interfaces.cli.terminal import InertConsole
 
     return InertConsole(highlight=False, stderr=True)
@@ -92,12 +92,12 @@ def show(result: RenderableType) -> None:
 def show_json(result: Any) -> None:
     """Print a result for machines."""
     with written():
-        sys.stdout.write(json.dumps(result, default=plain, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(result, default=as_json_value, allow_nan=False) + "\n")
 
 
 @contextmanager
 def written() -> Generator[None]:
-    """End the command where its output can't be written, silently where whoever read it has left."""
+    """End the command if its output can't be written; silently if the reader closed the pipe."""
     try:
         yield
     except OSError as error:
@@ -105,15 +105,15 @@ def written() -> Generator[None]:
 
 
 def unwritten(error: OSError) -> int:
-    """Say why a result can't be written, unless its reader has left, and return the exit code for it."""
+    """Print why a result can't be written, unless its reader closed the pipe, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED
     show_error(f"the result can't be written ({error}); free some space, or send it elsewhere")
     return 1
 
 
-def plain(value: object) -> Any:
-    """Return a value in JSON's terms: dataclasses as objects, moments as ISO 8601, the rest as its text."""
+def as_json_value(value: object) -> Any:
+    """Return a value for JSON: dataclasses as objects, moments in ISO 8601, sets as sorted lists, the rest as text."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, date):
@@ -140,13 +140,13 @@ def show_note(message: str) -> None:
     stderr().print(Text(message, style="dim"), soft_wrap=True)
 
 
-def inert(text: str) -> str:
-    """Return a text without the characters by which it could command a terminal."""
+def without_controls(text: str) -> str:
+    """Return a text without control characters, which a terminal could obey."""
     return CONTROL.sub("", text)
 
 
 def escaped(text: str) -> str:
-    """Return a text whose brackets are not read as markup."""
+    """Return a text with rich's markup escaped."""
     from rich.markup import escape
 
     return escape(text)
@@ -154,7 +154,7 @@ def escaped(text: str) -> str:
 
 @contextmanager
 def waiting(message: str) -> Generator[None]:
-    """Show that something takes a while, on a terminal only."""
+    """Show a spinner while the block runs, on a terminal only."""
     console = stderr()
     if not console.is_terminal:
         yield
@@ -166,40 +166,38 @@ def waiting(message: str) -> Generator[None]:
 STDIN = "-"
 
 
-def said(text: str) -> str:
-    """Return a text, or for `-` the standard input without the blanks around it.
-
-    Raises `InvalidInput` for an input that is no UTF-8.
-    """
+def text_or_stdin(text: str) -> str:
+    """Return a text, or for `-` the standard input, stripped; raise `InvalidInput` if that is not UTF-8."""
     if text != STDIN:
         return text
     try:
-        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()  # some Windows programs begin with a BOM
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the standard input is no UTF-8 ({error}); convert it first, with iconv") from error
 
 
-def settle() -> None:
-    """Make the streams take any text, and those that were closed take it nowhere."""
-    sys.stdout = sys.stdout or nowhere()
-    sys.stderr = sys.stderr or nowhere()
+def prepare_streams() -> None:
+    """Make stdout and stderr accept any text, and replace those that were closed by the null device."""
+    # Python sets a stream to None if its descriptor was closed at the start, as by `nous … >&-`.
+    sys.stdout = sys.stdout or null_stream()
+    sys.stderr = sys.stderr or null_stream()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure:
             reconfigure(errors="backslashreplace")  # a memory may hold what the terminal can't show
 
 
-def nowhere() -> TextIO:
-    """Return a stream that takes everything and keeps nothing."""
+def null_stream() -> TextIO:
+    """Return a stream that discards everything."""
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
-def flushed(code: str | int | None) -> str | int | None:
-    """Write what is still to be written, and return the exit code: another one where that failed."""
+def flush_output(code: str | int | None) -> str | int | None:
+    """Flush stdout, and return the exit code: the one given, or another if that failed."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # what Python still holds would be tried again, and fail again, when it ends
+        # Otherwise Python would flush its buffer again at exit, and print the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code or unwritten(error)
     return code
@@ -221,37 +219,40 @@ OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Whole: lambda _: int,
     Flag: lambda _: bool,
 }
-"""What the command line takes for each kind of field; a text for all others."""
+"""The type of an option for each kind of field; a text for all others."""
 
 
 def known_frames(incomplete: str) -> list[str]:
-    """Return the frames that a shell may offer: those with a budget of their own; any other will do too."""
+    """Return the frames for shell completion: those with a budget of their own, though any name is valid."""
     from nous_online.core.policy import ContextPolicy
 
     return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
 
 
 def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **rows: Any) -> Callable[[C], C]:
-    """Give a command the options of tables, and of single rows by their names, in place of its `**told`."""
+    """Give a command the options of tables, and of single rows by name, in place of its `**details`."""
 
-    def given(command: C) -> C:
+    def decorated(command: C) -> C:
         found = [each for table in tables for each in rows_of(table).values()]
         found += [row_of(name, hint) for name, hint in rows.items()]
-        usual = defaults or {}
+        changed_defaults = defaults or {}
         options = [
-            option(replace(each, default=usual.get(each.name, each.default))) for each in found if each.field.option
+            option(replace(each, default=changed_defaults.get(each.name, each.default)))
+            for each in found
+            if each.field.option
         ]
         own = inspect.signature(command, eval_str=True)
+        # Typer reads the signature, so the command's own is replaced; the order is that of the help.
         named = [each for each in own.parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
         first = [each for each in own.parameters.values() if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
         command.__dict__["__signature__"] = own.replace(parameters=[*first, *options, *named])
         return command
 
-    return given
+    return decorated
 
 
 def option(row: InputRow) -> Parameter:
-    """Return a row as an option of a command."""
+    """Return an input row as an option of a command."""
     words = (row.field.option or "").split()
     kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
     declared = typer.Option(
@@ -265,15 +266,15 @@ def option(row: InputRow) -> Parameter:
 
 
 def agent_named(agent: str | None) -> str:
-    """Return the agent a command is about: the one named, or NOUS_AGENT's."""
+    """Return the agent of a command: the one given, or that of NOUS_AGENT."""
     from nous_online.core.settings import settings
     from nous_online.core.validation import checked_agent
 
     return checked_agent(agent or settings().agent)
 
 
-def opened(agent: str | None) -> Heart:
-    """Open the memory of the agent a command is about; what is due is left to `nous worker`."""
+def open_heart(agent: str | None) -> Heart:
+    """Open the heart of a command's agent, without background work: that is left to `nous worker`."""
     from nous_online.heart import Heart
 
     return Heart.open(agent_named(agent), works_in_background=False)
@@ -281,7 +282,7 @@ def opened(agent: str | None) -> Heart:
 
 @contextmanager
 def open_database() -> Generator[Database]:
-    """Open the database of this process, with no embedder and no judge."""
+    """Open the database of this process for a block, without embedder and judge."""
     from nous_online.database.connection import Database, open_url
 
     database = Database(open_url())

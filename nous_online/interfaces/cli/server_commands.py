@@ -1,4 +1,4 @@
-"""Commands about the server and what runs beside it: up, down, doctor, worker, retry."""
+"""Commands about the server and background work: up, down, doctor, worker, retry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
     JsonOption,
+    as_json_value,
     escaped,
-    opened,
-    plain,
+    open_heart,
     show,
     show_error,
     show_json,
@@ -35,35 +35,35 @@ HANGUP: signal.Signals = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows ha
 
 
 class CommandStop:
-    """Whether somebody asked to stop, and by which signal; whoever asks twice is heard at once."""
+    """Remembers the first signal to stop; a second one has its default effect at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._asked = threading.Event()
+        self._requested = threading.Event()
 
-    def hear(self, number: int, _frame: FrameType | None) -> None:
-        """Remember that a signal came, and let the next one act as it always does."""
+    def handle(self, number: int, _frame: FrameType | None) -> None:
+        """Handle a signal: remember it, and restore the default handler for the next."""
         self.signal = number
-        self._asked.set()
+        self._requested.set()
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
     def is_asked(self) -> bool:
-        """Tell whether somebody asked to stop."""
-        return self._asked.is_set()
+        """Return whether a signal to stop arrived."""
+        return self._requested.is_set()
 
     def rest(self, seconds: float) -> None:
-        """Wait, unless somebody asks to stop."""
-        self._asked.wait(seconds)
+        """Wait some seconds, or until a signal to stop arrives."""
+        self._requested.wait(seconds)
 
 
 @contextmanager
 def stopping() -> Generator[CommandStop]:
-    """Turn a request to stop into one that is heard between two steps; what `nohup` told to be ignored stays so."""
+    """Handle SIGINT, SIGTERM and SIGHUP for a block, which checks for them between two steps."""
     stop = CommandStop()
-    heard = {signal.SIGINT, signal.SIGTERM}
-    if signal.getsignal(HANGUP) is not signal.SIG_IGN:
-        heard.add(HANGUP)
-    before = {number: signal.signal(number, stop.hear) for number in heard}
+    numbers = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(HANGUP) is not signal.SIG_IGN:  # `nohup` has it ignored, which stays so
+        numbers.add(HANGUP)
+    before = {number: signal.signal(number, stop.handle) for number in numbers}
     try:
         yield stop
     finally:
@@ -94,19 +94,19 @@ def up(*, as_json: JsonOption = False) -> None:
     if as_json:
         show_json({"is_ready": True, **place})
     else:
-        show(f"[green]ready[/green]  PostgreSQL at {escaped(told(place))}")
+        show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
 
 
 def place_of(url: str) -> dict[str, str]:
-    """Return where a server is, its database and its user, without secrets."""
+    """Return host, port, database and user of a server's URL, without the password."""
     from psycopg.conninfo import conninfo_to_dict
 
     address = conninfo_to_dict(url)
     return {name: str(address[name]) for name in ("host", "port", "dbname", "user") if address.get(name)}
 
 
-def told(place: dict[str, str]) -> str:
-    """Return where a server is, for people."""
+def address_of(place: dict[str, str]) -> str:
+    """Return the address of a server for people: host:port/database."""
     return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 
@@ -175,7 +175,7 @@ def worker(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do what agents left to be done: complete closed episodes, deliver events; of all agents, or of one.
+    """Do background work: complete closed episodes and deliver events, of all agents or of one.
 
     Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
     something is an object on a line of its own. The exit code is 1 when --once met a failure.
@@ -188,15 +188,15 @@ def worker(
     """
     from nous_online.queue.worker import open_staff
 
-    with stopping() as stop, open_staff() as opened:
+    with stopping() as stop, open_staff() as workers:
         if not once and not as_json:
             show_note("looking for closed episodes and events; Ctrl-C ends it")
         while not stop.is_asked():
-            found = looked(opened, only=agent, stop=stop, is_last=once)
-            tell(found, as_json=as_json, is_last=once)
+            found = run_round(workers, only=agent, stop=stop, is_last=once)
+            show_round(found, as_json=as_json, is_last=once)
             if once:
                 raise typer.Exit(1 if found.failed else 0)
-            stop.rest(0 if found.completed else every)
+            stop.rest(0 if found.completed else every)  # finished episodes may have left more to do
     if stop.signal == signal.SIGINT:
         show_error("interrupted; nothing was left half-done")
         raise typer.Exit(INTERRUPTED)
@@ -216,7 +216,7 @@ def retry(
 
     [dim]$[/dim] nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
     """
-    with opened(agent) as heart:
+    with open_heart(agent) as heart:
         episode = heart.retry_episode(episode_id)
     if as_json:
         show_json({"episode_id": episode.id})
@@ -224,12 +224,12 @@ def retry(
     show(f"episode {episode.id} is queued again")
 
 
-def looked(opened: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
-    """Look once; a database that fails now is an error of the last look only, else it is asked again later."""
+def run_round(workers: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
+    """Do what is due once; a failure of the database is raised in the last round only, else the next tries again."""
     from nous_online.queue.worker import Round
 
     try:
-        return opened.look(only=only, is_stopping=stop.is_asked)
+        return workers.look(only=only, is_stopping=stop.is_asked)
     except NousError as error:
         if is_last:
             raise
@@ -237,10 +237,10 @@ def looked(opened: Staff, *, only: str | None, stop: CommandStop, is_last: bool)
         return Round()
 
 
-def tell(found: Round, *, as_json: bool, is_last: bool) -> None:
-    """Tell what a look found; one that found nothing only when it is the last."""
+def show_round(found: Round, *, as_json: bool, is_last: bool) -> None:
+    """Print the result of a round; an idle one only if it is the last."""
     if as_json and (is_last or not found.is_idle):
-        show_json({"completed": found.completed, "delivered": found.delivered, **plain(found)})
+        show_json({"completed": found.completed, "delivered": found.delivered, **as_json_value(found)})
     if as_json:
         return
     for name, worked in found.worked.items():

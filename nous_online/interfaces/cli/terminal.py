@@ -1,4 +1,4 @@
-"""The consoles a command writes to: what a memory says is printed and never obeyed."""
+"""A console that removes control characters from what it prints: memories may hold commands for a terminal."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from nous_online.interfaces.cli.output import inert
+from nous_online.interfaces.cli.output import without_controls
 
 
 class InertConsole(Console):
-    """A console on which only our own styles act: control characters in what is printed are left out."""
+    """A console that prints text without control characters; rich's own styles still work."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable, without control characters but those the console itself put there."""
+        """Yield the segments of a renderable, without control characters except those that rich adds."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(inert(segment.text), segment.style)
+            yield segment if segment.control else Segment(without_controls(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to whoever prints that nobody reads any more."""
-        raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
+        """Raise, so that `written` ends the command; rich would exit with code 1."""
+        raise BrokenPipeError(errno.EPIPE, "the reader closed the pipe")

@@ -1,8 +1,7 @@
--- What the pages of the console show besides the answers of verbs. Each names the agent and is bounded.
+-- Queries of the console beyond the verbs. Each names the agent and has a limit.
 
 -- name: rows
--- Memories of all kinds as a list shows them. Each branch is a plain select, so that what is asked of all reaches the
--- index of each.
+-- Memories of all kinds for lists. Each branch is a plain select, so that the planner pushes conditions down to its index.
 select 'fact'::text as kind, id, agent_id, state, left(content, 1000) as text, subject as about, learned_at as at, trust, is_pinned,
        is_forgotten, source, user_id, confirmation_count
 from heart.facts
@@ -18,8 +17,8 @@ select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000
 from heart.censors
 
 -- name: list_memories
--- The latest memories that fit, from the place where the page before ended. By the rules of C only A to Z have two cases:
--- those of a language take four times as long, over every subject an agent has. `like` tells the planner that few fit.
+-- The latest memories that fit, from where the page before ended. Collation C lower-cases A to Z only, and is four times
+-- as fast as that of a language. `like` has the planner expect few rows.
 select {columns} from ({rows}) m
 where agent_id = %(agent_id)s and kind = any(%(kinds)s) and state = any(%(states)s)
   and (%(about)s::text is null or lower(about collate "C") like lower(%(about)s collate "C"))
@@ -36,7 +35,7 @@ limit %(limit)s
 select {columns} from ({rows}) m where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[])
 
 -- name: links_of
--- What is linked with a memory, either way, the strongest first.
+-- Links from or to a memory, the strongest first.
 select case when from_id = %(id)s then to_id else from_id end as id, kind, max(weight) as weight
 from heart.links where agent_id = %(agent_id)s and (from_id = %(id)s or to_id = %(id)s)
 group by 1, 2 order by weight desc, id limit 50
@@ -47,7 +46,7 @@ select retrieved_count, cited_count, ignored_count, last_used_at
 from heart.usage where agent_id = %(agent_id)s and memory_id = %(id)s
 
 -- name: open_contradictions
--- Contradictions that wait for somebody, the oldest first, and how many there are in all.
+-- Open contradictions, the oldest first, each with the number of all.
 select id, memory_a, memory_b, detected_at, judgement ->> 'reason' as reason, proposed, count(*) over () as waiting
 from heart.contradictions where agent_id = %(agent_id)s and status = 'open'
 order by detected_at, id limit %(limit)s
@@ -66,7 +65,7 @@ where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <>
 order by f.learned_at desc, f.id, o.id limit %(limit)s
 
 -- name: list_nights
--- The nights that measured this agent's memory or proposed something for it, the latest first.
+-- Nights with figures or proposals of this agent, the latest first.
 with nights as (
     select night from lifecycle.health where agent_id = %(agent_id)s
     union
@@ -85,12 +84,12 @@ order by n.night desc
 select figures from lifecycle.health where agent_id = %(agent_id)s and night = %(night)s
 
 -- name: night_kinds
--- How many proposals of each kind a night made for this agent, and what became of them.
+-- Number of a night's proposals for this agent, by kind and state.
 select kind, state, count(*) as count from lifecycle.proposals
 where agent_id = %(agent_id)s and night = %(night)s group by kind, state order by kind, state
 
 -- name: night_proposals
--- Proposals of a night, from the place where the page before ended.
+-- Proposals of a night, from where the page before ended.
 select id, kind, targets, reason, state, outcome from lifecycle.proposals
 where agent_id = %(agent_id)s and night = %(night)s and (%(kind)s::text is null or kind = %(kind)s)
   and (kind, id) > (coalesce(%(after_kind)s::text, ''), coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))

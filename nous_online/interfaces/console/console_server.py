@@ -1,4 +1,4 @@
-"""The console as an application, and serving it: on this machine alone, to whoever has the address that is printed."""
+"""The application of the console, and its server: on loopback only, opened by the URL with a token that is printed."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from starlette.types import ASGIApp, Message, Send
 
 from nous_online.core.errors import InvalidInput, NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api.application import configuration
+from nous_online.interfaces.api.application import uvicorn_options
 from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
 from nous_online.interfaces.console import console_pages
 from nous_online.interfaces.console.rendering import ConsoleState, page
-from nous_online.interfaces.request_checks import CLOSED, PageGate, with_token
+from nous_online.interfaces.request_checks import PAGE_HEADERS, PageGate, with_token
 from nous_online.processes import python_module
 
 HOST = "127.0.0.1"
 ALIVE = "/health"
 OWN_PAGES = {
-    **CLOSED,
+    **PAGE_HEADERS,
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "same-origin",
 }
-"""A page loads its own sheet and script, and hears of changes, no more; forms tell their own origin alone of it."""
+"""A page may load its own style sheet and script, and listen to `/events`; nothing else."""
 
 
 class ConsoleGate(PageGate):
-    """The outermost layer of the console."""
+    """The gate before the console."""
 
     def __init__(self, app: ASGIApp, *, token: str) -> None:
         super().__init__(app, token=token, alive=ALIVE)
 
-    def sent_by(self, send: Send) -> Send:
-        """Give every answer the policy of the console's pages."""
+    def wrap_send(self, send: Send) -> Send:
+        """Add the console's security headers to every response."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -62,7 +62,9 @@ def application(console: ConsoleState) -> FastAPI:
 
     app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.console = console
-    app.router.routes.extend(console_pages.router.routes)  # `include_router` makes each anew at the first request
+    app.router.routes.extend(
+        console_pages.router.routes
+    )  # `include_router` builds each route again at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
     app.add_exception_handler(NousError, on_error)
     app.add_exception_handler(InterfaceProblem, on_problem)
@@ -72,47 +74,48 @@ def application(console: ConsoleState) -> FastAPI:
 
 
 async def on_error(request: Request, error: Exception) -> HTMLResponse:
-    """Show a failure of ours as a page."""
+    """Answer an error of ours with a page."""
     assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
     return problem(request, kind_of(error).status, str(error))
 
 
 async def on_problem(request: Request, error: Exception) -> HTMLResponse:
-    """Show what the reading of a form refused."""
+    """Answer a refused form with a page."""
     assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
     return problem(request, error.kind.status, str(error))
 
 
 async def on_refusal(request: Request, error: Exception) -> HTMLResponse:
-    """Show what the framework refused: an unknown page, or another method."""
+    """Answer what the framework refused with a page: an unknown path, or a wrong method."""
     assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
     return problem(request, error.status_code, f"{request.method} {request.url.path}: {error.detail}")
 
 
 def problem(request: Request, status: int, what: str) -> HTMLResponse:
-    """Return the page that says what went wrong."""
+    """Return the page for a problem."""
     return page(request, "problem.html", status=status, what=what)
 
 
 def command(port: int, *, read_only: bool) -> list[str]:
-    """Return how to start the console, over the agent that NOUS_AGENT names."""
+    """Return the command that starts the console of the agent in NOUS_AGENT."""
     options = ["--port", str(port), *(["--read-only"] if read_only else [])]
     return python_module("nous_online.interfaces.cli", "console", *options)
 
 
 def serve(console: ConsoleState, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` is told the address once it is held. Raises `InvalidInput` if taken."""
+    """Serve until SIGINT or SIGTERM; `on_ready` gets the URL once the port is bound. Raises `InvalidInput` if taken."""
     import uvicorn
 
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as listener:
+        # Bound here, not by uvicorn: the URL is printed only once the port is ours, and port 0 gets its number.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            held.bind((HOST, port))
+            listener.bind((HOST, port))
         except OSError as error:
             raise InvalidInput(f"port {port} can't be had: {error.strerror}; name another one: --port") from error
-        options = configuration(application(console), ApiPolicy(), host=HOST, port=port, proxy=None)
+        options = uvicorn_options(application(console), ApiPolicy(), host=HOST, port=port, proxy=None)
         options["log_level"] = "warning"
         server = uvicorn.Server(uvicorn.Config(**options))
-        on_ready(with_token(f"http://{HOST}:{held.getsockname()[1]}/", console.token))
+        on_ready(with_token(f"http://{HOST}:{listener.getsockname()[1]}/", console.token))
         with suppress(KeyboardInterrupt):
-            server.run(sockets=[held])
+            server.run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""What the pages show besides the answers of verbs: one function a query, connection in, frozen values out."""
+"""Queries of the console beyond the verbs: one function each, from a connection to frozen values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ListedMemory:
 
 @dataclass(frozen=True)
 class LinkedMemory:
-    """What a memory is linked with, how, and how strongly: 0 to 1."""
+    """A link of a memory: the other memory, the kind, and the weight from 0 to 1."""
 
     id: UUID
     kind: str
@@ -46,7 +46,7 @@ class LinkedMemory:
 
 @dataclass(frozen=True)
 class Uses:
-    """How often a memory was found, and what was said of that."""
+    """How often a memory was found, cited and ignored."""
 
     retrieved_count: int = 0
     cited_count: int = 0
@@ -56,7 +56,7 @@ class Uses:
 
 @dataclass(frozen=True)
 class OpenContradiction:
-    """Two facts that wait for somebody to decide between them."""
+    """Two facts that contradict each other, undecided."""
 
     id: UUID
     memory_a: UUID
@@ -65,7 +65,7 @@ class OpenContradiction:
     reason: str | None
     proposed: Mapping[str, Any] | None
     waiting: int
-    """How many contradictions wait in all."""
+    """The number of all open contradictions."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class NightLine:
-    """A night as a list shows it: what it measured, and how many of its proposals are in each state."""
+    """A night in a list: its figures, and the number of its proposals in each state."""
 
     night: date
     figures: Mapping[str, Any]
@@ -109,7 +109,7 @@ class KindCount:
 
 @dataclass(frozen=True)
 class NightProposal:
-    """What a night wanted to change, why, and what became of it."""
+    """A proposal of a night: what it changes, why, and its state."""
 
     id: UUID
     kind: str
@@ -119,42 +119,44 @@ class NightProposal:
     outcome: str | None
 
 
-def of_rows(block: str) -> Composed:
-    """Return a statement over memories of all kinds."""
+def over_all_kinds(block: str) -> Composed:
+    """Return the named statement over memories of all kinds."""
     columns = SQL(", ").join(Identifier(field.name) for field in fields(ListedMemory))
     return SQL(BLOCKS[block]).format(columns=columns, rows=SQL(BLOCKS["rows"]))
 
 
-def list_memories(connection: Connection, agent_id: str, wanted: Mapping[str, Any]) -> list[ListedMemory]:
-    """Return the latest memories that fit `wanted`, one value for each condition of the query."""
+def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
+    """Return the latest memories that fit the conditions, named as the parameters of the query."""
     with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
-        # A plan for any conditions would look through all memories; one for these uses the index that fits them.
-        return cursor.execute(of_rows("list_memories"), {**wanted, "agent_id": agent_id}, prepare=False).fetchall()
+        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+        return cursor.execute(
+            over_all_kinds("list_memories"), {**conditions, "agent_id": agent_id}, prepare=False
+        ).fetchall()
 
 
 def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
-    """Return memories by their ids; those that are gone are missing."""
+    """Return memories by id; erased ones are missing."""
     if not ids:
         return {}
     with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
-        found = cursor.execute(of_rows("named_memories"), {"agent_id": agent_id, "ids": list(ids)}).fetchall()
+        found = cursor.execute(over_all_kinds("named_memories"), {"agent_id": agent_id, "ids": list(ids)}).fetchall()
     return {each.id: each for each in found}
 
 
 def links_of(connection: Connection, agent_id: str, memory_id: UUID) -> list[LinkedMemory]:
-    """Return what a memory is linked with, the strongest first, 50 at most."""
+    """Return the links of a memory, the strongest first, 50 at most."""
     with connection.cursor(row_factory=class_row(LinkedMemory)) as cursor:
         return cursor.execute(BLOCKS["links_of"], {"agent_id": agent_id, "id": memory_id}).fetchall()
 
 
 def uses_of(connection: Connection, agent_id: str, memory_id: UUID) -> Uses:
-    """Return how often a memory was used."""
+    """Return the counts of uses of a memory."""
     with connection.cursor(row_factory=class_row(Uses)) as cursor:
         return cursor.execute(BLOCKS["uses_of"], {"agent_id": agent_id, "id": memory_id}).fetchone() or Uses()
 
 
 def open_contradictions(connection: Connection, agent_id: str, *, limit: int) -> list[OpenContradiction]:
-    """Return contradictions that wait for somebody, the oldest first."""
+    """Return open contradictions, the oldest first."""
     with connection.cursor(row_factory=class_row(OpenContradiction)) as cursor:
         return cursor.execute(BLOCKS["open_contradictions"], {"agent_id": agent_id, "limit": limit}).fetchall()
 
@@ -166,7 +168,7 @@ def contradictions_of(connection: Connection, agent_id: str, fact_id: UUID) -> l
 
 
 def doubts(connection: Connection, agent_id: str, *, limit: int) -> list[Doubt]:
-    """Return which active facts perhaps replace which, the latest first."""
+    """Return pairs of active facts of which the later perhaps replaces the earlier, the latest first."""
     with connection.cursor(row_factory=class_row(Doubt)) as cursor:
         return cursor.execute(BLOCKS["doubts"], {"agent_id": agent_id, "limit": limit}).fetchall()
 
@@ -178,18 +180,18 @@ def list_nights(connection: Connection, agent_id: str, *, limit: int) -> list[Ni
 
 
 def night_figures(connection: Connection, agent_id: str, night: date) -> Mapping[str, Any]:
-    """Return how the agent's memory stood after a night; nothing where it was not measured."""
+    """Return the figures of the agent's memory after a night; empty if there are none."""
     row = connection.execute(BLOCKS["night_figures"], {"agent_id": agent_id, "night": night}).fetchone()
     return {} if row is None else row[0]
 
 
 def night_kinds(connection: Connection, agent_id: str, night: date) -> list[KindCount]:
-    """Return how many proposals of each kind a night made, by what became of them."""
+    """Return the number of proposals of a night, by kind and state."""
     with connection.cursor(row_factory=class_row(KindCount)) as cursor:
         return cursor.execute(BLOCKS["night_kinds"], {"agent_id": agent_id, "night": night}).fetchall()
 
 
-def night_proposals(connection: Connection, agent_id: str, wanted: Mapping[str, Any]) -> list[NightProposal]:
-    """Return proposals of a night that fit `wanted`, one value for each condition of the query."""
+def night_proposals(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[NightProposal]:
+    """Return proposals of a night that fit the conditions, named as the parameters of the query."""
     with connection.cursor(row_factory=class_row(NightProposal)) as cursor:
-        return cursor.execute(BLOCKS["night_proposals"], {**wanted, "agent_id": agent_id}).fetchall()
+        return cursor.execute(BLOCKS["night_proposals"], {**conditions, "agent_id": agent_id}).fetchall()

@@ -1,4 +1,4 @@
-"""Pages from templates: everything from the store is escaped, and what nobody would see in it is spelled out."""
+"""HTML pages from templates: texts of the store are escaped, and hidden characters are shown by their codes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from nous_online.core.texts import HIDDEN, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.gate import read_body
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.request_checks import is_same
+from nous_online.interfaces.request_checks import secrets_match
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-MOST_FORM_BYTES = 64 * 1024
+MOST_FORM_BYTES = 64 * 1024  # a sentence for a merge and a reason are far below
 FORM_S = 10.0
-FORM_TOKEN = "form"  # noqa: S105 (the name of a field)
+FORM_TOKEN = "form"  # noqa: S105 (the name of the field)
 FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True)
 class ConsoleState:
-    """One console: whose memory it shows, and whether it may change it."""
+    """The state of one console: its hearts, the agent it shows, its token, and whether it may change anything."""
 
     hearts: Hearts
     agent_id: str
@@ -43,38 +43,38 @@ class ConsoleState:
 
     @property
     def form_token(self) -> str:
-        """What each form of this start carries, and a page of another origin can't know."""
+        """The token in every form of this start, which a page of another origin can't read (CSRF)."""
         return sha256(f"form {self.token}".encode()).hexdigest()
 
 
 def open_heart(request: Request) -> Heart:
-    """Return the memory the console shows, opened if need be."""
+    """Return the heart of the agent the console shows, opened if need be."""
     console: ConsoleState = request.app.state.console
     return console.hearts.of(console.agent_id, seconds=settings().deadline_s)
 
 
-def asked_in(request: Request) -> dict[str, str]:
-    """Return what an address asks for, without blanks around it."""
+def query_of(request: Request) -> dict[str, str]:
+    """Return the query parameters, stripped of blanks."""
     return {name: value.strip() for name, value in request.query_params.items()}
 
 
-async def form_in(request: Request) -> dict[str, str]:
-    """Return the fields of a form of the console; raise `Forbidden` for what is none, and where nothing may change."""
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, stripped of blanks; raise `Forbidden` for a foreign form or a read-only console."""
     console: ConsoleState = request.app.state.console
     if console.is_read_only:
         raise Forbidden("this console only shows; start it without --read-only to change something")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise Forbidden("what was sent is no form of this console; open the page and use its button")
     body = await read_body(request.receive, most=MOST_FORM_BYTES, seconds=FORM_S) or b""
-    told = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
-    if not is_same(told.get(FORM_TOKEN, ""), console.form_token):
+    fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
+    if not secrets_match(fields.get(FORM_TOKEN, ""), console.form_token):
         raise Forbidden("the form is of an earlier start of the console; open the page again and repeat it")
-    return {name: value.strip() for name, value in told.items()}
+    return {name: value.strip() for name, value in fields.items()}
 
 
 OpenHeart = Annotated[Heart, Depends(open_heart)]
-Asked = Annotated[Mapping[str, str], Depends(asked_in)]
-Filled = Annotated[Mapping[str, str], Depends(form_in)]
+QueryFields = Annotated[Mapping[str, str], Depends(query_of)]
+FormFields = Annotated[Mapping[str, str], Depends(form_of)]
 
 
 # --- pages from templates ---
@@ -95,29 +95,30 @@ DONE = {
     "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",
     "replace": "Replaced. Undo on the page of the earlier fact brings it back.",
 }
-"""What a page says of the change that led to it: an address names one of these and can't say anything else."""
+"""Messages after a change, by the `done` parameter of the URL: a link can choose one, but can't write its own."""
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page of the console."""
-    told: ConsoleState = request.app.state.console
-    usual = {
-        "agent": told.agent_id,
-        "is_read_only": told.is_read_only,
-        "form_token": told.form_token,
+    console: ConsoleState = request.app.state.console
+    common = {
+        "agent": console.agent_id,
+        "is_read_only": console.is_read_only,
+        "form_token": console.form_token,
         "places": PLACES,
         "path": request.url.path,
         "status": status,
         "is_live": False,
         "done": DONE.get(request.query_params.get("done", "")),
     }
-    text = templates().get_template(template).render({**usual, **values})
+    text = templates().get_template(template).render({**common, **values})
+    # A memory may hold lone surrogates, which UTF-8 can't encode.
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status)
 
 
 @cache
 def templates() -> Environment:
-    """Return the templates, which escape every value that is not marked as ours."""
+    """Return the template environment, which escapes every value that is not `Markup`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -126,42 +127,42 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=seen,
+        finalize=visible_value,
     )
-    ours: dict[str, Callable[..., Any]] = {
+    filters: dict[str, Callable[..., Any]] = {
         "shown": shown,
         "cut": cut,
         "moment": moment,
         "words": words,
         "figure": figure,
     }
-    environment.filters.update(ours)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
+    environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment
 
 
-def seen(value: object) -> object:
-    """Return what a template puts in a page: of a text that is not marked as ours, the characters a person sees."""
+def visible_value(value: object) -> object:
+    """Return a value for a template; of a text that is not `Markup`, only the visible characters."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def shown(text: object) -> Markup:
-    """Return a text as a page shows it: inert, and with the code of each character that nobody would see."""
-    return Markup(HIDDEN.sub(spelled, str(escape("" if text is None else str(text)))))  # noqa: S704 (it was escaped)
+    """Return a text escaped, with the code of each hidden character in its place."""
+    return Markup(HIDDEN.sub(code_of, str(escape("" if text is None else str(text)))))  # noqa: S704 (it was escaped)
 
 
-def spelled(found: Any) -> str:
-    """Return the code of a hidden character, marked as ours."""
+def code_of(found: Any) -> str:
+    """Return the HTML that shows the code of a matched hidden character."""
     return f'<span class="unseen" title="a character nobody sees">U+{ord(found[0]):04X}</span>'
 
 
 def cut(text: object, most: int = 280) -> str:
-    """Return the beginning of a text where it is longer than a list shows."""
+    """Return a text cut to `most` characters."""
     whole = "" if text is None else str(text)
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
 
 
 def moment(at: datetime | date | str | None) -> Markup:
-    """Return a moment, or a day, as people read it, in UTC."""
+    """Return a moment or day, in UTC, as an HTML time element."""
     if at is None:
         return Markup("never")
     whole = at if isinstance(at, str) else at.isoformat()
@@ -174,12 +175,12 @@ def words(value: object) -> str:
 
 
 def figure(value: object) -> str:
-    """Return a figure for people; what is no number as it stands."""
+    """Return a number formatted for people, anything else as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004
 
 
-def filled(told: Mapping[str, str]) -> dict[str, str]:
-    """Return what was told that says something."""
-    return {name: value for name, value in told.items() if value}
+def non_empty(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that are not empty."""
+    return {name: value for name, value in fields.items() if value}

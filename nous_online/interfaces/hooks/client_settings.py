@@ -1,4 +1,4 @@
-"""Adds the server and the hooks to the settings of a coding agent, and takes them out; all else stays as it is."""
+"""Adds our MCP server and hooks to the settings of a coding agent, and removes them; all else stays unchanged."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ MOST_OF_A_NAME = 60
 
 
 def current_project() -> str:
-    """Return the project of the folder a client works in: the one it names to what it starts, else the current one."""
+    """Return the project of the folder a client works in: CLAUDE_PROJECT_DIR, else the current folder."""
     return project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
 
 
 def project_of(folder: Path) -> str:
-    """Return the id of the project a folder belongs to: a name to be read, and a hash that tells it from its namesakes.
+    """Return the id of a folder's project: a readable name, and a hash that distinguishes projects of the same name.
 
-    It is that of the remote `origin`, so that all clones and worktrees of one person share a memory; of the top folder
-    where there is no remote; and of the folder itself where there is no repository.
+    It is made from the remote `origin`, so that all clones and worktrees share a memory; without a remote from the top
+    folder of the repository, and without a repository from the folder itself.
     """
     top = top_of(folder.absolute())
     store = common_store(top / ".git")
@@ -48,7 +48,8 @@ def top_of(folder: Path) -> Path:
 
 
 def common_store(store: Path) -> Path:
-    """Return where a repository keeps its settings: of a worktree, in the repository it belongs to."""
+    """Return the git directory that holds a repository's config; of a worktree, that of the main repository."""
+    # Of a worktree, `.git` is a file that points to its own directory, and `commondir` there to the shared one.
     if not store.is_file():
         return store
     pointed = read(store).removeprefix("gitdir:").strip()
@@ -58,7 +59,7 @@ def common_store(store: Path) -> Path:
 
 
 def remote_of(store: Path) -> str:
-    """Return host and path of the remote `origin`, without account and password; nothing where there is none."""
+    """Return host and path of the remote `origin` without user and password; empty without a remote."""
     section = ""
     for line in read(store / "config").splitlines():
         name, _, value = (part.strip() for part in line.partition("="))
@@ -69,7 +70,7 @@ def remote_of(store: Path) -> str:
 
 
 def host_and_path(url: str) -> str:
-    """Return what a URL of git names, however it is reached; nothing for a folder of this machine."""
+    """Return host/path of a git URL, the same for ssh and https; empty for a local path."""
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.partition("/") if rest else scheme.partition(":")
     host = authority.rpartition("@")[2].partition(":")[0]
@@ -83,7 +84,7 @@ def name_with_hash(name: str, identity: str) -> str:
 
 
 def read(path: Path) -> str:
-    """Return the text of a file; nothing where it can't be read."""
+    """Return the text of a file; empty if it can't be read."""
     try:
         return path.read_text("utf-8", "replace")
     except OSError:
@@ -94,9 +95,9 @@ def read(path: Path) -> str:
 
 SERVER = "nous"
 TIMEOUT_S = 5
-"""After which a client itself gives up on a hook."""
+"""Timeout after which the client ends a hook."""
 LONGEST_END_S = 3
-"""Codex waits no longer at the end of a session."""
+"""The longest that Codex waits for a hook at the end of a session."""
 CODEX_NOTE = (
     "Codex runs the hooks once you trust them: it asks at its next start, or type /hooks there. "
     "Sessions are taken in as they end from Codex 0.145 on."
@@ -106,35 +107,36 @@ Files = tuple[Path, Path]
 
 @dataclass(frozen=True)
 class CodingAgent:
-    """A coding agent: the names of its four moments, and its files for servers and for hooks, which may be one."""
+    """A coding agent: the names of its four hook events, and its files for servers and hooks, which may be the same."""
 
     name: str
     title: str
     events: tuple[str, ...]
     files: Callable[[], Files]
-    """Of the user: servers, hooks."""
+    """The user's files: servers, hooks."""
     project_files: tuple[str, str]
-    """Of a repository, from its top: servers, hooks."""
+    """A repository's files, relative to its top folder: servers, hooks."""
     server_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hook_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     timeouts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Of single events, where one differs."""
+    """Timeouts of events that differ from `timeout`."""
     timeout: int = TIMEOUT_S
+    """In the client's unit: seconds, of Gemini CLI milliseconds."""
     note: str = ""
-    """What is left for a person to do after an install."""
+    """What a person has to do after the installation."""
 
     def server_entry(self, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our MCP server as the client lists it."""
+        """Return our MCP server's entry in the client's format."""
         return {**self.server_fields, "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
 
     def hook_entry(self, event: str, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our hook of one event as the client lists it."""
+        """Return our hook's entry for one event in the client's format."""
         line = shlex.join([*command, "hook", event, *options])
         timeout = self.timeouts.get(event, self.timeout)
         return {**self.hook_fields, "type": "command", "command": line, "timeout": timeout}
 
     def places(self, *, is_project: bool) -> Files:
-        """Return where the client looks for servers and for hooks: in this repository, or for the user."""
+        """Return the client's files for servers and hooks: of this repository, or of the user."""
         if not is_project:
             return self.files()
         servers, hooks = (top_of(Path.cwd()) / name for name in self.project_files)
@@ -206,20 +208,20 @@ INDENT = re.compile(r"^([ \t]{1,16}+)\S", re.MULTILINE)
 
 
 def launcher() -> list[str]:
-    """Return how to start this `nous` from any folder and with any PATH."""
+    """Return the command that starts this installation of `nous` from any folder and with any PATH."""
     command = python_module("nous_online.interfaces.cli")
     script = Path(command[0]).with_name("nous")
     return [str(script)] if script.exists() else command
 
 
 def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return settings with our server in them, in the place of the one it replaces."""
+    """Return settings with our server added or replaced."""
     servers = object_in(fields, "mcpServers")
     return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
 
 
 def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return settings with our hooks in them, in the places of those they replace."""
+    """Return settings with our hooks added, or replaced in place."""
     hooks = object_in(fields, "hooks")
     for event in client.events:
         ours, is_placed = client.hook_entry(event, command, options), False
@@ -233,7 +235,7 @@ def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], opti
 
 
 def without_server(fields: Fields, before: Mapping[str, Any]) -> Fields:
-    """Return settings without our server, and with the one of its name that stood there before."""
+    """Return settings without our server, and with a server of the same name that was there before."""
     servers = object_in(fields, "mcpServers")
     earlier = object_in(before, "mcpServers").get(SERVER)
     rest = {name: earlier if name == SERVER else each for name, each in servers.items() if name != SERVER or earlier}
@@ -243,7 +245,7 @@ def without_server(fields: Fields, before: Mapping[str, Any]) -> Fields:
 
 
 def without_hooks(fields: Fields) -> Fields:
-    """Return settings without our hooks, and without what held nothing else."""
+    """Return settings without our hooks, and without groups that held nothing else."""
     hooks = object_in(fields, "hooks")
     kept: Fields = {}
     for event in hooks:
@@ -256,17 +258,17 @@ def without_hooks(fields: Fields) -> Fields:
 
 
 def is_ours(hook: object) -> bool:
-    """Tell whether a hook starts a `nous`, wherever that lies."""
+    """Return whether a hook's command starts a `nous hook`, of any installation."""
     command = cast("Fields", hook).get("command") if isinstance(hook, dict) else None
     return isinstance(command, str) and bool(OURS.search(command))
 
 
 def has_entries(path: Path, text: str) -> bool:
-    """Tell whether a file holds what an install writes."""
+    """Return whether a file holds an entry that we wrote."""
     if path.suffix == TOML:
         server = server_in(tables_of(text), SERVER)
         return isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
-    fields = parsed(path, text)
+    fields = parse_settings(text)
     server = object_in(fields, "mcpServers").get(SERVER)
     hooks = object_in(fields, "hooks")
     is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
@@ -276,7 +278,7 @@ def has_entries(path: Path, text: str) -> bool:
 
 
 def object_in(fields: Mapping[str, Any], name: str) -> Fields:
-    """Return a copy of the object under a name, empty where there is none; raise `InvalidInput` for anything else."""
+    """Return a copy of the object under a name, empty if missing; raise `InvalidInput` for another type."""
     value = fields.get(name, {})
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} is {type(value).__name__}, not an object; mend it first")
@@ -284,7 +286,7 @@ def object_in(fields: Mapping[str, Any], name: str) -> Fields:
 
 
 def groups_in(hooks: Fields, event: str) -> list[Fields]:
-    """Return the groups of hooks of an event; raise `InvalidInput` where they are none."""
+    """Return the groups of hooks of an event; raise `InvalidInput` for anything else."""
     groups = hooks.get(event, [])
     if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
         raise InvalidInput(f"hooks.{event} is not a list of groups with `hooks`; mend it first")
@@ -292,15 +294,18 @@ def groups_in(hooks: Fields, event: str) -> list[Fields]:
 
 
 def is_group(group: object) -> bool:
-    """Tell whether something is a group of hooks."""
+    """Return whether a value is a group of hooks."""
     return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
 
 
 # --- the table of our server in a TOML file ---
 
+# Edited as text, to keep comments and layout: the standard library reads TOML but can't write it. Each edit is checked
+# by parsing the result.
+
 
 def with_table(text: str | None, name: str, entry: Mapping[str, Any]) -> str:
-    """Return a TOML text with a server of this name in it; raise `InvalidInput` where nothing can be added to it."""
+    """Return a TOML text with a server of this name; raise `InvalidInput` if it can't be added as text."""
     before = tables_of(text)
     if server_in(before, name) == dict(entry):
         return text or ""
@@ -314,7 +319,7 @@ def with_table(text: str | None, name: str, entry: Mapping[str, Any]) -> str:
 
 
 def without_table(text: str | None, name: str) -> str | None:
-    """Return a TOML text without a server; None where nothing but that server was in it."""
+    """Return a TOML text without a server; None if nothing else was in it."""
     before = tables_of(text)
     if text is None or server_in(before, name) is None:
         return text
@@ -333,13 +338,13 @@ def without_table(text: str | None, name: str) -> str | None:
 
 
 def server_in(fields: Mapping[str, Any], name: str) -> object:
-    """Return the server of a name; None where there is none."""
+    """Return the server of a name, None if there is none."""
     servers = fields.get(TABLE)
     return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
 
 
 def tables_of(text: str | None) -> dict[str, Any]:
-    """Return the tables of a TOML text; raise `InvalidInput` where it is none."""
+    """Parse a TOML text; raise `InvalidInput` if it is invalid."""
     try:
         return tomllib.loads(text or "")
     except tomllib.TOMLDecodeError as error:
@@ -347,7 +352,7 @@ def tables_of(text: str | None) -> dict[str, Any]:
 
 
 def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` where a changed text says anything else than what was wanted."""
+    """Raise `InvalidInput` unless a changed text parses to exactly the wanted tables."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -364,23 +369,23 @@ def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
 def planned_install(
     *, is_project: bool, options: Sequence[str], client: CodingAgent = CLIENTS["claude-code"]
 ) -> list[FileChange]:
-    """Return what an install would write; raise `InvalidInput` where a file is not what the client reads."""
+    """Return the file changes of an installation; raise `InvalidInput` for a file in another format."""
     command = launcher()
 
     def added(path: Path, text: str | None) -> str | None:
         servers, hooks = client.places(is_project=is_project)
         if path.suffix == TOML:
             return with_table(text, SERVER, client.server_entry(command, options))
-        before = parsed(path, text)
+        before = parse_settings(text)
         after = with_server(before, client, command, options) if path == servers else before
         after = with_hooks(after, client, command, options) if path == hooks else after
-        return text if after == before else written_like(after, text)
+        return text if after == before else to_json(after, text)
 
-    return [changed(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return [planned_change(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
 
 
 def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
-    """Return what an uninstall would write: what stood there before, or what is left without our entries."""
+    """Return the file changes of an uninstallation: the backup, or the file without our entries."""
 
     def removed(path: Path, text: str | None) -> str | None:
         if text is None or not has_entries(path, text):
@@ -388,32 +393,28 @@ def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude
         saved = text_of_file(backup_of(path))
         if path.suffix == TOML:
             after = without_table(text, SERVER)
+            # The backup comes back, with its layout, only if nobody changed anything else since.
             earlier = tables_of(saved)
             return saved if saved and tables_of(after) == earlier else after
-        earlier = parsed(path, saved)
-        left = without_hooks(without_server(parsed(path, text), earlier))
-        restored = saved if saved and left == earlier else written_like(left, text)
-        return restored if left or saved else None
+        earlier = parse_settings(saved)
+        rest = without_hooks(without_server(parse_settings(text), earlier))
+        restored = saved if saved and rest == earlier else to_json(rest, text)
+        return restored if rest or saved else None
 
-    return [changed(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return [planned_change(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
 
 
-def changed(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
-    """Return what a change makes of a file; its refusal names the file."""
+def planned_change(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
+    """Return the change of a file; raise `InvalidInput`, with the path, if it can't be made."""
     before = text_of_file(path)
-    return FileChange(path, before, worded(path, lambda: change(path, before)))
-
-
-def worded(path: Path, change: Callable[[], Any]) -> Any:
-    """Return what a change comes to; its refusal names the file."""
     try:
-        return change()
+        return FileChange(path, before, change(path, before))
     except InvalidInput as error:
         raise InvalidInput(f"{path} stays as it is: {error}") from error
 
 
-def parsed(path: Path, text: str | None) -> Fields:
-    """Return the JSON object of a file, empty where there is no file; raise `InvalidInput` for anything else."""
+def parse_settings(text: str | None) -> Fields:
+    """Return the JSON object of a file's text, empty without a file; raise `InvalidInput` for anything else."""
     try:
         fields: object = json.loads(text) if text and text.strip() else {}
     except ValueError as error:
@@ -423,21 +424,21 @@ def parsed(path: Path, text: str | None) -> Fields:
     return cast("Fields", fields)
 
 
-def written_like(fields: Fields, before: str | None) -> str:
-    """Return settings as text, indented as they were."""
+def to_json(fields: Fields, before: str | None) -> str:
+    """Return settings as JSON, indented as they were before."""
     found = INDENT.search(before or "")
     return json.dumps(fields, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
 
 
 def backup_of(path: Path) -> Path:
-    """Return where a file is kept as it stood before the install."""
+    """Return the path of the backup made at the installation."""
     return path.with_name(path.name + BACKUP)
 
 
 def write(changes: Sequence[FileChange]) -> None:
-    """Write what changes, each file at once or not at all, with a backup of what held none of our entries beside it.
+    """Write the changed files, each atomically, with a backup beside a file that held none of our entries.
 
-    Raises `Conflict` for a file that somebody changed meanwhile, `Unavailable` for one that can't be written.
+    Raises `Conflict` for a file that changed since it was read, `Unavailable` for one that can't be written.
     """
     for change in changes:
         if not change.is_changed:
@@ -451,7 +452,7 @@ def write(changes: Sequence[FileChange]) -> None:
 
 
 def replace_file(change: FileChange) -> None:
-    """Write one file through a draft beside it, with the rights it had; a link keeps pointing where it points."""
+    """Write one file through a temporary file beside it, with its old permissions; a symbolic link stays one."""
     target = change.path.resolve()
     backup = backup_of(change.path)
     if change.after is None or change.after == text_of_file(backup):

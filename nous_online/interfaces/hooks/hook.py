@@ -1,4 +1,4 @@
-"""What a coding agent starts at each moment: it asks the hook server, and ends in time with exit code 0 always.
+"""The program that a coding agent starts for each hook: it asks the hook server, and exits with 0 before its deadline.
 
 It is started for every prompt, so it imports next to nothing; a contract in `.importlinter` holds that.
 """
@@ -26,8 +26,9 @@ PACKAGE = "nous_online.interfaces.hooks"
 SOCKET = "hooks.sock"
 LOG = "hooks.log"
 WARM_S = 0.27
-"""With the start of Python this comes to 0.3 s."""
+"""Deadline with a running hook server; with the start of Python this comes to 0.3 s."""
 COLD_S = 1.3
+"""Deadline when the hook server has to be started first."""
 LOG_BYTES = 2**18
 LOOK_EVERY_S = 0.02
 MOST_BYTES = 2**20
@@ -35,38 +36,38 @@ USUAL_FIELDS = ("session_id", "transcript_path", "cwd", "prompt")
 
 
 class HookOptions(NamedTuple):
-    """What the command line of a hook says."""
+    """The options of a hook's command line."""
 
     event: str
     agent: str = ""
     within_s: float = 0.0
-    """How long it may take in seconds, instead of what each moment allows."""
+    """Deadline instead of the default of each event; 0 for the default."""
 
 
 class Silence(Exception):
-    """Nothing can be said this time, for a reason that the log tells."""
+    """The hook has no answer; the reason goes to the log."""
 
 
 def answer(arguments: Sequence[str]) -> NoReturn:
-    """Answer one event and end the process: exit code 0, and nothing on stdout unless there is something to say."""
+    """Answer one event and end the process with exit code 0; stdout stays empty without an answer."""
     began = time.monotonic()
     os.umask(0o077)
     place, event = Path(os.curdir), arguments[0] if arguments else "?"
     try:
         place = default_home().expanduser().absolute()
-        end_after(COLD_S, place, event)
+        end_after(COLD_S, place, event)  # until the options are known
         options = options_of(arguments)
         end_after((options.within_s or COLD_S) - (time.monotonic() - began), place, event)
         text = text_for_event(options, call_of(sys.stdin.buffer.read(MOST_BYTES * 8)), place, began)
         if text:
             os.write(1, output(options.event, text))
-    except BaseException as error:
+    except BaseException as error:  # whatever happens: a failing hook would disturb the session
         log(place, event, str(error) or type(error).__name__)
     os._exit(0)
 
 
 def options_of(arguments: Sequence[str]) -> HookOptions:
-    """Return what the command line says; raise `Silence` where it can't be read."""
+    """Parse the command line; raise `Silence` if it is invalid."""
     event, *rest = arguments or ("",)
     given = dict(zip(rest[::2], rest[1::2], strict=False))
     if event not in EVENTS or len(rest) % 2 or set(given) - {"--agent", "--within"}:
@@ -75,30 +76,30 @@ def options_of(arguments: Sequence[str]) -> HookOptions:
 
 
 def end_after(seconds: float, place: Path, event: str) -> None:
-    """End this process silently when its time is up, whatever it waits for."""
+    """End this process silently after some seconds, whatever it waits for: a signal interrupts any call."""
 
     def end(*_: object) -> NoReturn:
         log(place, event, "time was up before there was an answer")
         os._exit(0)
 
     signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))  # 0 would switch the timer off
 
 
 def call_of(stdin: bytes) -> dict[str, str]:
-    """Return what a client tells on stdin; raise `Silence` where that is no JSON object."""
+    """Return the fields of a client's JSON object on stdin; raise `Silence` for anything else."""
     try:
         call = json.loads(stdin)
     except ValueError:
         call = None
     if not isinstance(call, dict):
         raise Silence("stdin holds no JSON object, such as a client tells a hook")
-    told = cast("dict[str, Any]", call)
-    return {name: told[name] for name in USUAL_FIELDS if isinstance(told.get(name), str)}
+    fields = cast("dict[str, Any]", call)
+    return {name: fields[name] for name in USUAL_FIELDS if isinstance(fields.get(name), str)}
 
 
 def text_for_event(options: HookOptions, call: Mapping[str, str], place: Path, began: float) -> str:
-    """Return what is to be put before the model, having started what has to run in the background."""
+    """Return the text to put before the model; an import is started in the background and gives none."""
     make_directory(place)
     folder = str(Path(os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or os.curdir).absolute())
     if options.event in IMPORT_EVENTS:
@@ -107,12 +108,12 @@ def text_for_event(options: HookOptions, call: Mapping[str, str], place: Path, b
             raise Silence("there is no transcript to import")
         start(place, "transcript_import", str(path), folder, options.agent)
         return ""
-    asked = {**call, "event": options.event, "agent": options.agent, "folder": folder, **made_by()}
-    return ask_server(options, asked, place, began)
+    request = {**call, "event": options.event, "agent": options.agent, "folder": folder, **made_by()}
+    return ask_server(options, request, place, began)
 
 
-def ask_server(options: HookOptions, asked: dict[str, Any], place: Path, began: float) -> str:
-    """Return what the hook server says; where none runs it is started, and only the start of a session waits for it."""
+def ask_server(options: HookOptions, request: dict[str, Any], place: Path, began: float) -> str:
+    """Return the hook server's text; if none runs it is started, and only the start of a session waits for it."""
     os.chdir(place)  # a socket's whole path may be longer than an address can hold
     is_cold = False
     while True:
@@ -121,9 +122,9 @@ def ask_server(options: HookOptions, asked: dict[str, Any], place: Path, began: 
                 limit = options.within_s or (COLD_S if is_cold else WARM_S)
                 left = limit - (time.monotonic() - began)
                 end_after(left, place, options.event)
-                found = exchange(line, {**asked, "within_s": max(left, 0.01)})
-                if not found.get("is_stale"):
-                    return str(found.get("text", ""))
+                response = exchange(line, {**request, "within_s": max(left, 0.01)})
+                if not response.get("is_stale"):
+                    return str(response.get("text", ""))
             if not is_cold:
                 start(place, "hook_server", options.agent)
                 is_cold = True
@@ -141,29 +142,32 @@ def is_connected(line: socket.socket) -> bool:
     return True
 
 
-def exchange(line: socket.socket, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hook server's answer to one question; one that is just ending gives none, as one of other code."""
-    told = b""
+def exchange(line: socket.socket, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hook server's response to a request; `is_stale` if it is ending or runs other code."""
+    received = b""
     try:
-        line.sendall(json.dumps(asked).encode() + b"\n")
+        line.sendall(json.dumps(request).encode() + b"\n")
         while part := line.recv(2**16):
-            told += part
+            received += part
     except OSError:
-        told = b""
-    return json.loads(told) if told else {"is_stale": True}
+        received = b""
+    return json.loads(received) if received else {"is_stale": True}
 
 
 def made_by() -> dict[str, Any]:
-    """Return what a hook server must have been started with to answer for us: this code, Python and environment."""
+    """Return the code, Python and environment of this process; a hook server started with others must not answer."""
+    # A server started before an upgrade would answer with old code.
     code = max(path.stat().st_mtime_ns for path in Path(__file__).parent.glob("*.py"))
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("NOUS_")}
     return {"made_by": [code, sys.executable, environment]}
 
 
 def start(place: Path, module: str, *arguments: str) -> None:
-    """Start a module of this package in the background, in a session of its own, its words going to the log."""
+    """Start a module of this package in the background, in a session of its own, with its output going to the log."""
     import subprocess
 
+    # -P and PYTHONSAFEPATH: `python -m` would import modules from the current folder first, which may be a cloned
+    # repository with code of its author.
     home = {"NOUS_HOME": str(place)} if os.environ.get("NOUS_HOME") else {}
     with (place / LOG).open("ab") as log_file:
         subprocess.Popen(  # noqa: S603 (the command is ours)
@@ -178,12 +182,12 @@ def start(place: Path, module: str, *arguments: str) -> None:
 
 
 def output(event: str, text: str) -> bytes:
-    """Return what a client reads on stdout."""
+    """Return the JSON line that the client reads on stdout."""
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).encode() + b"\n"
 
 
 def log(place: Path, event: str, message: str) -> None:
-    """Write one line into the log, which begins afresh when it has grown long; a log that can't be written is none."""
+    """Append a line to the log, which is rotated at `LOG_BYTES`; a log that can't be written is ignored."""
     try:
         make_directory(place)
         path = place / LOG

@@ -1,6 +1,6 @@
-"""A process that holds the memory open between the moments of a session, so that each is answered in milliseconds.
+"""A process that keeps hearts open between the hooks of a session, so that each is answered in milliseconds.
 
-It listens on a socket in the home, where nobody else can come, and ends when nobody asked for a while.
+It listens on a Unix socket in the home, which only its owner can reach, and ends after an idle hour.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from nous_online.interfaces.hooks.session_notes import context_at_start, context
 IDLE_S = 3600.0
 LOOK_EVERY_S = 5.0
 NAME = "hooks"
-"""Of its record in the home, by which `nous down` finds it."""
+"""Name of its record in the home, by which `nous down` finds it."""
 
 
 class HookServer(ThreadingMixIn, UnixStreamServer):
-    """Answers hooks, each in a thread, with one heart for each agent."""
+    """Answers hooks, each in a thread, with one heart per agent."""
 
     daemon_threads = True
 
@@ -45,64 +45,66 @@ class HookServer(ThreadingMixIn, UnixStreamServer):
         self.is_stale = False
         self.hearts: dict[str, Heart] = {}
         self.lock = threading.Lock()
+        # Left by a server that was killed; `main` holds the lock, so none is running. Relative to the home, the current
+        # folder: a whole path may be longer than a socket's address can hold.
         Path(SOCKET).unlink(missing_ok=True)
         super().__init__(SOCKET, HookRequest)
 
     def heart_of(self, agent: str) -> Heart:
-        """Return the memory of an agent, or of the one NOUS_AGENT names, opened when first needed."""
+        """Return the heart of an agent, by default that of NOUS_AGENT, opened at its first use."""
         name = agent or settings().agent
         with self.lock:
             if name not in self.hearts:
                 self.hearts[name] = Heart.open(name, works_in_background=False)
             return self.hearts[name]
 
-    def serve_while_asked(self) -> None:
-        """Answer until nobody has asked for an hour, somebody asks who runs other code, or the home is gone."""
+    def serve_until_idle(self) -> None:
+        """Serve until an hour without requests, a request of other code, or the removal of the home."""
         self.timeout = LOOK_EVERY_S
         while not self.is_stale and time.monotonic() - self.used_at < IDLE_S and Path(SOCKET).exists():
             self.handle_request()
 
 
 class HookRequest(StreamRequestHandler):
-    """One question of a hook."""
+    """One request of a hook."""
 
     server: HookServer  # pyright: ignore[reportIncompatibleVariableOverride] (no other server makes these)
 
     def handle(self) -> None:
-        """Answer it; what fails is told by the log alone."""
+        """Answer the request; failures go to the log only."""
         self.server.used_at = time.monotonic()
         event, answer = "hook", {}
         with suppress(BrokenPipeError, ConnectionResetError):
             try:
-                asked = json.loads(self.rfile.readline(MOST_BYTES * 8))
-                event = asked["event"]
-                answer = self.answer_to(asked)
+                request = json.loads(self.rfile.readline(MOST_BYTES * 8))
+                event = request["event"]
+                answer = self.answer_to(request)
             except (NousError, ValueError, KeyError) as error:
                 log(self.server.place, event, f"{type(error).__name__}: {error}")
             self.wfile.write(json.dumps(answer).encode())
 
-    def answer_to(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question, or that whoever asks needs another server."""
-        if asked["made_by"] != self.server.made_by:
+    def answer_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request, or `is_stale` if the hook runs other code or settings."""
+        if request["made_by"] != self.server.made_by:
             self.server.is_stale = True
             return {"is_stale": True}
-        return {"text": text_for(self.server.heart_of(asked["agent"]), asked)}
+        return {"text": text_for(self.server.heart_of(request["agent"]), request)}
 
 
-def text_for(heart: Heart, asked: Mapping[str, Any]) -> str:
-    """Return what is put before the model at one moment of a session."""
+def text_for(heart: Heart, request: Mapping[str, Any]) -> str:
+    """Return the text to put before the model at an event of a session."""
     reach: dict[str, Any] = {
-        "project_id": project_of(Path(asked["folder"])),
-        "session_id": asked.get("session_id"),
-        "deadline_s": asked["within_s"],
+        "project_id": project_of(Path(request["folder"])),
+        "session_id": request.get("session_id"),
+        "deadline_s": request["within_s"],
     }
-    if asked["event"] == "SessionStart":
+    if request["event"] == "SessionStart":
         return context_at_start(heart, **reach)
-    return context_for_prompt(heart, asked.get("prompt", ""), **reach)
+    return context_for_prompt(heart, request.get("prompt", ""), **reach)
 
 
 def record(place: Path) -> None:
-    """Write down which process this is, as `nous_online.processes` does for what it starts."""
+    """Record this process in the home, in the format of `nous_online.processes`."""
     folder = place / "background"
     make_directory(folder)
     created = psutil.Process().create_time()
@@ -112,7 +114,7 @@ def record(place: Path) -> None:
 
 
 def main(agent: str) -> None:
-    """Serve the hooks of a home, unless another server does."""
+    """Serve the hooks of a home, unless another server does already."""
     keep_private()
     place = default_home().expanduser().absolute()
     os.chdir(place)
@@ -122,11 +124,11 @@ def main(agent: str) -> None:
         except NousError as error:
             log(place, "hook server", f"{type(error).__name__}: {error}")
             return
-        server.serve_while_asked()
+        server.serve_until_idle()
 
 
 def open_server(place: Path, agent: str) -> HookServer:
-    """Return a server that listens once the memory is open: who can connect gets an answer at once."""
+    """Return a server that listens only once the heart is open, so that whoever connects gets an answer at once."""
     name = agent or settings().agent
     heart = Heart.open(name, works_in_background=False)
     record(place)

@@ -1,4 +1,4 @@
-"""Takes in what a session said since it was last taken in, in the background, after the hook has returned."""
+"""Imports the new part of a session's transcript, in the background, after the hook has returned."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile
 from nous_online.interfaces.imports.importing import Choice, ImportReport, import_sources
 
 WAIT_S = 600.0
-"""For another import: two at once of one session would each see a part of it as the whole."""
+"""Wait for another import: two at once of one session would each import a part of it as the whole."""
 WORK_S = 300.0
-"""What is due is done for so long: the episodes of this session first of all, then what was left by others."""
+"""Time for completing closed episodes: first those of this session, then others that are due."""
 
 
 def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportReport:
-    """Import a session as it stands, told by its content: what was stored before is passed over, and nothing waits.
+    """Import a session in its present state; its format is detected, and entries stored before are skipped.
 
     Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
     """
@@ -44,7 +44,7 @@ def complete(heart: Heart) -> None:
 
 
 def main(path: str, folder: str, agent: str) -> None:
-    """Import one transcript into the memory of an agent; what fails is told by the log."""
+    """Import one transcript into an agent's memory; failures go to the log."""
     keep_private()
     place = default_home().expanduser().absolute()
     try:

@@ -17,7 +17,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.texts import is_blank, visible
 from nous_online.core.validation import LARGEST_LEAD, checked_ids, checked_said
 from nous_online.heart import Heart
-from nous_online.interfaces.api.bodies import UNSEEN
+from nous_online.interfaces.api.bodies import INVISIBLE
 from nous_online.interfaces.imports.importing import import_file
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -153,7 +153,7 @@ def test_no_tool_answers_with_characters_nobody_sees(heart: Heart) -> None:
 
 
 def test_the_pattern_of_the_api_refuses_nothing_that_is_seen() -> None:
-    unseen = re.compile(f"[{UNSEEN}]")
+    unseen = re.compile(f"[{INVISIBLE}]")
 
     assert [hex(each) for each in range(0xD800) if unseen.match(chr(each)) and not is_blank(chr(each))] == []
     assert all(is_blank(chr(each)) for each in range(0xE000, 0x10000) if unseen.match(chr(each)))

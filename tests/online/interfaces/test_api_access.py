@@ -22,7 +22,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces import request_checks
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.api.access import Limit, address_of
+from nous_online.interfaces.api.access import RateLimit, address_of
 from nous_online.interfaces.api.application import Access, access_at, proxy_at
 from nous_online.interfaces.api.problems import InterfaceProblem
 
@@ -39,9 +39,9 @@ def limited(url: str, embedder: WordEmbedder, **limits: int) -> TestClient:
 
 @pytest.mark.parametrize("agent", ["aria", "*", "a_b", "Ärger mit Ümlauten", "x" * 100, "日本"])
 def test_a_key_is_read_as_it_was_written(agent: str) -> None:
-    key = keys.drawn(agent)
+    key = keys.new_key(agent)
 
-    assert keys.parsed(key.text) == key
+    assert keys.parse_key(key.text) == key
     assert re.fullmatch(r"nous_[A-Za-z0-9_-]+_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", key.text)
 
 
@@ -64,11 +64,11 @@ SECRET = "A" * 43
     ],
 )
 def test_what_is_written_otherwise_is_no_key(text: str) -> None:
-    assert keys.parsed(text) is None
+    assert keys.parse_key(text) is None
 
 
 def test_only_a_hash_of_the_secret_is_kept(database: Database) -> None:
-    key = keys.parsed(key_of(database, "aria"))
+    key = keys.parse_key(key_of(database, "aria"))
     assert key is not None
 
     with database.transaction("aria") as connection:
@@ -83,7 +83,7 @@ def test_keys_of_one_agent_are_hidden_from_another(database: Database) -> None:
     key_of(database, "aria")
 
     with database.transaction("boris") as connection:
-        assert keys.listed(connection, "aria") == []
+        assert keys.list_keys(connection, "aria") == []
 
 
 def test_whoever_has_no_good_key_is_told_the_same(client: TestClient, database: Database) -> None:
@@ -94,7 +94,7 @@ def test_whoever_has_no_good_key_is_told_the_same(client: TestClient, database: 
         keys.revoke(connection, "aria", revoked.split("_")[2])
         connection.execute("select pg_sleep(0.25)")
     wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
-    another = good.replace(good.split("_")[1], keys.encoded("boris"))
+    another = good.replace(good.split("_")[1], keys.base64url("boris"))
     sent = [{}, {"Authorization": good}, {"Authorization": "Basic eDp5"}]
     sent += [bearer(each) for each in ("", "nonsense", wrong, another, expired, revoked)]
 
@@ -186,7 +186,7 @@ def test_who_guesses_shuts_nobody_of_the_same_address_out(
 
 
 def test_addresses_made_up_do_not_fill_the_memory() -> None:
-    limit = Limit(1, most_callers=100)
+    limit = RateLimit(1, most_callers=100)
     before = len(limit._window.storage.events)  # type: ignore[attr-defined]
 
     for number in range(1_000):

@@ -28,7 +28,7 @@ UNLIMITED = Access(policy=ApiPolicy(calls_per_minute=1_000_000, strangers_per_mi
 def app(database_url: str, embedder: WordEmbedder, judge: ScriptedJudge) -> Iterator[FastAPI]:
     app = app_over(database_url, embedder, access=UNLIMITED, judge=judge)
     yield app
-    app.state.door.hearts.close()
+    app.state.authenticator.hearts.close()
 
 
 @pytest.fixture(scope="module")

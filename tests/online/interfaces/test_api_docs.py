@@ -18,7 +18,7 @@ from twins import NousTwin
 
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.gate import Metrics
-from nous_online.interfaces.api.keys import parsed
+from nous_online.interfaces.api.keys import parse_key
 
 PAGE = (Path(__file__).parents[3] / "docs/rest.md").read_text("utf-8")
 
@@ -59,7 +59,7 @@ def test_the_examples_of_the_page_work(address: str, database_url: str, tmp_path
 
     answers = [httpx.request(**request_of(command, address, key), timeout=30) for command in commands]
 
-    found = parsed(key)
+    found = parse_key(key)
     assert found is not None
     assert found.agent_id == "aria"
     assert len(commands) == 6
@@ -99,7 +99,7 @@ def test_the_page_names_every_metric() -> None:
 def test_keys_are_made_listed_and_revoked_from_the_command_line(database_url: str, tmp_path: Path) -> None:
     with pointed_at(database_url, tmp_path):
         made = typed("key", "create", "--admin", "--name", "operator")
-        key = parsed(made.out.strip())
+        key = parse_key(made.out.strip())
         assert key is not None
         listed, revoked = typed("key", "list", "--admin"), typed("key", "revoke", key.id, "--admin")
 

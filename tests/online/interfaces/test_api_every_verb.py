@@ -33,11 +33,11 @@ def test_every_verb_is_served() -> None:
     functions = inspect.getmembers(Heart, inspect.isfunction)
     verbs = {name for name, verb in functions if name[0] != "_" and "deadline_s" in inspect.signature(verb).parameters}
 
-    assert verbs - {route.act.__name__ for route in ROUTES} == IN_PARTS | IN_PROCESS
+    assert verbs - {route.verb.__name__ for route in ROUTES} == IN_PARTS | IN_PROCESS
 
 
 def test_the_document_has_words_for_what_is_served_alone() -> None:
-    assert set(WORDS["verbs"]) == {route.name or route.act.__name__ for route in ROUTES}
+    assert set(WORDS["verbs"]) == {route.name or route.verb.__name__ for route in ROUTES}
 
 
 def test_facts_are_read_confirmed_replaced_and_taken_back(client: TestClient, heart: Heart) -> None:

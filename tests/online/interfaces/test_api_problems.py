@@ -183,7 +183,7 @@ def test_what_fails_outside_may_work_later(client: TestClient) -> None:
 def test_what_nobody_foresaw_tells_nothing_of_the_inside(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Hearts, "known", lambda *_: 1 / 0)
+    monkeypatch.setattr(Hearts, "find_open", lambda *_: 1 / 0)
 
     answer = client.get("/censors", headers={"X-Request-Id": "mine-1"})
 
@@ -304,7 +304,7 @@ def test_hearts_are_opened_when_needed_and_make_room(database_url: str, embedder
     hearts.of("c", seconds=5)
 
     assert same is first
-    assert (hearts.known("a"), hearts.known("b")) == (first, None)
+    assert (hearts.find_open("a"), hearts.find_open("b")) == (first, None)
     assert first.agent.database is second.agent.database
     hearts.close()
     assert len(hearts) == 0

@@ -16,7 +16,7 @@ from nous_online.core.errors import DeadlineExceeded
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.api.access import Turns
+from nous_online.interfaces.api.access import CallerSlots
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.problems import InterfaceProblem
 from nous_online.memories import store
@@ -28,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 def app(database_url: str, embedder: WordEmbedder) -> Iterator[FastAPI]:
     app = app_over(database_url, embedder, access=Access(policy=ApiPolicy(most_in_flight=2, longest_body_s=4)))
     yield app
-    app.state.door.hearts.close()
+    app.state.authenticator.hearts.close()
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
@@ -107,23 +107,23 @@ def test_an_agent_that_is_busy_holds_no_other_up(
             return [each.status_code for each in others], are_under_way, {(await call).status_code for call in learning}
 
     found = asyncio.run(answers())
-    app.state.door.hearts.close()
+    app.state.authenticator.hearts.close()
 
     assert found == ([200, 200, 200], True, {200})
 
 
 def test_a_caller_waits_for_its_own_calls_alone() -> None:
-    turns = Turns(1, most=2)
+    slots = CallerSlots(1, most=2)
 
     async def second(caller: str) -> str:
         try:
-            async with turns.turn(caller, seconds=0.05):
+            async with slots.slot(caller, seconds=0.05):
                 return "served"
         except (DeadlineExceeded, InterfaceProblem) as error:
             return type(error).__name__
 
     async def told() -> list[str]:
-        async with turns.turn("aria", seconds=1):
+        async with slots.slot("aria", seconds=1):
             return list(await asyncio.gather(*(second(caller) for caller in ("aria", "aria", "boris"))))
 
     assert asyncio.run(told()) == ["DeadlineExceeded", "InterfaceProblem", "served"]

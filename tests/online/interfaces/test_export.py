@@ -17,7 +17,7 @@ from night_runs import remember
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exporting import LEFT_BEHIND, TABLES, export_agent, restore_agent, write_pages
+from nous_online.interfaces.exporting import NOT_EXPORTED, TABLES, export_agent, restore_agent, write_pages
 from nous_online.memories.erasure import BLOCKS as ERASING
 from nous_online.memories.erasure import erase_agent
 from nous_online.memories.store import unrecorded_count
@@ -244,7 +244,7 @@ def test_a_forged_export_is_refused_by_the_rules_of_the_schema(heart: Heart, own
 def test_every_table_of_an_agent_is_exported_or_left_behind_for_a_reason(owner: psycopg.Connection):
     found = {f"{schema}.{table}" for schema, table, _ in owner.execute(ERASING["find_tables"])}
 
-    assert found | {"lifecycle.plans", "lifecycle.tombstones"} == set(TABLES) | set(LEFT_BEHIND)
+    assert found | {"lifecycle.plans", "lifecycle.tombstones"} == set(TABLES) | set(NOT_EXPORTED)
 
 
 def test_an_export_can_be_read_by_anybody(heart: Heart, tmp_path: Path):

@@ -20,7 +20,7 @@ from nous_online.interfaces.api.application import application as api
 from nous_online.interfaces.api.bodies import HEADERS, body
 from nous_online.interfaces.cli import application
 from nous_online.interfaces.cli.output import with_options
-from nous_online.interfaces.mcp.tools import TOOLS, offered
+from nous_online.interfaces.mcp.tools import TOOLS, arguments_of
 
 VERBS = {
     "learn": ("FactBody", "remember", "learn"),
@@ -117,7 +117,7 @@ def test_a_new_field_is_one_row() -> None:
 
     assert list(inspect.signature(verb).parameters) == ["mood"]
     assert mood_body.model_json_schema()["properties"]["mood"]["description"] == "How the speaker felt."
-    assert offered(verb) == {"mood": {"type": "string"}}
+    assert arguments_of(verb) == {"mood": {"type": "string"}}
     assert heard == [{"mood": "calm"}]
 
 

@@ -44,7 +44,7 @@ def hearts(database: Database) -> Iterator[Hearts]:
 
 
 def key_of(database: Database, agent_id: str, **details: Any) -> str:
-    key = keys.drawn(agent_id)
+    key = keys.new_key(agent_id)
     with database.transaction(agent_id) as connection:
         keys.store(connection, key, **details)
     return key.text
@@ -52,7 +52,7 @@ def key_of(database: Database, agent_id: str, **details: Any) -> str:
 
 def id_of(text: str) -> str:
     """Return which key this is; agent and secret may hold the line that divides them."""
-    key = keys.parsed(text)
+    key = keys.parse_key(text)
     assert key is not None
     return key.id
 
@@ -171,7 +171,7 @@ def test_a_database_that_is_away_lets_nobody_in():
     doors = KeyedHearts(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
 
     with pytest.raises(Unavailable, match="can't be reached"):
-        doors.keys.find(keys.drawn("aria").text, seconds=30)
+        doors.keys.find(keys.new_key("aria").text, seconds=30)
 
 
 def test_a_key_that_is_revoked_opens_nothing_once_it_is_looked_up_again(hearts, database, monkeypatch):
@@ -201,9 +201,9 @@ def test_an_agent_whose_heart_made_room_for_others_gets_a_living_one(database):
     with doors.entered("aria") as first:
         pass
     with doors.entered("basil"):
-        assert hearts.known("aria") is None
+        assert hearts.find_open("aria") is None
     with doors.entered("aria") as again:
-        assert again is hearts.known("aria")
+        assert again is hearts.find_open("aria")
         assert again is not first
     doors.close()
 

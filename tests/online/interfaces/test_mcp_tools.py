@@ -400,7 +400,7 @@ def test_a_failure_nobody_foresaw_goes_to_the_log_and_not_to_the_model(caplog):
     with caplog.at_level(logging.ERROR):
         why = refusal(call(SharedHeart(opening, Visit(SESSION)), "recall", query="tea"))
 
-    assert why == "recall failed in a way nobody foresaw; the server's log says how"
+    assert why == "recall failed unexpectedly; the server's log says how"
     assert "the secret of the wine cellar" in caplog.text
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nous_online.interfaces.cli import output
-from nous_online.interfaces.cli.output import inert
+from nous_online.interfaces.cli.output import without_controls
 from nous_online.interfaces.cli.terminal import InertConsole
 
 HOSTILE = "Deploy \x1b]0;pwned\x07 \x1b[2J\x9b31m\x9dx\x08\x7f\rdone"
@@ -44,7 +44,7 @@ def test_our_own_colours_and_lines_stay():
 
 
 def test_line_feeds_and_tabs_are_no_commands():
-    assert inert("a\tb\nc\x00d") == "a\tb\ncd"
+    assert without_controls("a\tb\nc\x00d") == "a\tb\ncd"
 
 
 @pytest.mark.parametrize("say", [output.show, output.show_note, output.show_error])
