@@ -62,14 +62,11 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
         place = place_of(url)
         if not as_json:
             show(f"[green]ready[/green]  PostgreSQL  {escaped(address_of(place))}")
-        token, own = (
-            interface_token(),
-            token_urlsafe(TOKEN_BYTES),
-        )  # `own` is the console's, and kept out of what it logs
+        token, console_token = interface_token(), token_urlsafe(TOKEN_BYTES)
         programs = [] if no_interface else [dagster_program(port, token=token, read_only=read_only)]
         if not no_api and offers_api():
             programs.append(api_program(api_port, token=token))
-            programs.append(console_program(console_port, token=own, read_only=read_only))
+            programs.append(console_program(console_port, token=console_token, read_only=read_only))
         addresses: dict[str, str] = {}
 
         def on_answer(program: Program) -> None:
@@ -82,7 +79,7 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
                 show_json({"postgresql": address_of(place), **addresses, "token": token})
 
         show_note("Ctrl-C ends everything")
-        with run_together(programs, tell=lambda name, line: log(name, line.replace(own, "…"))) as running:
+        with run_together(programs, tell=lambda name, line: log(name, line.replace(console_token, "…"))) as running:
             watch_programs(running, stop=stop, on_answer=on_answer, ready_timeout_s=READY_TIMEOUT_S)
             show_note("ending …")
 
