@@ -421,7 +421,7 @@ class EventBody(TypedDict):
 
 
 class Fact(TypedDict):
-    """A statement the agent learned, with what became of it."""
+    """A statement the agent learned, with its present state."""
 
     id: str
     state: str
@@ -551,7 +551,7 @@ class ForgottenAnswer(TypedDict):
 
 
 class FoundMemory(TypedDict):
-    """A memory of any kind that might answer, with the two scores the database gave it."""
+    """A candidate of any kind, with the two scores the database gave it."""
 
     id: str
     kind: str
@@ -582,7 +582,7 @@ class FoundMemory(TypedDict):
 
 
 class FullText(TypedDict):
-    """The most detailed text there still is of an episode, and where it lies."""
+    """The most detailed text of an episode that still exists, and where it is stored."""
 
     episode_id: str
     title: str | None
@@ -683,7 +683,7 @@ class Neighbour(TypedDict):
 
 
 class NewWebhook(TypedDict):
-    """A webhook that was just made, and the secret its receiver needs, shown this once."""
+    """A webhook just added, and the secret its receiver needs, shown this once."""
 
     webhook: Webhook
     secret: str
@@ -704,7 +704,7 @@ class OutcomeBody(TypedDict):
 
 
 class PastChange(TypedDict):
-    """One change of one memory: who, why, when, and what it was before."""
+    """One event of a memory's history: who changed it, why, when, and the changed columns before and after."""
 
     id: int
     memory_kind: str
@@ -970,7 +970,7 @@ class RulingBody(TypedDict):
 
 
 class ScoreParts(TypedDict):
-    """Why a memory stands where it stands: its score is the product of relevance, boosts and rank weight."""
+    """The parts of a score, which is the product of relevance, boosts and rank weight."""
 
     dense: float
     lexical: float
@@ -1168,7 +1168,7 @@ class UpdateBody(TypedDict):
 
 
 class Webhook(TypedDict):
-    """Where events of these names are sent, and how that goes; the secret that signs them is not told again."""
+    """A webhook and the state of its delivery, without its secret."""
 
     id: str
     url: str

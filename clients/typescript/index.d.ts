@@ -547,7 +547,7 @@ export interface EventBody {
   memory_id?: string | null;
 }
 
-/** A statement the agent learned, with what became of it. */
+/** A statement the agent learned, with its present state. */
 export interface Fact {
   /** Its id. */
   id: string;
@@ -729,7 +729,7 @@ export interface ForgottenAnswer {
   replaced: Array<string>;
 }
 
-/** A memory of any kind that might answer, with the two scores the database gave it. */
+/** A candidate of any kind, with the two scores the database gave it. */
 export interface FoundMemory {
   id: string;
   kind: string;
@@ -759,7 +759,7 @@ export interface FoundMemory {
   lexical: number;
 }
 
-/** The most detailed text there still is of an episode, and where it lies. */
+/** The most detailed text of an episode that still exists, and where it is stored. */
 export interface FullText {
   episode_id: string;
   title: string | null;
@@ -854,7 +854,7 @@ export interface Neighbour {
   similarity: number;
 }
 
-/** A webhook that was just made, and the secret its receiver needs, shown this once. */
+/** A webhook just added, and the secret its receiver needs, shown this once. */
 export interface NewWebhook {
   webhook: Webhook;
   secret: string;
@@ -872,7 +872,7 @@ export interface OutcomeBody {
   note?: string | null;
 }
 
-/** One change of one memory: who, why, when, and what it was before. */
+/** One event of a memory's history: who changed it, why, when, and the changed columns before and after. */
 export interface PastChange {
   id: number;
   memory_kind: string;
@@ -1228,7 +1228,7 @@ export interface RulingBody {
   merged_into?: string | null;
 }
 
-/** Why a memory stands where it stands: its score is the product of relevance, boosts and rank weight. */
+/** The parts of a score, which is the product of relevance, boosts and rank weight. */
 export interface ScoreParts {
   dense: number;
   lexical: number;
@@ -1447,7 +1447,7 @@ export interface UpdateBody {
   append?: string | null;
 }
 
-/** Where events of these names are sent, and how that goes; the secret that signs them is not told again. */
+/** A webhook and the state of its delivery, without its secret. */
 export interface Webhook {
   id: string;
   url: string;

@@ -15,6 +15,7 @@ from nous_pipelines.orchestration.night_assets import CHANGING, EPISODE_SUMMARIE
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
+from nous_pipelines.snapshots.parts import SnapshotPart
 from nous_pipelines.snapshots.snapshot import Snapshot
 
 OF_NO_ASSET = {"compared", "judged_by", "kept"}
@@ -58,6 +59,8 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     monkeypatch.setattr(Path, "read_text", noting(Path.read_text, lambda arguments: arguments[0]))
     placed = noting(Snapshot.sizes, lambda arguments: arguments[0].folder / "placed.parquet")  # opened once a process
     monkeypatch.setattr(Snapshot, "sizes", placed)
+    looked = noting(SnapshotPart.has_rows, lambda arguments: arguments[0].file(arguments[1]))  # a table may be empty
+    monkeypatch.setattr(SnapshotPart, "has_rows", looked)
 
     def tell(step: str) -> None:
         ours = [path for path in opened if any(part.startswith(("night=", "part=")) for part in path.parts)]
