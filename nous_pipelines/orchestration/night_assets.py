@@ -2,7 +2,7 @@
 what Claude is asked, and the proposals of every phase."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import wraps
@@ -13,6 +13,7 @@ from uuid import uuid4
 import dagster as dg
 import polars as pl
 
+from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.language.writing.lexrank import index_word
 from nous_online.language.writing.writer import EndedEpisode, levels_by_words
@@ -86,13 +87,13 @@ def night_asset(
     makes: TableSchema | None = None,
     deps: Iterable[Any] = (),
     changes_memories: bool = False,
-    may_stand: bool = False,
+    is_reusable: bool = False,
     **details: Any,
 ) -> Callable[[Step], dg.AssetsDefinition]:
     """Return what makes a function an asset of a night that depends on what it reads, and on `deps`.
 
     The columns of the table it `makes` are shown in Dagster's catalogue, which finds by tag what changes memories.
-    What `may_stand` writes files that follow from the snapshot alone: they stand when the same night is run again.
+    The files of one that `is_reusable` follow from the snapshot alone, and are kept when the same night is run again.
     `details` are those of `dagster.asset`.
     """
     told: dict[str, Any] = {}
@@ -110,26 +111,28 @@ def night_asset(
         tags={"changes": "memories" if changes_memories else "nothing"},
         **details,
     )
-    return (lambda step: asset(unless_it_stands(step))) if may_stand else asset
+    return (lambda step: asset(reuse_if_unchanged(step))) if is_reusable else asset
 
 
-def unless_it_stands(step: Step) -> Step:
-    """Return a step that does nothing when an earlier run of its night made the plan of the same rows.
+def reuse_if_unchanged(step: Step) -> Step:
+    """Return a step that keeps its files when an earlier run of the night has planned from the same rows.
 
-    What it showed in Dagster's catalogue is kept beside its files, and shown again.
+    The metadata it showed then in Dagster's catalogue are read from beside its files, and shown again.
     """
 
     @wraps(step)
-    def made(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
+    def run_or_reuse(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
         night = night_of(context)
         files, name = night_run.files(night), f"{context.asset_key.to_user_string()}.metadata"
-        if night_run.stands(night) and files.has(name):
-            return dg.MaterializeResult(metadata=as_metadata({**files.read_json(name), "stands": True}))
+        if night_run.is_planned(night):
+            # A file that is missing or damaged is written anew: to raise would stop every later run as well.
+            with suppress(Unavailable):
+                return dg.MaterializeResult(metadata=as_metadata({**files.read_json(name), "reused": True}))
         result = step(context, night_run)
         files.write_json(name, {key: getattr(value, "value", value) for key, value in (result.metadata or {}).items()})
         return result
 
-    return made
+    return run_or_reuse
 
 
 def catalogued(schema: TableSchema) -> dg.TableSchema:
@@ -291,7 +294,7 @@ LOOK_S = 120.0  # for batches that have ended; what can't be fetched by then is 
 @night_asset(
     reads=COMPARED,
     makes=FOUND,
-    may_stand=True,
+    is_reusable=True,
     kinds={"numpy", "parquet"},
     description=(
         "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
@@ -330,7 +333,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 @night_asset(
     reads=ASKED,
     makes=JUDGED,
-    may_stand=True,
+    is_reusable=True,
     kinds={"postgres", "parquet"},
     description=(
         "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
@@ -340,7 +343,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night = night_of(context)
     files, judge = night_run.files(night), night_run.judge
-    collected, second = pairs_of_batch(night, night_run), night_run.second_judge
+    collected, second = collect_verdicts(night, night_run), night_run.second_judge
 
     inputs = Inputs.of(night_run, night, ASKED)
     judges = Judges(
@@ -362,7 +365,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     )
 
 
-def pairs_of_batch(night: date, night_run: NightRun) -> Collected:
+def collect_verdicts(night: date, night_run: NightRun) -> Collected:
     """Look once for verdicts of Claude that are ready, and note what was in the way; a dry run leaves them there."""
     second, collected = SecondJudge.collector(settings()), Collected()
     if second is not None and not night_run.is_dry_run and unfinished(night_run.database):
@@ -479,7 +482,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         name=table.name,
         reads=table.reads,
         makes=table.schema,
-        may_stand=True,
+        is_reusable=True,
         kinds={"polars", "parquet"},
         description=table.description,
     )
@@ -500,7 +503,7 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
     @night_asset(
         name=phase.name,
         reads=phase.reads,
-        may_stand=True,
+        is_reusable=True,
         kinds={"polars", "json"},
         description=phase.description,
     )

@@ -8,6 +8,7 @@ from datetime import date
 
 import dagster as dg
 
+from nous_online.core.errors import Unavailable
 from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
 from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
@@ -94,7 +95,7 @@ def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequenc
 @night_asset(
     reads=WEIGHED,
     deps=[phase.name for phase in PHASES],
-    may_stand=True,
+    is_reusable=True,
     kinds={"json"},
     description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
 )
@@ -216,23 +217,27 @@ def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetC
 
 
 def inputs_of_checks(night: date, night_run: NightRun) -> str:
-    """Return the checksum of what checks weigh a plan against: what it was made of, what was paid, who left before."""
+    """Return the SHA-256 of what the checks depend on: plan, its inputs, model costs, what earlier nights retired."""
     database, made = night_run.database, night_run.files(night).read_plan()
     live = [costs_of(database, night), earlier_leaving(database, made), made.hash]
-    return inputs_of(night_run.decided_by, night_run.snapshot(night), night_run.having(night), live)
+    return inputs_of(night_run.decided_by, night_run.snapshot(night), night_run.included_agents(night), live)
 
 
-def checks_that_stand(night: date, night_run: NightRun) -> dict[str, CheckResult] | None:
-    """Return what the checks said of a plan that stands; None if they passed not all, or would weigh something else."""
-    files = night_run.files(night)
-    if not night_run.stands(night) or not files.has("checks"):
+def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] | None:
+    """Return the results of the checks of an earlier run with the same plan and inputs, or None.
+
+    None as well if one of them failed, or if their file is missing or damaged: then they are run again.
+    """
+    if not night_run.is_planned(night):
         return None
-    document = files.read_json("checks")
-    if document.get("inputs") != inputs_of_checks(night, night_run):
+    try:
+        document = night_run.files(night).read_json("checks")
+        if document["inputs"] != inputs_of_checks(night, night_run):
+            return None
+        rows = document["results"]
+        results = {row["name"]: CheckResult(row["passed"], row["description"], row["metadata"]) for row in rows}
+    except (Unavailable, KeyError):
         return None
-    results = {
-        row["name"]: CheckResult(row["passed"], row["description"], row["metadata"]) for row in document["results"]
-    }
     return results if all(result.passed for result in results.values()) else None
 
 
@@ -245,7 +250,7 @@ def checks_that_stand(night: date, night_run: NightRun) -> dict[str, CheckResult
 def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
     night = night_of(context)
     files = night_run.files(night)
-    results = checks_that_stand(night, night_run)
+    results = reusable_checks(night, night_run)
     if results is None:
         made, weighed = files.read_plan(), inputs_of_checks(night, night_run)
         results, breaking = check_without_offenders(evidence_about(made, night, night_run, phases_of(night, night_run)))

@@ -21,7 +21,7 @@ from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
 from nous_pipelines.orchestration.chunk_work import OwnDatabase
-from nous_pipelines.orchestration.resting import Rested, at_rest, decisive, stands
+from nous_pipelines.orchestration.resting import Rested, at_rest, decisive, was_planned_from
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.left_out import LeftOut, left_out_agents
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
@@ -55,7 +55,7 @@ class NightRun(dg.ConfigurableResource):
     _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
     _rested: dict[date, Rested] = PrivateAttr(default_factory=dict)
-    _standing: dict[date, bool] = PrivateAttr(default_factory=dict)
+    _planned: dict[date, bool] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -70,7 +70,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(shared_copies_lock(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents, self._engine, self._rested, self._standing = None, None, {}, {}
+        self._agents, self._engine, self._rested, self._planned = None, None, {}, {}
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Give the connections back."""
@@ -113,21 +113,23 @@ class NightRun(dg.ConfigurableResource):
             self._rested[night] = Rested() if is_all_due else at_rest(self.snapshot(night), self.decided_by)
         return self._rested[night]
 
-    def stands(self, night: date) -> bool:
-        """Tell whether an earlier run of this night made its plan of the rows it has now, so none of it is made again.
+    def is_planned(self, night: date) -> bool:
+        """Return whether an earlier run of this night planned from the rows it has now, so that its files are kept.
 
-        Looked up once, before this run makes anything. Never where a model is asked, or all is to be done again.
+        Looked up once in a process. Never with a second judge, which may have answered since, or in a full night.
         """
-        if night not in self._standing:
-            self._standing[night] = (
+        if night not in self._planned:
+            self._planned[night] = (
                 not self.is_full
                 and self.second_judge is None
-                and stands(self.files(night), self.decided_by, self.snapshot(night), self.having(night))
+                and was_planned_from(
+                    self.files(night), self.decided_by, self.snapshot(night), self.included_agents(night)
+                )
             )
-        return self._standing[night]
+        return self._planned[night]
 
-    def having(self, night: date) -> list[str]:
-        """Return the agents of this run that have the night: all but those who are left out."""
+    def included_agents(self, night: date) -> list[str]:
+        """Return the agents of this run, without those left out."""
         left = {each.agent_id for each in self.left_out(night)}
         return [agent_id for agent_id in self.agents() if agent_id not in left]
 
@@ -135,9 +137,8 @@ class NightRun(dg.ConfigurableResource):
     def decided_by(self) -> dict[str, Any]:
         """What this night decides by, besides the rows."""
         second = self.second_judge
-        return decisive(
-            self.judge, self.night_policy, self.policy, () if second is None else vars(second.models).values()
-        )
+        models = () if second is None else (second.models.judge, second.models.fallback)
+        return decisive(self.judge, self.night_policy, self.policy, models)
 
     def chunks(self, night: date, *, without: Collection[str] = ()) -> list[Chunk]:
         """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.

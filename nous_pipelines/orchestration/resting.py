@@ -35,12 +35,14 @@ from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
 from nous_pipelines.snapshots.table_schemas import TableSchema
 
 CODE = ("nous_online", "nous_pipelines")
+CODE_FILES = frozenset({".json", ".py", ".sql", ".toml", ".txt", ".xz"})
+"""What results follow from; of the weights of the pair reader, 24 MB, a JSON file has the checksum."""
 FRESH_FOR = timedelta(days=2)
 """For how long a fact meets its nearest however far they are: a day before the night, and one in case it was late."""
 NAME = "kept"
 TABLES: tuple[TableSchema, ...] = (FOUND, COPY, JUDGED, CLUSTERS)
 """The tables about pairs of facts."""
-MADE = (
+OUTPUT_FILES = (
     *dict.fromkeys(f"{table.name}.parquet" for table in (*TABLES, *(each.schema for each in NIGHT_TABLES), SUMMARIES)),
     *(f"{name}.json" for name in (*(phase.name for phase in PHASES), "account", "plan")),
 )
@@ -91,10 +93,11 @@ def decisive(
 
 @cache
 def code_checksum() -> str:
-    """Return the SHA-256 of the modules of the product: what other code has found is not taken over."""
+    """Return the SHA-256 of modules, queries and word lists of the product: what other code found is not taken over."""
     root, digest = Path(__file__).parents[2], hashlib.sha256()
-    for path in sorted(path for package in CODE for path in (root / package).rglob("*.py")):
-        digest.update(path.read_bytes())
+    for path in sorted(path for package in CODE for path in (root / package).rglob("*.*")):
+        if path.suffix in CODE_FILES:
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -107,19 +110,21 @@ def inputs_of(decided_by: Mapping[str, Any], taken: Snapshot, *others: Any) -> s
 
 def sums(files: NightFiles) -> Mapping[str, int]:
     """Return the CRC-32 of each file that is taken over."""
-    return {name: checksum(files.folder / name) for name in MADE}
+    return {name: checksum(files.folder / name) for name in OUTPUT_FILES}
 
 
-def stands(files: NightFiles, decided_by: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> bool:
-    """Tell whether an earlier run of this night has made its plan for the same agents from the same rows.
+def was_planned_from(
+    files: NightFiles, decided_by: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]
+) -> bool:
+    """Return whether an earlier run of this night planned from the same rows, for the same agents, by the same code.
 
-    Not if it left somebody out who is to have the night now, or if one of its files was changed since.
+    Not if it left out an agent that is included now, or if one of its files was changed since.
     """
     try:
         document = files.read_json(NAME)
         inputs = inputs_of(decided_by, taken, sorted(agent_ids))
         return document["inputs"] == inputs and document["checksums"] == sums(files)
-    except (Unavailable, OSError, KeyError):  # it did not come so far, or an earlier version wrote it
+    except (Unavailable, OSError, KeyError):  # no plan was made, or an earlier version wrote the file
         return False
 
 

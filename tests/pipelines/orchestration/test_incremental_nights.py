@@ -22,7 +22,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.night_policy import Policies
-from nous_pipelines.orchestration.resting import MADE, decisive, stands
+from nous_pipelines.orchestration.resting import OUTPUT_FILES, decisive, was_planned_from
 from nous_pipelines.orchestration.running import NightOptions, folder_of, run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.checks import CHECKS, CheckResult
@@ -279,7 +279,7 @@ def again(run: NightOptions, instance: DagsterInstance) -> set[str]:
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert run_night(FIRST, run, instance=instance).is_success
     changed = {path.name for path in folder.iterdir() if path.stat().st_mtime_ns != before.get(path)}
-    return changed & {*MADE, "kept.json", "checks.json"}
+    return changed & {*OUTPUT_FILES, "kept.json", "checks.json"}
 
 
 def test_a_night_that_reads_the_same_rows_makes_nothing_again(told, database_url, instance, tmp_path):
@@ -296,7 +296,7 @@ def test_a_night_that_reads_the_same_rows_makes_nothing_again(told, database_url
     assert second.report is not None
     assert (second.report.plan_hash, second.report.checks) == (first.report.plan_hash, first.report.checks)
     assert found_in(database_url, tmp_path, FIRST) == found
-    assert again(options(database_url, tmp_path, is_full=True), instance) == {*MADE, "kept.json", "checks.json"}
+    assert again(options(database_url, tmp_path, is_full=True), instance) == {*OUTPUT_FILES, "kept.json", "checks.json"}
     assert found_in(database_url, tmp_path, FIRST) == found
 
 
@@ -310,22 +310,39 @@ def test_a_plan_stands_for_the_rows_code_policy_judge_and_agents_it_was_made_of(
     files, judge, policy = NightFiles(taken.folder), OfflineJudge(), Policies(POLICY).default
     decided_by = decisive(judge, policy, POLICY)
 
-    assert stands(files, decided_by, taken, AGENTS)
-    assert not stands(files, decisive(judge, policy, {}), taken, AGENTS)
-    assert not stands(files, decisive(judge, policy, POLICY, ["a model"]), taken, AGENTS)
-    assert not stands(files, {**decided_by, "judge": [judge.name, "another prompt"]}, taken, AGENTS)
-    assert not stands(files, decided_by, taken, AGENTS[1:])
-    assert not stands(files, decided_by, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
-    assert not stands(files, decided_by, replace(taken, checksums={"facts": 1}), AGENTS)
+    assert was_planned_from(files, decided_by, taken, AGENTS)
+    assert not was_planned_from(files, decisive(judge, policy, {}), taken, AGENTS)
+    assert not was_planned_from(files, decisive(judge, policy, POLICY, ["a model"]), taken, AGENTS)
+    assert not was_planned_from(files, {**decided_by, "judge": [judge.name, "another prompt"]}, taken, AGENTS)
+    assert not was_planned_from(files, decided_by, taken, AGENTS[1:])
+    assert not was_planned_from(files, decided_by, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
+    assert not was_planned_from(files, decided_by, replace(taken, checksums={"facts": 1}), AGENTS)
     with monkeypatch.context() as patched:
         patched.setattr("nous_pipelines.orchestration.resting.code_checksum", lambda: "of other code")
-        assert not stands(files, decisive(judge, policy, POLICY), taken, AGENTS)
+        assert not was_planned_from(files, decisive(judge, policy, POLICY), taken, AGENTS)
     for name in ("plan", "link_proposals"):
         whole = files.read_json(name)
         files.write_json(name, {"proposals": []})
-        assert not stands(files, decided_by, taken, AGENTS), name
+        assert not was_planned_from(files, decided_by, taken, AGENTS), name
         files.write_json(name, whole)
-        assert stands(files, decided_by, taken, AGENTS), name
+        assert was_planned_from(files, decided_by, taken, AGENTS), name
+
+
+def test_files_kept_for_the_next_run_may_be_damaged_or_missing(told, database_url, instance, tmp_path):
+    run = options(database_url, tmp_path)
+    first = run_night(FIRST, run, instance=instance)
+    folder = NightFiles(folder_of(FIRST, run)).folder
+    (folder / "checks.json").write_text('{"hash"', "utf-8")
+    (folder / "neighbours.metadata.json").write_text("{", "utf-8")
+    (folder / "link_proposals.metadata.json").unlink()
+
+    assert {"checks.json", "neighbours.parquet", "link_proposals.json"} <= again(run, instance)
+
+    assert again(run, instance) == set()
+    second = run_night(FIRST, run, instance=instance)
+    assert first.report is not None
+    assert second.report is not None
+    assert second.report.plan_hash == first.report.plan_hash
 
 
 def test_checks_that_failed_are_made_again(told, database_url, instance, tmp_path, monkeypatch):
