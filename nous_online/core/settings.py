@@ -73,15 +73,15 @@ class Settings(BaseModel):
     anthropic_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
 
-    def __init__(self, **told: Any) -> None:
-        """Take what is told, and the rest from the environment."""
+    def __init__(self, **values: Any) -> None:
+        """Use the values given, and take the others from the environment."""
         found = {name.upper(): value for name, value in os.environ.items()}
         for name, field in type(self).model_fields.items():
             alias = field.validation_alias
             variable = alias if isinstance(alias, str) else f"NOUS_{name.upper()}"
-            if variable in found and variable not in told:
-                told.setdefault(name, found[variable])
-        super().__init__(**told)
+            if variable in found and variable not in values:
+                values.setdefault(name, found[variable])
+        super().__init__(**values)
 
     @field_validator("engine")
     @classmethod
