@@ -374,10 +374,14 @@ with counted as (
     delete from heart.term_stats s
     where s.agent_id = %(agent_id)s and not exists (select from counted c where c.lexeme = s.lexeme)
 )
-insert into heart.term_stats as s (agent_id, lexeme, document_count)
-select %(agent_id)s, lexeme, document_count from counted
+insert into heart.term_stats (agent_id, lexeme, document_count)
+select %(agent_id)s, c.lexeme, c.document_count
+from counted c
+where not exists (
+    -- An upsert locks what it leaves alone, so words that are counted as before are not handed to it.
+    select from heart.term_stats s
+    where s.agent_id = %(agent_id)s and s.lexeme = c.lexeme and s.document_count = c.document_count)
 on conflict (agent_id, lexeme) do update set document_count = excluded.document_count
-where s.document_count <> excluded.document_count
 
 -- name: refresh_corpus_stats
 -- A kind the agent has nothing of gets no row.
