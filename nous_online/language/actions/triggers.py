@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import exp
+from operator import attrgetter
 
 from nous_online.core.errors import InvalidInput
 from nous_online.language.actions.action_words import (
@@ -226,6 +227,8 @@ WEIGHTS = Comparison(
     only_speaks=-3.51,
     undoes=-2.66,
 )
+VALUES_OF = attrgetter(*(field.name for field in fields(Comparison)))
+WEIGHT_OF_EACH: tuple[float, ...] = VALUES_OF(WEIGHTS)
 BIAS = -0.94
 """Fitted with the action's length as a cause of its own, which is left out here: in the tables it tells too much.
 
@@ -240,7 +243,7 @@ def likelihood(compared: Comparison) -> float:
 
 def log_odds(compared: Comparison) -> float:
     """Return the log odds of `likelihood`: below 0 where it is less likely than not."""
-    return BIAS + sum(w * v for w, v in zip(astuple(WEIGHTS), astuple(compared), strict=True))
+    return BIAS + sum(weight * value for weight, value in zip(WEIGHT_OF_EACH, VALUES_OF(compared), strict=True))
 
 
 def shares_act(trigger: str, action: str) -> bool:
