@@ -42,8 +42,7 @@ from nous_online.memories.learning import (
 )
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement
-from nous_online.memories.verdicts import keep_readings
+from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement, keep_readings
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # so many processes can learn values of one slot at once; the rest is left to the night

@@ -1,4 +1,4 @@
-"""Queries on facts and their statements: the caller owns the transaction, and gets frozen values."""
+"""Queries on facts, their statements and verdicts on pairs: the caller owns the transaction, and gets frozen values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from nous_online.core.texts import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
+from nous_online.language.pairs.judging import Judgement
 from nous_online.language.passages import recall_vector
-from nous_online.memories.learning import slot_of
+from nous_online.memories.learning import pair_hash, slot_of, statement_digest
 
 V = TypeVar("V")
 FACTS = statements("nous_online.memories", "facts.sql")
 MOVES = statements("nous_online.memories", "moving.sql")
 STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
+VERDICTS = statements("nous_online.memories", "verdicts.sql")
 REEMBEDDED = "re-embedded"
 """The action of an event that moved a memory to another embedding space; it changes no text, so it is never undone."""
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
@@ -410,3 +412,56 @@ def fact_from_statement(said: Statement, known: Fact) -> NewFact:
 def unrecorded_count(fact: Fact, said: Sequence[Statement]) -> int:
     """Return how many confirmations of a fact have no statement: those counted before statements were stored."""
     return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in said))
+
+
+# --- the verdict cache: judgements by the content of a pair, so that no judge reads the same pair twice ---
+
+
+def keep_readings(
+    connection: Connection,
+    agent_id: str,
+    new: NewFact,
+    near: Sequence[Neighbour],
+    judgements: Mapping[UUID, Judgement],
+    *,
+    space_id: str,
+) -> None:
+    """Store the built-in judge's verdicts on a new fact and its neighbours, so that no night reads the pairs again.
+
+    On a connection in pipeline mode this waits for nothing.
+    """
+    # A night reads every pair with the earlier statement first, so only verdicts in that order can serve it.
+    known = [each.fact for each in near if each.fact.id in judgements and judgements[each.fact.id].later == "b"]
+    if not known:
+        return
+    later = statement_digest(new.content, new.subject)
+    earlier = [statement_digest(fact.content, fact.subject) for fact in known]
+    keys = [(agent_id, pair_hash(each, later, space_id, is_ordered=True)) for each in earlier]
+    read = [judgements[fact.id] for fact in known]
+    store_verdicts(connection, keys, read, model=read[0].model, prompt_version=read[0].prompt_version)
+
+
+def store_verdicts(
+    connection: Connection,
+    keys: Sequence[tuple[str, str]],
+    judgements: Sequence[Judgement],
+    *,
+    model: str,
+    prompt_version: str,
+) -> None:
+    """Store a judgement for each agent and hash of a pair; what is stored already stays."""
+    columns = {
+        "model": model,
+        "prompt_version": prompt_version,
+        "agent_ids": [agent_id for agent_id, _ in keys],
+        "pair_hashes": [pair_hash for _, pair_hash in keys],
+        "verdicts": [judgement.verdict.value for judgement in judgements],
+        "confidences": [judgement.confidence for judgement in judgements],
+        "slots": [judgement.slot for judgement in judgements],
+        "laters": [judgement.later for judgement in judgements],
+        "reasons": [judgement.reason for judgement in judgements],
+        "input_tokens": [judgement.input_tokens for judgement in judgements],
+        "output_tokens": [judgement.output_tokens for judgement in judgements],
+        "costs_usd": [judgement.cost_usd for judgement in judgements],
+    }
+    connection.execute(VERDICTS["keep_verdicts"], columns)

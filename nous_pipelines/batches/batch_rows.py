@@ -28,7 +28,7 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import LLMError
 from nous_online.language.pairs.judging import Judgement
 from nous_online.memories.erasure import Erasure
-from nous_online.memories.verdicts import store_verdicts
+from nous_online.memories.store import store_verdicts
 from nous_pipelines.batches.batch_requests import BatchDraft, PairReference, PriorAttempts, prefix
 
 SQL = statements("nous_pipelines.batches", "batches.sql")

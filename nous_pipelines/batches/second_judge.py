@@ -18,7 +18,7 @@ from nous_online.language.claude.replies import Failure, LanguageModel, LLMError
 from nous_online.language.claude.spending import has_price, meter_of
 from nous_online.language.minilm import batches
 from nous_online.language.pairs.judging import Judgement
-from nous_online.memories.verdicts import store_verdicts
+from nous_online.memories.store import store_verdicts
 from nous_pipelines.batches.batch_requests import STATUS_OF_FAILURE, WIDER, BatchDraft, Models, PairQuestion
 from nous_pipelines.batches.batch_rows import last_imported, results_root, spent
 from nous_pipelines.batches.collecting import Collected, collect, unsure_judgement

@@ -17,7 +17,7 @@ from nous_online.database.statements import statements
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judge, Judgement, Verdict
-from nous_online.memories.verdicts import store_verdicts
+from nous_online.memories.store import store_verdicts
 from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
 from nous_pipelines.phases.asking import (
     KEY,
