@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
-    from nous_online.memories.events import Event, Subscription
+    from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.memory_changes import Forgotten
     from nous_online.memories.undoing import SourceUndone
     from nous_online.memories.working_memory import WorkingMemory
@@ -29,7 +29,7 @@ HOMES = {
     "Database": "nous_online.database.connection",
     "Decision": "nous_online.memories.decisions",
     "Episode": "nous_online.core.domain",
-    "Event": "nous_online.memories.events",
+    "Event": "nous_online.memories.agent",
     "Fact": "nous_online.core.domain",
     "Forgotten": "nous_online.memories.memory_changes",
     "Heart": "nous_online.heart",
@@ -41,7 +41,7 @@ HOMES = {
     "Recalled": "nous_online.recall.recall",
     "SourceUndone": "nous_online.memories.undoing",
     "Statement": "nous_online.core.domain",
-    "Subscription": "nous_online.memories.events",
+    "Subscription": "nous_online.memories.agent",
     "WorkingMemory": "nous_online.memories.working_memory",
     "wrap": "nous_online.interfaces.adapters.wrapping",
 }

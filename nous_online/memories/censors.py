@@ -55,7 +55,7 @@ from nous_online.memories.checking import (
     find_matches,
 )
 from nous_online.memories.episodes import with_episode_trust
-from nous_online.memories.events import emit
+from nous_online.memories.agent import emit
 from nous_online.memories.status import check_quota
 from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
 

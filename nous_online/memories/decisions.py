@@ -23,7 +23,7 @@ from nous_online.database.statements import statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.events import emit
+from nous_online.memories.agent import emit
 from nous_online.memories.store import KeyedRequest
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from nous_online.memories.episodes import (
     union,
     vector_values,
 )
-from nous_online.memories.events import emit
+from nous_online.memories.agent import emit
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Draft
