@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.memory_changes import Forgotten
     from nous_online.memories.undoing import SourceUndone
-    from nous_online.memories.working_memory import WorkingMemory
+    from nous_online.memories.sessions import WorkingMemory
     from nous_online.recall.recall import Recall, Recalled
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
@@ -42,7 +42,7 @@ HOMES = {
     "SourceUndone": "nous_online.memories.undoing",
     "Statement": "nous_online.core.domain",
     "Subscription": "nous_online.memories.agent",
-    "WorkingMemory": "nous_online.memories.working_memory",
+    "WorkingMemory": "nous_online.memories.sessions",
     "wrap": "nous_online.interfaces.adapters.wrapping",
 }
 

@@ -66,7 +66,7 @@ from nous_online.memories.procedures import ProcedureVerbs
 from nous_online.memories.sessions import SessionVerbs
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
-from nous_online.memories.working_memory import WorkingMemory
+from nous_online.memories.sessions import WorkingMemory
 from nous_online.queue import outbox, reactions
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work

@@ -17,7 +17,7 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 from nous_online.context.context_lines import POLICY, Predicted
 from nous_online.core.domain import KINDS
 from nous_online.database.statements import statements
-from nous_online.memories.working_memory import Item
+from nous_online.memories.sessions import Item
 from nous_online.recall.recall import BLOCKS as RECALL
 from nous_online.recall.recall import FoundMemory, Recalled
 

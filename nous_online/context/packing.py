@@ -34,7 +34,7 @@ from nous_online.context.context_lines import (
 )
 from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.language.tokens import tokens_of
-from nous_online.memories.working_memory import NOTE
+from nous_online.memories.sessions import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
 
 MOST_SURE = 0.99  # the most that one sign counts for: below 1, so that a second one still raises it

@@ -25,7 +25,7 @@ from nous_online.memories.contradictions import RESOLUTIONS, Ruling, check_reach
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.memory_changes import check_forgettable
-from nous_online.memories.working_memory import WorkingMemory
+from nous_online.memories.sessions import WorkingMemory
 from nous_online.recall.recall import Recall
 
 Schema = Mapping[str, Any]
