@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
     from nous_online.memories.agent import Event, Subscription
-    from nous_online.memories.memory_changes import Forgotten
+    from nous_online.memories.memory_verbs import Forgotten
     from nous_online.memories.undoing import SourceUndone
     from nous_online.memories.sessions import WorkingMemory
     from nous_online.recall.recall import Recall, Recalled
@@ -31,7 +31,7 @@ HOMES = {
     "Episode": "nous_online.core.domain",
     "Event": "nous_online.memories.agent",
     "Fact": "nous_online.core.domain",
-    "Forgotten": "nous_online.memories.memory_changes",
+    "Forgotten": "nous_online.memories.memory_verbs",
     "Heart": "nous_online.heart",
     "Learned": "nous_online.core.domain",
     "Near": "nous_online.core.domain",

@@ -60,8 +60,8 @@ from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
 from nous_online.memories.episodes import EpisodeVerbs
 from nous_online.memories.agent import Handler, Subscription, write_event
-from nous_online.memories.fact_verbs import FactVerbs
-from nous_online.memories.memory_changes import MemoryVerbs
+from nous_online.memories.memory_verbs import FactVerbs
+from nous_online.memories.memory_verbs import MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
 from nous_online.memories.sessions import SessionVerbs
 from nous_online.memories.undoing import HistoryVerbs

@@ -24,7 +24,7 @@ from nous_online.heart import Heart
 from nous_online.memories.contradictions import RESOLUTIONS, Ruling, check_reach, find_in_reach, sides_of
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.memory_changes import check_forgettable
+from nous_online.memories.memory_verbs import check_forgettable
 from nous_online.memories.sessions import WorkingMemory
 from nous_online.recall.recall import Recall
 

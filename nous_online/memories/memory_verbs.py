@@ -1,11 +1,11 @@
-"""Verbs for memories of any kind: forget, restore, pin, and update of fields other than the text."""
+"""The verbs of facts, and those for memories of any kind: get, forget, restore, pin, and update besides the text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,17 +13,18 @@ from psycopg.errors import UniqueViolation
 from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import MemoryChanges
-from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kind, Memory
+from nous_online.core.details import Content, FactDetails, MemoryChanges, Replaces
+from nous_online.core.domain import DOCUMENT, EPISODE, FACT, KINDS, Episode, Fact, Kind, Learned, Memory, Statement
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
-from nous_online.core.validation import checked_id, checked_text
+from nous_online.core.validation import checked_id, checked_optional, checked_said, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.passages import passages
-from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories import episodes, facts, store
+from nous_online.memories.agent import Agent, Verbs, with_session_frame
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.learning import slot_of
+from nous_online.memories.learning import named_facts, slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.store import lock_agent, vector_columns
 from nous_online.memories.undoing import check_names
@@ -51,8 +52,153 @@ class Forgotten:
     """Facts that it had replaced; they don't become active again."""
 
 
+class FactVerbs(Verbs):
+    """What an agent does with facts."""
+
+    def learn(
+        self,
+        content: Content,
+        *,
+        replaces: Replaces = None,
+        deadline_s: float | None = None,
+        **details: Unpack[FactDetails],
+    ) -> Learned:
+        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+        Returns what was done and why, with what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound`
+        for an episode this agent has not, or a named fact that isn't there for the same scope, user and project;
+        `Conflict` when one is no longer active, was changed since it was read, or the idempotency key was used for
+        another content; `Refused` where `replaces` names what is pinned or trusted more; `DeadlineExceeded` and
+        `Unavailable` when the database or embedder fails; then nothing was stored. A judge that fails never loses the
+        fact: it is stored, and the night looks at it again.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        framed = with_session_frame(agent, details, FactDetails, deadline)
+        (complete,) = episodes.with_episode_trust(agent, [framed], "source_episode_id", deadline)
+        new = facts.new_fact(content, cast("FactDetails", complete), now=datetime.now(UTC), rights=agent.rights)
+        learned = facts.learn(agent, new, deadline, replaces=named_facts(replaces))
+        if agent.subscriptions:
+            agent.awake.set()
+        return learned
+
+    def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
+        """Store many facts at once as they are, leave all matching to the night, and return how many were new.
+
+        Meant for histories: nothing is confirmed or superseded here, so every line can be found again and every
+        later merge can be undone. All are stored, or none; raises as `learn` does.
+        """
+        agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
+        complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
+        news = [
+            facts.new_fact(content, cast("FactDetails", details), now=now, rights=agent.rights)
+            for (content, _), details in zip(entries, complete, strict=True)
+        ]
+        return facts.store_deferred(agent, news, deadline)
+
+    def confirm_fact(
+        self,
+        fact_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        source: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Say that a fact still holds: count it, date it, add its source, and return it.
+
+        Raises `NotFound` when this agent has none of that id, and `Conflict` when it is no longer active.
+        """
+        deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
+        return facts.confirm_by_id(
+            self.agent,
+            checked_id("fact_id", fact_id),
+            at=checked_said("at", at, now=now) or now,
+            source=checked_optional("source", source, max_characters=500),
+            deadline=deadline,
+        )
+
+    def supersede_fact(
+        self,
+        old_id: UUID,
+        new_id: UUID,
+        *,
+        reason: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back.
+
+        It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound`, `InvalidInput` when
+        both are one, and `Conflict` when the old one is no longer active or the new one was superseded by it.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return facts.supersede_by_id(
+            self.agent,
+            checked_id("old_id", old_id),
+            checked_id("new_id", new_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it",
+            at=checked_said("at", at, now=datetime.now(UTC)),
+            deadline=deadline,
+        )
+
+    def keep_both(
+        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
+    ) -> Fact:
+        """Settle that a fact does not replace an earlier one it is in doubt to replace; `undo` opens the doubt again.
+
+        Both stay, and recall no longer puts one before the other for it. Raises `NotFound` when there is no such
+        doubt, or no such fact.
+        """
+        return facts.keep_both(
+            self.agent,
+            checked_id("later_id", later_id),
+            checked_id("earlier_id", earlier_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold",
+            deadline=self.agent.deadline(deadline_s),
+        )
+
+    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+        """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(FACT, fact_id, deadline_s)
+
+    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
+        """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
+
+        Those of facts that were merged into it are among them. Confirmations from before statements were kept have no
+        words: they are counted in `confirmation_count` alone. Raises `NotFound` when this agent has none of that id.
+        """
+        with self._transaction(deadline_s) as connection:
+            return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+
+    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
+        """Return the facts that gave way to one, replaced by it or merged into it, the latest first.
+
+        What it gave way to itself is its `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
+        """
+        known_id = checked_id("fact_id", fact_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, FACT, known_id)
+            superseded = find_superseded(connection, self.agent.id, known_id)
+            earlier = [get_memory(connection, self.agent.id, FACT, each) for each, _ in superseded]
+        return sorted(earlier, key=lambda each: (each.learned_at, each.id), reverse=True)
+
+    def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
+        """Return how many facts the agent has in each state."""
+        with self._transaction(deadline_s) as connection:
+            return store.count_facts(connection, self.agent.id)
+
+
 class MemoryVerbs(Verbs):
     """What an agent does with a memory of any kind."""
+
+    def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
+        """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
+
+        Raises `NotFound` when this agent has none of that id.
+        """
+        known_id = checked_id("memory_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            kind = kind_of(connection, self.agent.id, known_id)
+            return get_memory(connection, self.agent.id, kind, known_id)
 
     def forget(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Forgotten:
         """Take a memory of any kind out of recall, contexts and questions about the past, at once and with a reason.
@@ -66,7 +212,7 @@ class MemoryVerbs(Verbs):
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id, now = self.agent, checked_id("memory_id", memory_id), datetime.now(UTC)
         with self._transaction(deadline_s) as connection:
-            kind, memory = locked_of_any_kind(connection, agent.id, known_id)
+            kind, memory = lock_any_memory(connection, agent.id, known_id)
             agent.rights.check_may_change(memory)
             values: dict[str, Any] = {"is_forgotten": True}
             if memory.state != "archived":
@@ -75,8 +221,9 @@ class MemoryVerbs(Verbs):
                 cause = Cause("agent", "forgotten", why, effective_at=now)
                 memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
                 mark_sides(connection, agent.id, known_id, cause=replace(cause, action="marked"))
-            gone = gave_way_to(connection, agent.id, known_id)
-        merged, replaced = (tuple(each for each, is_merged in gone if is_merged is wanted) for wanted in (True, False))
+            superseded = find_superseded(connection, agent.id, known_id)
+        merged = tuple(each for each, is_merged in superseded if is_merged)
+        replaced = tuple(each for each, is_merged in superseded if not is_merged)
         return Forgotten(memory, merged, replaced)
 
     def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
@@ -88,7 +235,7 @@ class MemoryVerbs(Verbs):
         why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id = self.agent, checked_id("memory_id", memory_id)
         with self._transaction(deadline_s) as connection:
-            kind, memory = locked_of_any_kind(connection, agent.id, known_id)
+            kind, memory = lock_any_memory(connection, agent.id, known_id)
             if memory.state != "archived":
                 return memory
             agent.rights.check_may_change(memory)
@@ -130,12 +277,12 @@ class MemoryVerbs(Verbs):
         vectors: dict[str, Any] = {}
         if isinstance(read, Fact) and wanted.get("subject", read.subject) != read.subject:
             # A subject is part of what a fact is found by, so its vector is made again.
-            told = (read.content, wanted["subject"], row[0] if row else None)
-            texts = list(dict.fromkeys(passages(*told)))
-            made = dict(zip(texts, agent.embed(texts, deadline), strict=True))
-            vectors = vector_columns(*told, made, agent.embedder.space.id)
-        begun = agent.space_transaction if vectors else agent.transaction
-        with begun(deadline) as connection:
+            parts = (read.content, wanted["subject"], row[0] if row else None)
+            texts = list(dict.fromkeys(passages(*parts)))
+            embedded = dict(zip(texts, agent.embed(texts, deadline), strict=True))
+            vectors = vector_columns(*parts, embedded, agent.embedder.space.id)
+        transaction = agent.space_transaction if vectors else agent.transaction
+        with transaction(deadline) as connection:
             memory = lock_memory(connection, agent.id, kind, known_id)
             fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
             if not fresh:
@@ -171,15 +318,15 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
         raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")
 
 
-def locked_of_any_kind(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
+def lock_any_memory(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
     """Lock the agent, then a memory, until the transaction ends; return the memory's kind and the memory."""
     lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
     return kind, lock_memory(connection, agent_id, kind, memory_id)
 
 
-def gave_way_to(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
-    """Return the facts superseded by one, each with whether it was merged (else it was replaced)."""
+def find_superseded(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
+    """Return the ids of the facts superseded by a memory, each with whether it was merged into it (else replaced)."""
     return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
 
 
@@ -205,11 +352,11 @@ def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: A
 
 
 def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an update was told, checked; raise `InvalidInput` for what this kind of memory does not have."""
-    stray = sorted(set(changes) - set(UPDATABLE[kind]))
-    if stray:
+    """Return the checked values of an update; raise `InvalidInput` for a field that this kind of memory does not have."""
+    unknown = sorted(set(changes) - set(UPDATABLE[kind]))
+    if unknown:
         known = ", ".join(UPDATABLE[kind])
-        raise InvalidInput(f"{stray[0]!r} can't be updated; of this {kind} you can update {known}")
+        raise InvalidInput(f"{unknown[0]!r} can't be updated; of this {kind} you can update {known}")
     if not changes:
         raise InvalidInput(f"say what to change of the {kind}: {', '.join(UPDATABLE[kind])}")
     rows, now = rows_of(MemoryChanges), datetime.now(UTC)
@@ -218,12 +365,12 @@ def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def dependent_values(fact: Fact, fresh: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a fact that follow from those about to change: its slot and its shorter texts."""
-    became = {**asdict(fact), **fresh}
+    values = {**asdict(fact), **fresh}
     if fact.category == DOCUMENT and {"subject", "category"} & set(fresh):
         raise Refused(f"fact {fact.id} is the document {fact.subject!r}; rename it by the adapter that keeps it")
-    if became["valid_from"] and became["valid_to"] and became["valid_to"] < became["valid_from"]:
-        times = f"valid_to {became['valid_to'].isoformat()} lies before valid_from {became['valid_from'].isoformat()}"
+    if values["valid_from"] and values["valid_to"] and values["valid_to"] < values["valid_from"]:
+        times = f"valid_to {values['valid_to'].isoformat()} lies before valid_from {values['valid_from'].isoformat()}"
         raise InvalidInput(times)
     if not {"subject", "category", "tags"} & set(fresh):
         return {}
-    return {"slot": slot_of(fact.content, became["subject"]), **stored_levels(became)}
+    return {"slot": slot_of(fact.content, values["subject"]), **stored_levels(values)}
