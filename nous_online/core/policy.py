@@ -357,6 +357,8 @@ MAX_CONTEXT_BYTES = 64 * 1024
 """What was said around a fact, in bytes of UTF-8."""
 MAX_DETAIL_BYTES = 1024 * 1024
 """The transcript of one episode, in bytes of UTF-8."""
+MAX_REASON_BYTES = 4 * 1024
+"""Why somebody forgets, corrects, undoes or rules, in bytes of UTF-8."""
 MAX_RECALL_LIMIT = 200
 """A caller who wants more wants an export."""
 DEFAULT_SESSION = "default"

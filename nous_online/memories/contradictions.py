@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import FACT, Fact, shortened
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
+from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_text
 from nous_online.database.changes import (
@@ -36,7 +37,6 @@ Reach = Mapping[str, str | None]
 Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
 RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 STATUSES = ("open", "resolved")
-MAX_REASON_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True)

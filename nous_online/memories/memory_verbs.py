@@ -17,6 +17,7 @@ from nous_online.core.details import Content, FactDetails, MemoryChanges, Replac
 from nous_online.core.domain import DOCUMENT, EPISODE, FACT, KINDS, Episode, Fact, Kind, Learned, Memory, Statement
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
+from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_said, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
@@ -26,12 +27,10 @@ from nous_online.memories.agent import Agent, Verbs, with_session_frame
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.learning import named_facts, slot_of
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.store import lock_agent, vector_columns
 from nous_online.memories.undoing import check_names
 
 BLOCKS = statements("nous_online.memories", "memory_changes.sql")
 REACH = statements("nous_online.memories", "reach.sql")
-MAX_REASON_BYTES = 4 * 1024
 UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "fact": ("tags", "subject", "category", "confidence", "valid_from", "valid_to", "is_pinned"),
     "episode": ("tags", "is_pinned"),
@@ -280,7 +279,7 @@ class MemoryVerbs(Verbs):
             parts = (read.content, wanted["subject"], row[0] if row else None)
             texts = list(dict.fromkeys(passages(*parts)))
             embedded = dict(zip(texts, agent.embed(texts, deadline), strict=True))
-            vectors = vector_columns(*parts, embedded, agent.embedder.space.id)
+            vectors = store.vector_columns(*parts, embedded, agent.embedder.space.id)
         transaction = agent.space_transaction if vectors else agent.transaction
         with transaction(deadline) as connection:
             memory = lock_memory(connection, agent.id, kind, known_id)
@@ -320,7 +319,7 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
 
 def lock_any_memory(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
     """Lock the agent, then a memory, until the transaction ends; return the memory's kind and the memory."""
-    lock_agent(connection, agent_id)
+    store.lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
     return kind, lock_memory(connection, agent_id, kind, memory_id)
 

@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Identifier
 
 from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
 from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
+from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.changes import (
     Alteration,
@@ -60,7 +61,6 @@ UNITED = ("tags", "sources")
 """Lists that a confirmation extends: undo removes what it added, so that later additions stay."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
-MAX_REASON_BYTES = 4 * 1024
 MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 
