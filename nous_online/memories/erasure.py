@@ -30,7 +30,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
 from nous_online.database.connection import Database, connect
-from nous_online.database.driver_errors import driver_errors_translated
+from nous_online.database.connection import driver_errors_translated
 from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, embedder_of
 from nous_online.language.passages import passages
