@@ -13,7 +13,7 @@ from uuid import UUID
 
 from nous_online.core.domain import Detail
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.tokens import tokens_of
 from nous_online.language.writing.fact_lines import says
 from nous_online.memories.levels import levels_of

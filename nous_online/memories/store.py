@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound
-from nous_online.core.texts import folded
+from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
