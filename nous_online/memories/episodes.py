@@ -286,7 +286,7 @@ def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Righ
     """Return the checked start and reach of an episode; raise `InvalidInput`, and `Forbidden` beyond the rights."""
     told = checked_details(BeginningDetails, details, now=now)
     ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
-    told |= {**vars(rights.standing(told)), "started_at": told["started_at"] or ended_at or now}
+    told |= {**rights.checked_claims(told), "started_at": told["started_at"] or ended_at or now}
     return Beginning(**told)
 
 

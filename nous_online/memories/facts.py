@@ -72,7 +72,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
     check_interval(told, now=now)
-    values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
+    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
     values["tags"] = told["tags"] or []
     frame, censors = values.pop("frame"), values.pop("active_censors")
     slot = slot_of(text, told["subject"])
