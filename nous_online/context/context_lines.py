@@ -1,4 +1,4 @@
-"""Memories as lines of a context, one line each whatever they hold, at every level of detail. Pure."""
+"""What a context is made of, and memories as its lines: one line each, at every level of detail. Pure."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from nous_online.core.validation import visible
 from nous_online.language.tokens import tokens_of
 from nous_online.language.writing.fact_lines import says
 from nous_online.memories.levels import levels_of
+from nous_online.memories.sessions import Item
+from nous_online.recall.recall import FoundMemory, Recalled
 
 POLICY = ContextPolicy()
 Tier = Literal["critical", "relevant", "background", "index"]
@@ -86,6 +88,74 @@ class Prediction:
     memories: tuple[Predicted, ...]
     confidence: float
     """The expected share of what the session will want that is among them; 0 where nothing is known."""
+
+
+# --- what a context is made of ---
+
+QUESTION, TASK, FILE, ERROR = "question", "task", "file", "error"
+OPEN_QUESTION = "open_question"
+
+
+@dataclass(frozen=True)
+class ContextReach:
+    """Whose context it is, at which moment, and for which file and task."""
+
+    agent_id: str
+    at: datetime
+    is_past: bool
+    """Whether `at` was given: then memories are those that were visible at that moment."""
+    session_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    file: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class Contradicting:
+    """Two facts in an open contradiction, the one learned first in front."""
+
+    detected_at: datetime
+    facts: tuple[FoundMemory, FoundMemory]
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.facts[0].id, self.facts[1].id
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A memory read by its id; `weight` is that of its link to a recalled one, None for one that was named itself."""
+
+    memory: FoundMemory
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers recalled for a question, a task, a file or an error."""
+
+    cue: str
+    """One of QUESTION, TASK, FILE and ERROR."""
+    text: str
+    answers: Sequence[Recalled]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything a context can be made of."""
+
+    memories: Mapping[str, Sequence[FoundMemory]] = field(default_factory=dict[str, Sequence[FoundMemory]])
+    """The memories read for every context, by section."""
+    contradictions: Sequence[Contradicting] = ()
+    decisions: Sequence[Mapping[str, Any]] = ()
+    answered: Sequence[Answered] = ()
+    predicted: Sequence[Predicted] = ()
+    named: Sequence[Linked] = ()
+    """Predicted memories, those held in the session, and those linked to recalled ones."""
+    held: Sequence[Item] = ()
+    threads: Sequence[str] = ()
+    use_counts: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
 
 
 # --- memories as lines ---

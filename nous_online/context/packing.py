@@ -15,10 +15,16 @@ from uuid import UUID
 
 from nous_online.context.context_lines import (
     BULLET,
+    ERROR,
+    FILE,
+    OPEN_QUESTION,
     POLICY,
     TIERS,
+    Answered,
     ContextEntry,
     ContextLine,
+    Contradicting,
+    Known,
     Level,
     Tier,
     date_of,
@@ -32,7 +38,6 @@ from nous_online.context.context_lines import (
     with_mark,
     with_times,
 )
-from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.language.tokens import tokens_of
 from nous_online.memories.sessions import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
