@@ -32,7 +32,7 @@ from nous_online.interfaces.imports.importing import ImportReport, import_file
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.instance import dagster_instance, start_interface, wait_for
 from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, run_night
-from nous_pipelines.reports.terminal_report import show_report
+from nous_pipelines.reports.text_reports import show_report
 
 DAY_OF_HISTORY = re.compile(r"<d(\d+)>")
 DAYS = 90
