@@ -24,7 +24,7 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.episodes import current_episode
 from nous_online.memories.agent import emit
-from nous_online.memories.store import KeyedRequest
+from nous_online.memories.store import KeyedCall
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
@@ -99,32 +99,33 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
 
     Returns the first answer for a known key. Raises `Conflict` for a key used otherwise, or a reference that is taken.
     """
+    call = KeyedCall(VERB, new.idempotency_key, new.content_hash, "recorded")
     with agent.transaction(deadline) as connection:
-        if new.idempotency_key:
-            store.lock_agent(connection, agent.id)  # so that two calls with one key can't both find it unused
-            told = (new.idempotency_key, new.content_hash)
-            earlier = store.earlier_request(
-                connection, agent.id, *told, unlike="something else; use a new key for this"
-            )
-            if earlier is not None:
-                return get(connection, agent.id, earlier.memory_id)
-        if new.episode_id is not None:
-            get_memory(connection, agent.id, EPISODE, new.episode_id)
-        # Read now: when the event is reacted to, the episode may be over, or another one open.
-        episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
-        if new.reference is not None:
-            check_reference_free(connection, agent.id, new.reference)
-        (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
-        payload = {
-            "decision_id": str(decision.id),
-            "title": decision.title,
-            "session_id": decision.session_id,
-            "episode_id": None if episode_id is None else str(episode_id),
-        }
-        emit(connection, agent.id, "decision_recorded", memory_id=decision.id, payload=payload)
-        if new.idempotency_key:
-            request = KeyedRequest(new.idempotency_key, new.content_hash, decision.id, "recorded")
-            store.store_request(connection, agent.id, VERB, request)
+        return store.act_once(
+            connection,
+            agent.id,
+            call,
+            read=lambda known_id: get(connection, agent.id, known_id),
+            act=lambda: store_decision(connection, agent.id, new),
+        )
+
+
+def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> Decision:
+    """Insert a decision with its event; raise `NotFound` for an unknown episode, `Conflict` for a reference in use."""
+    if new.episode_id is not None:
+        get_memory(connection, agent_id, EPISODE, new.episode_id)
+    # Read now: when the event is reacted to, the episode may be over, or another one open.
+    episode_id = new.episode_id or getattr(current_episode(connection, agent_id, new.session_id), "id", None)
+    if new.reference is not None:
+        check_reference_free(connection, agent_id, new.reference)
+    (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
+    payload = {
+        "decision_id": str(decision.id),
+        "title": decision.title,
+        "session_id": decision.session_id,
+        "episode_id": None if episode_id is None else str(episode_id),
+    }
+    emit(connection, agent_id, "decision_recorded", memory_id=decision.id, payload=payload)
     return decision
 
 

@@ -40,7 +40,7 @@ from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_sess
 from nous_online.memories.agent import emit
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import KeyedRequest
+from nous_online.memories.store import KeyedCall, KeyedRequest
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
@@ -143,15 +143,15 @@ class EpisodeVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
-        told = with_session_frame(agent, details, StartDetails, deadline)
-        change = checked_change({**told, "title": title}, agent.rights)
-        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        framed = with_session_frame(agent, details, StartDetails, deadline)
+        change = checked_change({**framed, "title": title}, agent.rights)
+        beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         check_quota(agent, deadline, count=1, size=size_of(change.append))
-        call = RetryKey("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
+        call = keyed_call("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
         cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
         values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
         with agent.transaction(deadline) as connection:
-            return call.once(connection, agent.id, lambda: insert_episode(connection, agent.id, values, change, cause))
+            return once(connection, agent.id, call, lambda: insert_episode(connection, agent.id, values, change, cause))
 
     def update_episode(
         self,
@@ -209,23 +209,24 @@ class EpisodeVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
-        told = with_session_frame(agent, details, RecordDetails, deadline)
-        change = checked_change({**told, "append": detail}, agent.rights)
-        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        framed = with_session_frame(agent, details, RecordDetails, deadline)
+        change = checked_change({**framed, "append": detail}, agent.rights)
+        beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
-        said = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
-        call = RetryKey("record_episode", beginning.idempotency_key, said)
-        if (known := call.answered(agent, deadline)) is not None:
+        arguments = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
+        call = keyed_call("record_episode", beginning.idempotency_key, arguments)
+        if (known := earlier_episode(agent, call, deadline)) is not None:
             return known
         check_quota(agent, deadline, count=1, size=size_of(change.append))
         ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
         vector = vector_of(agent, None, change, deadline)
         with agent.space_transaction(deadline) as connection:
-
-            def act() -> Episode:
-                return record(connection, agent, beginning, change, end=ended_at, vector=vector)
-
-            episode = call.once(connection, agent.id, act)
+            episode = once(
+                connection,
+                agent.id,
+                call,
+                lambda: record(connection, agent, beginning, change, end=ended_at, vector=vector),
+            )
         agent.awake.set()
         return episode
 
@@ -351,45 +352,33 @@ def beginning_values(beginning: Beginning) -> dict[str, Any]:
 # --- retries ---
 
 
-@dataclass(frozen=True)
-class RetryKey:
-    """Recognises a repeated call: by the verb, its idempotency key if it has one, and a hash of all arguments."""
+def keyed_call(verb: str, key: str | None, arguments: Mapping[str, Any]) -> KeyedCall:
+    """Return a call by which a retry of a verb with the same arguments is recognised."""
+    text = json.dumps([verb, arguments], default=str, sort_keys=True)
+    return KeyedCall(verb, key, hashlib.sha256(text.encode()).hexdigest())
 
-    verb: str
-    key: str | None
-    told: dict[str, Any]
 
-    def answered(self, agent: Agent, deadline: Deadline) -> Episode | None:
-        """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
-        if self.key is None:
-            return None
-        with agent.transaction(deadline) as connection:
-            return self._earlier(connection, agent.id)
+def earlier_episode(agent: Agent, call: KeyedCall, deadline: Deadline) -> Episode | None:
+    """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
+    if call.key is None:
+        return None
+    with agent.transaction(deadline) as connection:
+        request = store.earlier_request(connection, agent.id, call)
+        return None if request is None else get_memory(connection, agent.id, EPISODE, request.memory_id)
 
-    def once(self, connection: Connection, agent_id: str, act: Callable[[], Episode]) -> Episode:
-        """Call `act` unless the key is known; return its episode, or raise `Conflict` as `answered` does."""
-        if self.key is None:
-            return act()
-        store.lock_agent(connection, agent_id)
-        episode = self._earlier(connection, agent_id)
-        if episode is None:
-            episode = act()
-            request = KeyedRequest(self.key, self._content_hash(), episode.id, "stored")
-            store.store_request(connection, agent_id, self.verb, request)
-        return episode
 
-    def _content_hash(self) -> str:
-        return hashlib.sha256(json.dumps([self.verb, self.told], default=str, sort_keys=True).encode()).hexdigest()
-
-    def _earlier(self, connection: Connection, agent_id: str) -> Episode | None:
-        request = store.earlier_request(connection, agent_id, self.key, self._content_hash())
-        return None if request is None else get_memory(connection, agent_id, EPISODE, request.memory_id)
+def once(connection: Connection, agent_id: str, call: KeyedCall, act: Callable[[], Episode]) -> Episode:
+    """Return the episode that `act` stores, or that of an earlier call with this key."""
+    return store.act_once(
+        connection, agent_id, call, read=lambda known_id: get_memory(connection, agent_id, EPISODE, known_id), act=act
+    )
 
 
 def request_fields(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
     """Return the arguments of a new episode for the hash of a retry, with `started_at` only if the caller gave it."""
-    told = {**asdict(beginning), **asdict(change)}
-    return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
+    left_out = {"idempotency_key"} if is_dated else {"idempotency_key", "started_at"}
+    arguments = {**asdict(beginning), **asdict(change)}
+    return {name: value for name, value in arguments.items() if name not in left_out}
 
 
 # --- reading and writing ---
@@ -449,9 +438,9 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
 
     Raises `Forbidden` for an episode trusted more than the caller: what is drawn from it is trusted as it is.
     """
-    call = RetryKey("update_episode", key, {**asdict(change), "episode_id": episode_id})
-    if (answered := call.answered(agent, deadline)) is not None:
-        return answered
+    call = keyed_call("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    if (earlier := earlier_episode(agent, call, deadline)) is not None:
+        return earlier
     if not agent.rights.is_operator:
         agent.rights.check_may_change(get_episode(agent, episode_id, deadline))
     check_quota(agent, deadline, count=0, size=size_of(change.append))
@@ -461,8 +450,8 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
         vector = None if known.state == "open" else vector_of(agent, known, change, deadline)
     at = datetime.now(UTC)
     with agent.space_transaction(deadline) as connection:
-        return call.once(
-            connection, agent.id, lambda: amend(connection, agent, episode_id, change, at=at, vector=vector)
+        return once(
+            connection, agent.id, call, lambda: amend(connection, agent, episode_id, change, at=at, vector=vector)
         )
 
 

@@ -89,20 +89,16 @@ class ProcedureVerbs(Verbs):
         cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
         told = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
         content_hash = hashlib.sha256(told.encode()).hexdigest()
+        call = store.KeyedCall("store_procedure", new.idempotency_key, content_hash)
         with agent.space_transaction(deadline) as connection:
-            store.lock_agent(connection, agent.id)
-            earlier = store.earlier_request(connection, agent.id, new.idempotency_key, content_hash)
-            if earlier is not None:
-                return get_memory(connection, agent.id, PROCEDURE, earlier.memory_id)
-            parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
-            absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
-            if absent:
-                raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
-            kept = store_or_revise(connection, agent, new, vector, cause=cause)
-            if new.idempotency_key:
-                request = store.KeyedRequest(new.idempotency_key, content_hash, kept.id, "stored")
-                store.store_request(connection, agent.id, "store_procedure", request)
-        return kept
+            store.lock_agent(connection, agent.id)  # also without a key: two calls may find the name free
+            return store.act_once(
+                connection,
+                agent.id,
+                call,
+                read=lambda known_id: get_memory(connection, agent.id, PROCEDURE, known_id),
+                act=lambda: store_or_revise(connection, agent, new, vector, cause=cause),
+            )
 
     def activate_procedure(
         self,
@@ -264,9 +260,13 @@ def store_or_revise(
 ) -> Procedure:
     """Store a procedure whose name is free; otherwise revise the one that has the name, which ends a review.
 
-    Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `Refused` when the name is taken by a
-    procedure that this one may not replace.
+    Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `NotFound` for a related procedure
+    that is not there, and `Refused` when the name is taken by a procedure that this one may not replace.
     """
+    parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
+    absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
+    if absent:
+        raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -43,6 +43,17 @@ class KeyedRequest:
     content_hash: str
     memory_id: UUID
     action: str
+
+
+@dataclass(frozen=True)
+class KeyedCall:
+    """A call that may be repeated: its verb, its idempotency key if it has one, and a hash of its arguments."""
+
+    verb: str
+    key: str | None
+    content_hash: str
+    action: str = "stored"
+    """What is recorded as done."""
 
 
 @dataclass(frozen=True)
@@ -181,19 +192,31 @@ def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) ->
     return {row.idempotency_key: row for row in query_requests(connection, agent_id, keys).fetchall()}
 
 
-def earlier_request(
-    connection: Connection,
-    agent_id: str,
-    key: str | None,
-    content_hash: str,
-    *,
-    unlike: str = "another content; use a new key for it",
-) -> KeyedRequest | None:
-    """Return the earlier use of an idempotency key; raise `Conflict`, quoting `unlike`, if its content differed."""
-    request = find_requests(connection, agent_id, [key]).get(key) if key else None
-    if request is not None and request.content_hash != content_hash:
-        raise Conflict(f"idempotency key {key!r} was used for {unlike}")
+def earlier_request(connection: Connection, agent_id: str, call: KeyedCall) -> KeyedRequest | None:
+    """Return the earlier use of a call's idempotency key; raise `Conflict` if it was for other arguments."""
+    request = find_requests(connection, agent_id, [call.key]).get(call.key) if call.key else None
+    if request is not None and request.content_hash != call.content_hash:
+        raise Conflict(f"idempotency key {call.key!r} was used for something else; use a new key for this")
     return request
+
+
+def act_once(
+    connection: Connection, agent_id: str, call: KeyedCall, *, read: Callable[[UUID], V], act: Callable[[], V]
+) -> V:
+    """Return what `act` stores, or, for a key that was used before, what `read` returns for the id stored then.
+
+    Raises `Conflict` as `earlier_request` does. With a key it takes the agent's lock.
+    """
+    if call.key is None:
+        return act()
+    lock_agent(connection, agent_id)  # so that two calls with one key can't both find it unused
+    request = earlier_request(connection, agent_id, call)
+    if request is not None:
+        return read(request.memory_id)
+    stored = act()
+    row_id: UUID = cast("Any", stored).id
+    store_request(connection, agent_id, call.verb, KeyedRequest(call.key, call.content_hash, row_id, call.action))
+    return stored
 
 
 def query_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
