@@ -29,7 +29,7 @@ from nous_online.core.details import (
     DecisionTitle,
     Query,
     RecallDetails,
-    SignalsTold,
+    SignalsInput,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
@@ -144,7 +144,7 @@ class ContextVerbs(Verbs):
     def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
         self,
         *,
-        signals: SignalsTold,
+        signals: SignalsInput,
         session_id: AskingSession = None,
         limit: AskedLimit = 50,
         user_id: AskingUser = None,
