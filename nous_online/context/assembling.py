@@ -1,4 +1,4 @@
-"""Assembling a context: read the standing memories, recall and predict others, arrange them, and log what is shown."""
+"""Assembling a context: read standing memories, recall and predict others, arrange them, and log those shown."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class ContextRequest:
     @property
     def cues(self) -> list[ContextCue]:
         """The texts to recall for, the most important first."""
-        told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
-        told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
-        return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in told if text]
+        cues = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
+        cues += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
+        return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in cues if text]
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
@@ -234,15 +234,15 @@ def recall_for(
     return Answered(cue.kind, cue.text, found.answers)
 
 
-def query_known(connection: Connection, statement: str, reach: ContextReach, **told: Any) -> Cursor[DictRow]:
-    """Send one of the queries below; in pipeline mode the wait comes when its rows are fetched."""
+def query_known(connection: Connection, statement: str, reach: ContextReach, **others: Any) -> Cursor[DictRow]:
+    """Send one of the queries of `statements_of`; in pipeline mode it waits only when rows are fetched."""
     parameters = {
         **vars(reach),
         "as_of": reach.at,
         "recent_from": reach.at - timedelta(seconds=POLICY.recent_s),
         "ids": None,
         "pairs": POLICY.contradictions,
-        **told,
+        **others,
     }
     text = statements_of(is_past=reach.is_past)[statement]
     return connection.cursor(row_factory=dict_row).execute(text, parameters, prepare=True)
