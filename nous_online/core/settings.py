@@ -96,9 +96,9 @@ class Settings(BaseModel):
         """Let NOUS_LLM name both models, and what belongs to Claude, as far as nothing else does."""
         if self.llm is not None:
             provider, _, model = self.llm.partition(":")
-            told = self.model_fields_set
-            self.judge_model = self.judge_model if "judge_model" in told else model
-            self.writer_model = self.writer_model if "writer_model" in told else model
+            given = self.model_fields_set
+            self.judge_model = self.judge_model if "judge_model" in given else model
+            self.writer_model = self.writer_model if "writer_model" in given else model
             if provider == "anthropic":
                 self.anthropic_api_key = self.llm_key if self.llm_key.get_secret_value() else self.anthropic_api_key
                 self.anthropic_base_url = self.llm_url or self.anthropic_base_url

@@ -102,11 +102,11 @@ def checked_names(name: str, values: object) -> list[str] | None:
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
     """Return the name a value was given under, and the value; raise `InvalidInput` where two names have two values."""
-    told = [(name, details[name]) for name in names if details.get(name) is not None]
-    for name, value in told[1:]:
-        if value != told[0][1]:
-            raise InvalidInput(f"{told[0][0]} is {told[0][1]!r}, and {name}, its other name, {value!r}; say it once")
-    return told[0] if told else (names[0], None)
+    given = [(name, details[name]) for name in names if details.get(name) is not None]
+    for name, value in given[1:]:
+        if value != given[0][1]:
+            raise InvalidInput(f"{given[0][0]} is {given[0][1]!r}, and {name}, its other name, {value!r}; say it once")
+    return given[0] if given else (names[0], None)
 
 
 def checked_moment(name: str, value: object) -> datetime | None:
@@ -230,11 +230,11 @@ def checked_steps(name: str, values: object) -> list[Any]:
             return checked_text("a step", step, max_bytes=MAX_LINE_BYTES)
         if not isinstance(step, Mapping) or not set(cast("Mapping[object, object]", step)) <= {"name", "detail"}:
             raise InvalidInput(f'a step must be a name or {{"name": …, "detail": …}}, got {step!r}')
-        told = cast("Mapping[str, object]", step)
-        step_name = checked_text("the name of a step", told.get("name"), max_bytes=MAX_LINE_BYTES)
-        if told.get("detail") is None:
+        parts = cast("Mapping[str, object]", step)
+        step_name = checked_text("the name of a step", parts.get("name"), max_bytes=MAX_LINE_BYTES)
+        if parts.get("detail") is None:
             return step_name
-        detail = checked_text("the detail of a step", told["detail"], max_bytes=MAX_LINE_BYTES)
+        detail = checked_text("the detail of a step", parts["detail"], max_bytes=MAX_LINE_BYTES)
         return {"name": step_name, "detail": detail}
 
     return checked_list(name, values, checked_step, most=MAX_NAMES)

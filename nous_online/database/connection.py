@@ -403,11 +403,11 @@ def pipelined(connection: psycopg.Connection) -> Generator[None]:
 
 def connection_failure(error: psycopg.Error) -> str:
     """Return in our words why a connection could not be made or broke."""
-    said = str(error)
+    message = str(error)
     for signs, words in TROUBLES:
-        if any(sign in said for sign in signs):
+        if any(sign in message for sign in signs):
             return words
-    return next((words for thing, words in ABSENT if thing in said and "does not exist" in said), "it refuses")
+    return next((words for thing, words in ABSENT if thing in message and "does not exist" in message), "it refuses")
 
 
 @contextmanager
@@ -464,9 +464,9 @@ def url_part_error(rest: str) -> str | None:
     if not has_credentials and "@" in tail.partition("?")[0]:
         return "the password in its URL has a /; write it as %2F"
     user, _, password = credentials.partition(":")
-    hosts, _, asked = hosts.partition("?")
+    hosts, _, options = hosts.partition("?")
     database, _, parameters = tail.partition("?")
-    parts = {"user": user, "password": password, "host": hosts, "database": database, "parameters": asked + parameters}
+    parts = {"user": user, "password": password, "host": hosts, "database": database, "parameters": options + parameters}
     for name, text in parts.items():
         if BAD_ESCAPE.search(text):
             return f"the {name} in its URL has a % without two hexadecimal digits after it; write it as %25"

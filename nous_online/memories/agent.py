@@ -177,33 +177,33 @@ def register(agent: Agent) -> Agent:
 
 def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
     """Return details with the frame and censors of their session, for those fields of `known` they leave out."""
-    told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
-    wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
-    missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
+    given, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
+    parameters = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
+    missing = [each[0] for each in parameters if told_as(given, each)[1] is None]
     if session_id is None or not missing:
-        return told
+        return given
     key = {"agent_id": agent.id, "session_id": session_id}
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}
-    return told | {name: row[name] for name in missing if row.get(name) is not None}
+    return given | {name: row[name] for name in missing if row.get(name) is not None}
 
 
-def hide_credentials(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+def hide_credentials(details: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
     """Return the values with credentials in the fields `names` replaced by a mark, and how many there were.
 
     Raises `Refused` for any where the policy is `on_credential='refuse'`.
     """
-    values, count = dict(told), 0
+    values, count = dict(details), 0
     if rights.on_credential == "keep":
         return values, 0
-    for name in (each for each in names if each in told):
-        values[name], found = hide_in_value(values.get(name))
-        if found and rights.on_credential == "refuse":
+    for name in (each for each in names if each in details):
+        values[name], hidden_count = hide_in_value(values.get(name))
+        if hidden_count and rights.on_credential == "refuse":
             raise Refused(
                 f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
                 f"without, or with {MARK} in its place; nothing was stored"
             )
-        count += found
+        count += hidden_count
     return values, count
 
 

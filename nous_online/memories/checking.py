@@ -135,9 +135,9 @@ class TriggerMatch:
 def checked_question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
     """Check what a caller asks; raise `InvalidInput` naming what to mend."""
     check_known(details, CheckDetails)
-    told = checked_details(CheckDetails, details)
-    text, at = checked_as(Action, "action", action), told.pop("at") or now
-    return ActionQuestion(action=text, parts=parts_of(text, most=POLICY.most_parts), at=at, **told)
+    values = checked_details(CheckDetails, details)
+    text, at = checked_as(Action, "action", action), values.pop("at") or now
+    return ActionQuestion(action=text, parts=parts_of(text, most=POLICY.most_parts), at=at, **values)
 
 
 def parts_of(action: str, *, most: int) -> tuple[str, ...]:
@@ -152,28 +152,28 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
 
 
 def find_matches(
-    agent: Agent, asked: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
+    agent: Agent, question: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
 ) -> dict[UUID, TriggerMatch]:
     """Return how each censor that fires was set off; the reader and the embedder are asked for what decides."""
-    suspects = with_readings(asked, suspects, deadline)
+    suspects = with_readings(question, suspects, deadline)
     texts: list[str] = []
     for suspect in suspects:
         if suspect.read is None:
             continue
         deadline.remaining()
-        words = compare_words(suspect.trigger, asked.parts[suspect.part - 1])
+        words = compare_words(suspect.trigger, question.parts[suspect.part - 1])
         if may_fire(replace(words, similarity=suspect.similarity, narrowness=NARROWEST), suspect.read):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
             texts += [each["action"] for each in suspect.exceptions if each["action"]]
-    return match_suspects(asked, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
+    return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 
-def with_readings(asked: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
+def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
     """Return the literal suspects, and of the others the likeliest by their words, read together with their part."""
     likely: list[tuple[float, Suspect]] = []
     for suspect in suspects:
         deadline.remaining()
-        part = asked.parts[suspect.part - 1]
+        part = question.parts[suspect.part - 1]
         if suspect.is_literal or (
             suspect.similarity < POLICY.unlike_similarity and not shares_act(suspect.trigger, part)
         ):
@@ -182,7 +182,7 @@ def with_readings(asked: ActionQuestion, suspects: Sequence[Suspect], deadline: 
         likely.append((log_odds(words), suspect))
     likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))
     chosen = [suspect for _, suspect in likely[: POLICY.most_read]]
-    read = read_actions([(each.trigger, asked.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
+    read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
 
@@ -212,33 +212,33 @@ def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> di
 
 
 def match_suspects(
-    asked: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
+    question: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
 ) -> dict[UUID, TriggerMatch]:
     """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""
-    wording = ActionWording(asked.action)
-    found: dict[UUID, TriggerMatch] = {}
+    wording = ActionWording(question.action)
+    matches: dict[UUID, TriggerMatch] = {}
     for suspect in suspects:
         vector = vectors[suspect.part - 1]
-        each = match_of(asked, suspect, wording, vector, others)
-        if each is None or (suspect.id in found and each.closeness <= found[suspect.id].closeness):
+        each = match_of(question, suspect, wording, vector, others)
+        if each is None or (suspect.id in matches and each.closeness <= matches[suspect.id].closeness):
             continue
-        if not is_excepted(asked, suspect, each, vector, others):
-            found[suspect.id] = each
-    return found
+        if not is_excepted(question, suspect, each, vector, others):
+            matches[suspect.id] = each
+    return matches
 
 
 def match_of(
-    asked: ActionQuestion,
+    question: ActionQuestion,
     suspect: Suspect,
     wording: ActionWording,
     vector: Vectors,
     others: Mapping[str, Vectors],
 ) -> TriggerMatch | None:
     """Return how one suspect is set off, None when it is not."""
-    part = asked.parts[suspect.part - 1]
+    part = question.parts[suspect.part - 1]
     if suspect.is_literal:
         is_written = wording.holds(suspect.trigger)
-        return TriggerMatch("literal", None, asked.action, LITERAL_CLOSENESS) if is_written else None
+        return TriggerMatch("literal", None, question.action, LITERAL_CLOSENESS) if is_written else None
     if suspect.read is None:
         return None
     words = compare_words(suspect.trigger, part)
@@ -255,7 +255,7 @@ def match_of(
 
 
 def is_excepted(
-    asked: ActionQuestion, suspect: Suspect, found: TriggerMatch, vector: Vectors, others: Mapping[str, Vectors]
+    question: ActionQuestion, suspect: Suspect, match: TriggerMatch, vector: Vectors, others: Mapping[str, Vectors]
 ) -> bool:
     """Tell whether this action, or one like it, was reported as a false alarm of this censor.
 
@@ -264,17 +264,17 @@ def is_excepted(
     """
     if not suspect.exceptions:
         return False
-    is_guarded = found.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > POLICY.agent_trust)
-    said = {normal(form) for text in (found.part, asked.action) for form in (text, hidden(text)[0])}
+    is_guarded = match.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > POLICY.agent_trust)
+    forms = {normal(form) for text in (match.part, question.action) for form in (text, hidden(text)[0])}
     for each in suspect.exceptions:
         action: str | None = each["action"]
         if action is None or (is_guarded and each["source_kind"] != "user"):
             continue
-        if normal(action) in said:
+        if normal(action) in forms:
             return True
-        if found.match == "literal" or action not in others:
+        if match.match == "literal" or action not in others:
             continue
-        now, then = compare_words(suspect.trigger, found.part), compare_words(suspect.trigger, action)
+        now, then = compare_words(suspect.trigger, match.part), compare_words(suspect.trigger, action)
         says_more = now.coverage > then.coverage or now.is_near > then.is_near
         if float(vector @ others[action]) >= POLICY.like_similarity and not says_more:
             return True

@@ -216,17 +216,17 @@ def resolve(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
             "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
         )
-    wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, wanted)}
+    fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
     key = {"agent_id": agent.id, "id": found.id}
-    told = {"resolution": ruling.resolution, "note": ruling.note}
+    outcome = {"resolution": ruling.resolution, "note": ruling.note}
     if not may_decide(agent.rights, found, ruling, facts):
         into = None if ruling.merged_into is None else str(ruling.merged_into)
-        proposed = {**told, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
+        proposed = {**outcome, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
         return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
-    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **told, "at": at})
+    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
     apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
 
@@ -269,8 +269,8 @@ def apply_ruling(
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
-        gone = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
-        facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), gone, cause=cause)
+        values = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
+        facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), values, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(

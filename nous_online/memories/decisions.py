@@ -82,15 +82,15 @@ class NewDecision:
 def new_decision(title: object, details: DecisionDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewDecision:
     """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
     check_known(details, DecisionDetails)
-    known = checked_details(DecisionDetails, details, now=now)
-    told, _ = hide_credentials(
-        {"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights
+    checked = checked_details(DecisionDetails, details, now=now)
+    arguments, _ = hide_credentials(
+        {"title": checked_as(DecisionTitle, "title", title), **checked}, ("title", "rationale"), rights
     )
-    key, reference = told.pop("idempotency_key"), told.pop("reference")
-    told |= {"files": told["files"] or [], "tags": told["tags"] or []}
-    told |= {"reference": reference} if reference else {}
-    new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
-    request = json.dumps([VERB, told], sort_keys=True, default=str)  # a moment it did not tell differs at each retry
+    key, reference = arguments.pop("idempotency_key"), arguments.pop("reference")
+    arguments |= {"files": arguments["files"] or [], "tags": arguments["tags"] or []}
+    arguments |= {"reference": reference} if reference else {}
+    new: dict[str, Any] = {**arguments, "reference": reference, "decided_at": arguments["decided_at"] or now}
+    request = json.dumps([VERB, arguments], sort_keys=True, default=str)  # a moment it did not tell differs at each retry
     return NewDecision(**new, idempotency_key=key, content_hash=hashlib.sha256(request.encode()).hexdigest())
 
 
@@ -154,8 +154,8 @@ def resolve(
                 f"then can become another ({status!r}); record a new decision that says what changed"
             )
         key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
-        said = {**key, "status": status, "outcome": outcome, "at": at}
-        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], said)
+        values = {**key, "status": status, "outcome": outcome, "at": at}
+        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], values)
         if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
@@ -187,8 +187,8 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
     connection.execute(BLOCKS["link_decision"], row)
 
 
-def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
+def find(connection: Connection, agent_id: str, given: DecisionFilter) -> list[Decision]:
     """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
-    check_known(wanted, DecisionFilter)
-    asked = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
-    return store.fetch(connection, Decision, BLOCKS["find_decisions"], asked)
+    check_known(given, DecisionFilter)
+    parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, given)}
+    return store.fetch(connection, Decision, BLOCKS["find_decisions"], parameters)

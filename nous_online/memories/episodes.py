@@ -277,18 +277,18 @@ class EpisodeVerbs(Verbs):
 
 def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
     """Return a checked change of an episode; raise `InvalidInput` for the first wrong field."""
-    told, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
-    lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
-    frame, censors = told.pop("frame"), told.pop("active_censors")
-    return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)
+    values, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
+    lists: dict[str, Any] = {name: tuple(values.pop(name) or ()) for name in (*LISTS, "artifacts")}
+    frame, censors = values.pop("frame"), values.pop("active_censors")
+    return EpisodeChange(frame_used=frame, encoded_censors=censors, **values, **lists)
 
 
 def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Rights = UNLIMITED) -> Beginning:
     """Return the checked start and reach of an episode; raise `InvalidInput`, and `Forbidden` beyond the rights."""
-    told = checked_details(BeginningDetails, details, now=now)
+    values = checked_details(BeginningDetails, details, now=now)
     ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
-    told |= {**rights.checked_claims(told), "started_at": told["started_at"] or ended_at or now}
-    return Beginning(**told)
+    values |= {**rights.checked_claims(values), "started_at": values["started_at"] or ended_at or now}
+    return Beginning(**values)
 
 
 def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
@@ -322,9 +322,9 @@ def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, An
         grown = f"{known.detail}\n{change.append}" if known and known.detail is not None else change.append
         values["detail"] = checked_text("detail", grown, max_bytes=MAX_DETAIL_BYTES)
     for name in SCALARS:
-        told = getattr(change, name)
-        if told is not None and told != getattr(known, name, None):
-            values[name] = told
+        value = getattr(change, name)
+        if value is not None and value != getattr(known, name, None):
+            values[name] = value
     for name in LISTS:
         before = list[Any](getattr(known, name, ()))
         after = union(before, getattr(change, name))
@@ -410,26 +410,26 @@ def current_episode(connection: Connection, agent_id: str, session_id: str | Non
 
 
 def with_episode_trust(
-    agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
+    agent: Agent, entries: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
 ) -> list[dict[str, Any]]:
     """Return details of memories with the trust of their source episode, the field `name`, unless they have their own.
 
     Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
     is named.
     """
-    for each in told:
+    for each in entries:
         if each.get("source_kind") == "episode" and each.get(name) is None:
             raise InvalidInput(f"source_kind 'episode' needs {name}, the episode it was drawn from")
-    ids = [None if each.get(name) is None else checked_id(name, each[name]) for each in told]
-    known: dict[UUID, Episode] = {}
+    ids = [None if each.get(name) is None else checked_id(name, each[name]) for each in entries]
+    episodes: dict[UUID, Episode] = {}
     if any(ids):
         with agent.transaction(deadline) as connection:
-            known = {each: get_memory(connection, agent.id, EPISODE, each) for each in set(ids) if each is not None}
+            episodes = {each: get_memory(connection, agent.id, EPISODE, each) for each in set(ids) if each is not None}
     return [
-        {**each, "trust": min(known[drawn].trust, agent.rights.max_trust)}
-        if drawn is not None and each.get("source_kind") == "episode" and each.get("trust") is None
+        {**each, "trust": min(episodes[episode_id].trust, agent.rights.max_trust)}
+        if episode_id is not None and each.get("source_kind") == "episode" and each.get("trust") is None
         else dict(each)
-        for drawn, each in zip(ids, told, strict=True)
+        for episode_id, each in zip(ids, entries, strict=True)
     ]
 
 

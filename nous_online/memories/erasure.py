@@ -528,8 +528,8 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
     replace = redactor(quotations)
     for table, column, kind in TEXTS:
         names = {"table": Identifier(*table.split(".")), "column": Identifier(column), "type": Identifier(kind)}
-        whose = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
-        find, write = (SQL(BLOCKS[b]).format(**names, agent=whose) for b in ("find_quoting", "write_unquoted"))
+        condition = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
+        find, write = (SQL(BLOCKS[b]).format(**names, agent=condition) for b in ("find_quoting", "write_unquoted"))
         for ctid, text in connection.execute(find, parameters).fetchall():
             new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new

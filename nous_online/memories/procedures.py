@@ -87,8 +87,8 @@ class ProcedureVerbs(Verbs):
         check_quota(agent, deadline, count=1, size=0)
         (vector,) = agent.embed([new.embedded_text], deadline)
         cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
-        told = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
-        content_hash = hashlib.sha256(told.encode()).hexdigest()
+        arguments = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
+        content_hash = hashlib.sha256(arguments.encode()).hexdigest()
         call = store.KeyedCall("store_procedure", new.idempotency_key, content_hash)
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)  # also without a key: two calls may find the name free
@@ -116,10 +116,10 @@ class ProcedureVerbs(Verbs):
         agent = self.agent
         session = checked_text("session_id", session_id, max_bytes=100)
         moment = checked_moment("at", at) or datetime.now(UTC)
-        asked = checked_text("name_or_id", str(name_or_id), max_bytes=2000).strip()
+        wanted = checked_text("name_or_id", str(name_or_id), max_bytes=2000).strip()
         cause = Cause("agent", "activated", f"loaded in session {session!r}", effective_at=moment)
         with self._transaction(deadline_s) as connection:
-            procedure_id = find(connection, agent.id, asked)
+            procedure_id = find(connection, agent.id, wanted)
             # Locked in this order, episode before session, as `end_session` does.
             episode_id = note_in_episode(connection, agent.id, procedure_id, session, at=moment)
             known = lock_memory(connection, agent.id, PROCEDURE, procedure_id)
@@ -197,24 +197,24 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     """Return a checked procedure; raise `InvalidInput` for the first wrong field."""
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
-    told, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
-    title = checked_as(ProcedureName, "name", told.pop("name"))
-    bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
-    steps: list[Any] = told["steps"] or []
+    values, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    title = checked_as(ProcedureName, "name", values.pop("name"))
+    bands: dict[str, list[str]] = {band: values[band] or [] for band in BANDS}
+    steps: list[Any] = values["steps"] or []
     usual = "workflow" if steps and not any(bands.values()) else "k_line"
-    kind = told["kind"] if "kind" in details else usual
-    check_substance(title, kind, bands=bands, steps=steps, template=told["template"])
+    kind = values["kind"] if "kind" in details else usual
+    check_substance(title, kind, bands=bands, steps=steps, template=values["template"])
     content = {
         **bands,
-        **{name: told[name] for name in ("domain", "template", "trigger")},
-        **{name: told[name] or [] for name in ("steps", "censors", "tags")},
+        **{name: values[name] for name in ("domain", "template", "trigger")},
+        **{name: values[name] or [] for name in ("steps", "censors", "tags")},
         **{
-            name: list(dict.fromkeys(map(str, told[name] or [])))
+            name: list(dict.fromkeys(map(str, values[name] or [])))
             for name in ("related_procedures", "related_decision_ids")
         },
-        "compressed": told["hint"] or hint_of(title, bands=bands, steps=steps, template=told["template"]),
+        "compressed": values["hint"] or hint_of(title, bands=bands, steps=steps, template=values["template"]),
     }
-    return NewProcedure(title, kind, content, origin_of(details, rights), told["idempotency_key"])
+    return NewProcedure(title, kind, content, origin_of(details, rights), values["idempotency_key"])
 
 
 def check_substance(
@@ -231,25 +231,25 @@ def check_substance(
 
 def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     """Return the text that is embedded for a procedure, from its name and its columns."""
-    told = [content["domain"], *(line for band in BANDS for line in content[band])]
+    lines = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
-    return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
+    return "\n".join(filter(None, (name, content["trigger"], *lines, *steps)))
 
 
 def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
     """Return the columns whose new values differ from the known procedure's."""
-    told = {
+    before = {
         name: list(map(str, value)) if name.startswith("related_") else value
         for name in new.content
         for value in [getattr(known, name)]
     }
-    return {name: value for name, value in new.content.items() if value != told[name]}
+    return {name: value for name, value in new.content.items() if value != before[name]}
 
 
 def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
     """Return the cause of counting an outcome, from a checked note and time."""
-    said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
-    return Cause("agent", action, said, effective_at=checked_moment("at", at) or datetime.now(UTC))
+    reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
+    return Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
 
 
 # --- reading and writing ---

@@ -179,12 +179,12 @@ class SessionVerbs(Verbs):
             "active_censors": checked_as(SessionCensors, "active_censors", active_censors),
             "capacity": checked_as(Capacity, "capacity", capacity),
         }
-        told = {name: value for name, value in situation.items() if value is not None}
+        given = {name: value for name, value in situation.items() if value is not None}
         name = checked_session(session_id)
         if about is not None:
-            return refocus(self.agent, name, about, told, deadline)
+            return refocus(self.agent, name, about, given, deadline)
         with self.agent.transaction(deadline) as connection:
-            session = within_bounds(replace(lock_session(connection, self.agent.id, name), **told))
+            session = within_bounds(replace(lock_session(connection, self.agent.id, name), **given))
             connection.execute(SQL["situate_session"], situation_row(self.agent.id, session))
             return store_session(connection, self.agent.id, session)
 
@@ -198,12 +198,12 @@ class SessionVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ContextDetails)
-        told, _ = hide_credentials(checked_details(ContextDetails, details), ["note"], agent.rights)
-        wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
-        wanted += [(kind, each) for name, kind in LOADED.items() for each in told[name] or ()]
-        if not wanted and told["note"] is None:
+        values, _ = hide_credentials(checked_details(ContextDetails, details), ["note"], agent.rights)
+        wanted = [] if values["procedure_id"] is None else [("procedure", values["procedure_id"])]
+        wanted += [(kind, each) for name, kind in LOADED.items() for each in values[name] or ()]
+        if not wanted and values["note"] is None:
             raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
-        session, text, relevance = checked_session(session_id), told["note"], told["relevance"]
+        session, text, relevance = checked_session(session_id), values["note"], values["relevance"]
         notes = {} if text is None else {uuid4(): agent.embed([text], deadline)[0]}
         with agent.transaction(deadline) as connection:
             return load_items(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
@@ -212,12 +212,12 @@ class SessionVerbs(Verbs):
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
         """Let go of memories and notes by their ids; notes are kept for the session's episode."""
-        wanted = set(
+        item_ids = set(
             checked_list("ids", ids, lambda each: checked_id("the id of an item", each), most=POLICY.max_capacity)
         )
         with self._locked(session_id, deadline_s) as (connection, session):
-            gone = [item for item in held_items(session.items) if item.id in wanted]
-            left = replace(session, items=tuple(without(session.items, gone)))
+            unloaded = [item for item in held_items(session.items) if item.id in item_ids]
+            left = replace(session, items=tuple(without(session.items, unloaded)))
             return store_session(connection, self.agent.id, left)
 
     def open_thread(
@@ -228,8 +228,8 @@ class SessionVerbs(Verbs):
         with self._locked(session_id, deadline_s) as (connection, session):
             threads = tuple(dict.fromkeys((*session.open_threads, thread)))
             if len(threads) > POLICY.max_thread_count:
-                said = f"session {session.session_id!r} has {POLICY.max_thread_count} open threads already"
-                raise InvalidInput(f"{said}; close one first")
+                limit = f"session {session.session_id!r} has {POLICY.max_thread_count} open threads already"
+                raise InvalidInput(f"{limit}; close one first")
             return store_session(connection, self.agent.id, replace(session, open_threads=threads))
 
     def close_thread(
@@ -275,8 +275,8 @@ class SessionVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, PartingDetails)
-        change, whose = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
-        reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
+        change, owner = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
+        reach = BeginningDetails(scope=owner.scope, user_id=owner.user_id, project_id=owner.project_id)
         parting, name = Parting(change.outcome, change.lessons_learned, reach), checked_session(session_id)
         with agent.transaction(deadline) as connection:
             session = get_session(connection, agent.id, name)
@@ -498,10 +498,10 @@ def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_l
 
 def store_session(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
     """Evict what exceeds the session's capacity, store it, and return it as it is shown."""
-    gone = overflow(session.items, session.capacity)
+    evicted = overflow(session.items, session.capacity)
     stored = replace(
         session,
-        items=tuple(without(session.items, gone)),
+        items=tuple(without(session.items, evicted)),
         episode_id=episode_of(connection, agent_id, session.session_id) or session.episode_id,
     )
     row = {
@@ -511,13 +511,13 @@ def store_session(connection: Connection, agent_id: str, session: Session) -> Wo
         "episode_id": stored.episode_id,
     }
     connection.execute(SQL["store_session"], row)
-    return show_session(connection, agent_id, stored, gone)
+    return show_session(connection, agent_id, stored, evicted)
 
 
-def show_session(connection: Connection, agent_id: str, session: Session, gone: Sequence[Item] = ()) -> WorkingMemory:
+def show_session(connection: Connection, agent_id: str, session: Session, evicted: Sequence[Item] = ()) -> WorkingMemory:
     """Return a session as it is shown, with the texts its memories have now."""
     held = held_items(session.items)
-    memories = shown_memories(connection, agent_id, [item.id for item in (*held, *gone) if item.kind != NOTE])
+    memories = shown_memories(connection, agent_id, [item.id for item in (*held, *evicted) if item.kind != NOTE])
     order = sorted(held, key=lambda item: (item.relevance, item.loaded_at), reverse=True)
     return WorkingMemory(
         session_id=session.session_id,
@@ -527,7 +527,7 @@ def show_session(connection: Connection, agent_id: str, session: Session, gone: 
         open_threads=session.open_threads,
         capacity=session.capacity,
         episode_id=session.episode_id,
-        evicted=show_items(gone, memories),
+        evicted=show_items(evicted, memories),
         active_censors=session.active_censors,
     )
 
@@ -582,9 +582,9 @@ def overflow(items: Sequence[Item], capacity: int) -> list[Item]:
     return ranked[: max(len(held) - capacity, 0)]
 
 
-def without(items: Sequence[Item], gone: Sequence[Item]) -> list[Item]:
+def without(items: Sequence[Item], evicted: Sequence[Item]) -> list[Item]:
     """Return the items without evicted ones; evicted notes are kept, marked as set aside."""
-    ids = {item.id for item in gone}
+    ids = {item.id for item in evicted}
     kept = [item for item in items if item.id not in ids]
     aside = [replace(item, is_set_aside=True) for item in items if item.id in ids and item.kind == NOTE]
     return kept + aside

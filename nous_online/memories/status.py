@@ -146,8 +146,8 @@ def waiting_of(connection: Connection, agent_id: str) -> WaitingWork:
     episodes, failed, last_error = row or (0, 0, None)
     aside, aside_ids = connection.execute(SQL["count_set_aside"], {"agent_id": agent_id}).fetchone() or (0, [])
     events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
-    told = {consumer: count for consumer, count in events.items() if count}
-    return WaitingWork(episodes, failed, last_error, told, aside, tuple(aside_ids))
+    undelivered = {consumer: count for consumer, count in events.items() if count}
+    return WaitingWork(episodes, failed, last_error, undelivered, aside, tuple(aside_ids))
 
 
 def last_night_applied(connection: Connection) -> date | None:

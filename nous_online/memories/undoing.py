@@ -314,8 +314,8 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
         return one.after["statement"] == other.after["statement"]
     pairs = ((one, other), (other, one))
     return any(
-        keeper.after.get("absorbed") == str(gone.memory_id) and gone.after.get("superseded_by") == str(keeper.memory_id)
-        for keeper, gone in pairs
+        keeper.after.get("absorbed") == str(absorbed.memory_id) and absorbed.after.get("superseded_by") == str(keeper.memory_id)
+        for keeper, absorbed in pairs
     )
 
 
@@ -439,8 +439,8 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     """Return the columns of a memory before an event; undoing its first event archives it, since none is deleted."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
-        gone = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
-        return {**gone, "succession": "merged"}
+        values = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
+        return {**values, "succession": "merged"}
     if event.from_state == "new" or event.action == "learned":
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))

@@ -147,7 +147,7 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
 
 def body_of(event: Event) -> bytes:
     """Return the JSON body for an event."""
-    told = {
+    body = {
         "type": event.name,
         "timestamp": event.created_at.isoformat(),
         "data": {
@@ -157,7 +157,7 @@ def body_of(event: Event) -> bytes:
             "payload": event.payload,
         },
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def signature(secret: str, name: str, moment: str, body: bytes) -> str:

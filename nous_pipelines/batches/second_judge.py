@@ -221,10 +221,10 @@ def draft_open_pairs(
     free = [question for question in unsettled if question.pair_hash not in busy]
     askable = [each for each in free if model_for(each, models=models, tried=before) not in unfit]
     left_usd = wanted.limit_usd - spent(connection, agent_id, night)
-    asked = draft_batches(
+    drafted = draft_batches(
         agent_id, askable, models=models, tried=before, left_usd=left_usd, stops_when_full=stops_when_full
     )
-    return asked, len(unsettled) - len(free)
+    return drafted, len(unsettled) - len(free)
 
 
 def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: PriorAttempts, models: Models) -> bool:
@@ -424,12 +424,12 @@ class Asker:
         """Ask about the canaries, once a night, and stop if an answer is wrong or the model can't be reached."""
         if self._is_believed:
             return True
-        asked = judge.outcomes([[canary.pair] for canary in CANARIES], self._sitting())
+        outcomes = judge.outcomes([[canary.pair] for canary in CANARIES], self._sitting())
         self.sent.requests += len(CANARIES)
-        failure = next((each for (each,) in asked if isinstance(each, LLMError) and each.kind not in FINAL), None)
+        failure = next((each for (each,) in outcomes if isinstance(each, LLMError) and each.kind not in FINAL), None)
         answers = {
             canary.name: found.answer if isinstance(found, Given) else None
-            for canary, (found,) in zip(CANARIES, asked, strict=True)
+            for canary, (found,) in zip(CANARIES, outcomes, strict=True)
         }
         wrong = [str(failure)] if failure else canaries_failed(answers)
         self._is_believed, self.is_stopped = not wrong, bool(wrong)

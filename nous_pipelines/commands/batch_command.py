@@ -176,8 +176,8 @@ def cost(
     chosen = by or USUAL
     database = Database(open_url(), role="nous_night", max_connections=1)
     try:
-        asked = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
-        costs, total = (costs_of(database, each, **asked) for each in (chosen, []))
+        limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
+        costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
     finally:
         database.close()
     if as_json:
