@@ -24,7 +24,7 @@ from nous_online.core.details import (
     SessionFrame,
     SessionTask,
 )
-from nous_online.core.domain import EPISODE, Episode, Outcome
+from nous_online.core.domain import EPISODE, Episode
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
@@ -131,24 +131,6 @@ class SessionEnd:
     episode: Episode | None
     released: tuple[UUID, ...]
     """The memories it held."""
-
-
-@dataclass(frozen=True)
-class Parting:
-    """What is said of a session when it ends, and whose its new episode is; checked."""
-
-    outcome: Outcome | None
-    lessons: tuple[str, ...]
-    reach: BeginningDetails
-
-    def change(self, session: Session, known: Episode | None) -> EpisodeChange:
-        """Return what its episode is told; the frame the episode has already stands."""
-        return EpisodeChange(
-            append=parting_text(session, self.lessons),
-            outcome=self.outcome,
-            lessons_learned=self.lessons,
-            frame_used=None if known and known.frame_used else session.frame,
-        )
 
 
 class SessionVerbs(Verbs):
@@ -275,19 +257,15 @@ class SessionVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, PartingDetails)
-        change, owner = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
+        end, owner = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
         reach = BeginningDetails(scope=owner.scope, user_id=owner.user_id, project_id=owner.project_id)
-        parting, name = Parting(change.outcome, change.lessons_learned, reach), checked_session(session_id)
+        name = checked_session(session_id)
         with agent.transaction(deadline) as connection:
             session = get_session(connection, agent.id, name)
-            known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
-        vector = episodes.vector_of(agent, known, parting.change(session, known), deadline)
+            known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, end.lessons_learned))
+        vector = episodes.vector_of(agent, known, change_at_end(session, known, end), deadline)
         with agent.space_transaction(deadline) as connection:
-            # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
-            current = open_episode(connection, agent.id, name, is_locked=True)
-            session = get_session(connection, agent.id, name, is_locked=True)
-            episode = store_session_end(connection, agent, session, current, parting, vector=vector)
-            connection.execute(SQL["end_session"], session_key(agent.id, name))
+            session, episode = store_session_end(connection, agent, name, end, reach=reach, vector=vector)
         agent.awake.set()
         released = tuple(item.id for item in held_items(session.items) if item.kind != NOTE)
         return SessionEnd(name, session.task, episode, released)
@@ -405,33 +383,46 @@ def relevance_to_task(
     return relevance
 
 
+def change_at_end(session: Session, known: Episode | None, end: EpisodeChange) -> EpisodeChange:
+    """Return the outcome and lessons of a session with its text; an episode that has a frame keeps it."""
+    frame = None if known and known.frame_used else session.frame
+    return replace(end, append=parting_text(session, end.lessons_learned), frame_used=frame)
+
+
 def store_session_end(
     connection: Connection,
     agent: Agent,
-    session: Session,
-    current: Episode | None,
-    parting: Parting,
+    session_id: str,
+    end: EpisodeChange,
     *,
+    reach: BeginningDetails,
     vector: Vectors | None,
-) -> Episode | None:
-    """Store a session's task, notes, threads and lessons in its open episode or a new one; None where it has none."""
-    now = datetime.now(UTC)
-    known = if_room_for(current, parting_text(session, parting.lessons))
+) -> tuple[Session, Episode | None]:
+    """Store task, notes, threads and lessons of a session in its open episode or a new one, and delete the session.
+
+    Returns the session, and the episode; None where there was nothing to store.
+    """
+    # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
+    current = open_episode(connection, agent.id, session_id, is_locked=True)
+    session = get_session(connection, agent.id, session_id, is_locked=True)
     if current is not None:
         agent.rights.check_may_change(current)
-    change = parting.change(session, known)
+    now, known = datetime.now(UTC), if_room_for(current, parting_text(session, end.lessons_learned))
+    change, episode = change_at_end(session, known, end), None
     if known is not None:
-        return episodes.close(connection, agent, known.id, change, ended_at=max(now, known.started_at), vector=vector)
-    if current is not None:
-        full = EpisodeChange(outcome=parting.outcome)
+        ended_at = max(now, known.started_at)
+        episode = episodes.close(connection, agent, known.id, change, ended_at=ended_at, vector=vector)
+    elif current is not None:
+        full = EpisodeChange(outcome=end.outcome)
         episodes.close(connection, agent, current.id, full, ended_at=max(now, current.started_at))
-    if change.append is None:
-        return None
-    began = {"session_id": session.session_id, "started_at": min(session.created_at, now)}
-    beginning = checked_beginning(
-        {**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now, rights=agent.rights
-    )
-    return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
+    if known is None and change.append is not None:
+        began = {"session_id": session_id, "started_at": min(session.created_at, now)}
+        beginning = checked_beginning(
+            {**reach, **began, "source": f"session:{session_id}"}, now=now, rights=agent.rights
+        )
+        episode = episodes.record(connection, agent, beginning, change, end=now, vector=vector)
+    connection.execute(SQL["end_session"], session_key(agent.id, session_id))
+    return session, episode
 
 
 def if_room_for(episode: Episode | None, more: str | None) -> Episode | None:
