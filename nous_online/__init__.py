@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
     from nous_online.interfaces.adapters.wrapping import wrap
+    from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
-    from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.memory_verbs import Forgotten
-    from nous_online.memories.undoing import SourceUndone
     from nous_online.memories.sessions import WorkingMemory
+    from nous_online.memories.undoing import SourceUndone
     from nous_online.recall.recall import Recall, Recalled
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.

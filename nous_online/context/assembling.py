@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from nous_online.context.context_lines import (
     ERROR,
     FILE,
+    OPEN_QUESTION,
     POLICY,
     QUESTION,
     TASK,

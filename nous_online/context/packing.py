@@ -442,7 +442,7 @@ def lend_to_pinned(rooms: Mapping[Tier, int], critical: Sequence[ContextEntry]) 
 
 
 def pinned_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
-    """Return the level of each pinned entry: all get a line, the first ones in full, within `FULL_SHARE` of the room."""
+    """Return the level of each pinned entry: all get a line, the first in full, within `FULL_SHARE` of the room."""
     pinned = [entry for entry in entries if entry.is_pinned]
     left = int((room - heading_tokens()) * FULL_SHARE)
     if sum(entry.first_cost for entry in pinned) <= left:

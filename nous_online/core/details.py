@@ -98,9 +98,7 @@ OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censor
 SessionId = Annotated[
     str | None, Line("The session it belongs to, whose frame and censors are the defaults.", most=100)
 ]
-UserId = Annotated[
-    str | None, Line("The user it is about; by default none.", most=100, option="--user")
-]
+UserId = Annotated[str | None, Line("The user it is about; by default none.", most=100, option="--user")]
 ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, option="--project")]
 IdempotencyKey = Annotated[
     str | None,
@@ -546,9 +544,7 @@ class RecallFields(TypedDict, total=False):
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
-        Kinds(
-            "Kinds of memory to search; by default all.", aliases=("types",), option="--kind --type KIND", brief=""
-        ),
+        Kinds("Kinds of memory to search; by default all.", aliases=("types",), option="--kind --type KIND", brief=""),
     ]
     types: Annotated[Sequence[MemoryKind] | MemoryKind | None, Alias("Another name of `kinds`.")]
     detail: Annotated[
@@ -660,9 +656,7 @@ class SignalDetails(TypedDict, total=False):
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
 AskedLimit = Annotated[int, AnswerLimit("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
-AskedAt = Annotated[
-    datetime | str | None, Instant("Show what was known at that moment; by default now.")
-]
+AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
 
 
 class AssemblyFields(TypedDict, total=False):

@@ -22,8 +22,7 @@ from nous_online.core import validation
 from nous_online.core.domain import DOCUMENT
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.validation import is_blank
-from nous_online.core.validation import MAX_IDS, MAX_NAMES
+from nous_online.core.validation import MAX_IDS, MAX_NAMES, is_blank
 
 MOST_LISTED = 100
 """Imports, errors or collaborators in one call."""

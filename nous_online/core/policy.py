@@ -38,8 +38,8 @@ class LearnPolicy:
         ("operator", 80),
     )
     """The default trust of each kind of source, from 0 to 100: pages and tools may repeat what somebody planted, so
-    they are trusted less than the agent, and the agent less than its user. 20 is the value of docs/threats.md for texts that
-    were read, 50 the value of every memory before trust depended on the source. A memory drawn from an episode has the
+    they are trusted less than the agent, and the agent less than its user. 20 is the value of docs/threats.md for what
+    was read, 50 the value of every memory before trust depended on the source. A memory drawn from an episode has the
     trust of the episode."""
     neighbour_count: int = 20
     """How many of the nearest facts are compared, whatever their cosine (document 003)."""

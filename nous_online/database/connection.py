@@ -466,7 +466,13 @@ def url_part_error(rest: str) -> str | None:
     user, _, password = credentials.partition(":")
     hosts, _, options = hosts.partition("?")
     database, _, parameters = tail.partition("?")
-    parts = {"user": user, "password": password, "host": hosts, "database": database, "parameters": options + parameters}
+    parts = {
+        "user": user,
+        "password": password,
+        "host": hosts,
+        "database": database,
+        "parameters": options + parameters,
+    }
     for name, text in parts.items():
         if BAD_ESCAPE.search(text):
             return f"the {name} in its URL has a % without two hexadecimal digits after it; write it as %25"

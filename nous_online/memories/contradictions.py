@@ -269,7 +269,12 @@ def apply_ruling(
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
-        values = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
+        values = {
+            "state": "superseded",
+            "superseded_by": str(winner),
+            "superseded_at": at.isoformat(),
+            "succession": how,
+        }
         facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), values, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):

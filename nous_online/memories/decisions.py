@@ -21,9 +21,8 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, hide_credentials
+from nous_online.memories.agent import Agent, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.agent import emit
 from nous_online.memories.store import KeyedCall
 
 logger = logging.getLogger(__name__)
@@ -90,7 +89,9 @@ def new_decision(title: object, details: DecisionDetails, *, now: datetime, righ
     arguments |= {"files": arguments["files"] or [], "tags": arguments["tags"] or []}
     arguments |= {"reference": reference} if reference else {}
     new: dict[str, Any] = {**arguments, "reference": reference, "decided_at": arguments["decided_at"] or now}
-    request = json.dumps([VERB, arguments], sort_keys=True, default=str)  # a moment it did not tell differs at each retry
+    request = json.dumps(
+        [VERB, arguments], sort_keys=True, default=str
+    )  # a moment it did not tell differs at each retry
     return NewDecision(**new, idempotency_key=key, content_hash=hashlib.sha256(request.encode()).hexdigest())
 
 

@@ -36,8 +36,7 @@ from nous_online.database.changes import Cause, Growth, add_memory, change_memor
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
-from nous_online.memories.agent import emit
+from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, with_session_frame
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import KeyedCall, KeyedRequest

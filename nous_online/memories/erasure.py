@@ -29,8 +29,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
-from nous_online.database.connection import Database, connect
-from nous_online.database.connection import driver_errors_translated
+from nous_online.database.connection import Database, connect, driver_errors_translated
 from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, embedder_of
 from nous_online.language.passages import passages
@@ -394,7 +393,9 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
     contents = PartContents(agent_id, *row)
     missing = sorted(set(part.memory_ids) - set(contents.ids))
-    if missing or not (contents.ids or contents.statements or contents.sessions or contents.recalls or contents.decisions):
+    if missing or not (
+        contents.ids or contents.statements or contents.sessions or contents.recalls or contents.decisions
+    ):
         what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
         raise NotFound(f"agent {agent_id!r} has {what}, so there is nothing to erase")
     key |= vars(contents)
@@ -483,7 +484,10 @@ def vectors_of(
 
 
 def erase_part(
-    connection: Connection, contents: PartContents, new_values: Mapping[UUID, Mapping[str, Any]], quotations: Collection[str]
+    connection: Connection,
+    contents: PartContents,
+    new_values: Mapping[UUID, Mapping[str, Any]],
+    quotations: Collection[str],
 ) -> dict[str, int]:
     """Delete the rows of a part and its quotations in other rows, and return how many rows of each table went.
 

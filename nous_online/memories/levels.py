@@ -111,7 +111,9 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
 
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:
     """Return all fields of a procedure, a line each, as recall shows it."""
-    bands = (f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band))
+    bands = (
+        f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band)
+    )
     steps: Sequence[Any] = row.get("steps") or ()
     lines = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
     numbered = (f"{place}. {step}" for place, step in enumerate(lines, start=1))

@@ -351,7 +351,7 @@ def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: A
 
 
 def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked values of an update; raise `InvalidInput` for a field that this kind of memory does not have."""
+    """Return the checked values of an update; raise `InvalidInput` for a field that this kind does not have."""
     unknown = sorted(set(changes) - set(UPDATABLE[kind]))
     if unknown:
         known = ", ".join(UPDATABLE[kind])

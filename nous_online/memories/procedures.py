@@ -39,9 +39,8 @@ from nous_online.database.changes import (
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
-from nous_online.memories.agent import Agent, Verbs, hide_credentials
+from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.agent import emit
 from nous_online.memories.levels import BANDS, hint_of, step_name
 from nous_online.memories.status import check_quota
 

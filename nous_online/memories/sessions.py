@@ -505,7 +505,9 @@ def store_session(connection: Connection, agent_id: str, session: Session) -> Wo
     return show_session(connection, agent_id, stored, evicted)
 
 
-def show_session(connection: Connection, agent_id: str, session: Session, evicted: Sequence[Item] = ()) -> WorkingMemory:
+def show_session(
+    connection: Connection, agent_id: str, session: Session, evicted: Sequence[Item] = ()
+) -> WorkingMemory:
     """Return a session as it is shown, with the texts its memories have now."""
     held = held_items(session.items)
     memories = shown_memories(connection, agent_id, [item.id for item in (*held, *evicted) if item.kind != NOTE])

@@ -242,7 +242,9 @@ def undo_change(
     if statement is None:
         return
     if statement.id in ready:
-        split = Split(statement.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}")
+        split = Split(
+            statement.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}"
+        )
         store.store_split(connection, agent.id, ready[statement.id], split, space=agent.embedder.space)
         return
     if statement.fact_id == event.memory_id:
@@ -314,7 +316,8 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
         return one.after["statement"] == other.after["statement"]
     pairs = ((one, other), (other, one))
     return any(
-        keeper.after.get("absorbed") == str(absorbed.memory_id) and absorbed.after.get("superseded_by") == str(keeper.memory_id)
+        keeper.after.get("absorbed") == str(absorbed.memory_id)
+        and absorbed.after.get("superseded_by") == str(keeper.memory_id)
         for keeper, absorbed in pairs
     )
 
@@ -420,7 +423,10 @@ def restoration(
     if event.memory_id not in locked.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
     version, now = locked.rows[event.memory_id]
-    after_event = {"state": event.to_state, **{name: value_after_event(event, name, now.get(name)) for name in event.after}}
+    after_event = {
+        "state": event.to_state,
+        **{name: value_after_event(event, name, now.get(name)) for name in event.after},
+    }
     compared = set(now) - VECTORS  # a move to another embedding space changes no text
     compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
     changed = [name for name in after_event if name in compared and after_event[name] != now[name]]
@@ -561,11 +567,13 @@ def check_splittable(statement: Statement, fact: Fact) -> None:
     """Raise `Refused` where a statement can't be split off its fact."""
     if is_first_statement(statement) and fact.succession != "merged":
         raise Refused(
-            f"statement {statement.id} is what fact {fact.id} says, so it can't be split off it; split off another of its "
-            "statements, or undo the fact"
+            f"statement {statement.id} is what fact {fact.id} says, so it can't be split off it; split off another "
+            "of its statements, or undo the fact"
         )
     if statement.taken_back_at is not None:
-        raise Refused(f"the confirmation by statement {statement.id} was undone, so it no longer counts for fact {fact.id}")
+        raise Refused(
+            f"the confirmation by statement {statement.id} was undone, so it no longer counts for fact {fact.id}"
+        )
     if not is_first_statement(statement) and fact.succession == "merged":
         raise Refused(
             f"statement {statement.id} came with fact {fact.id}, which was merged into {fact.superseded_by}; "
@@ -573,7 +581,9 @@ def check_splittable(statement: Statement, fact: Fact) -> None:
         )
 
 
-def split_from_fact(connection: Connection, agent: Agent, statement: Statement, embedded: Embedded, *, reason: str) -> Fact:
+def split_from_fact(
+    connection: Connection, agent: Agent, statement: Statement, embedded: Embedded, *, reason: str
+) -> Fact:
     """Store a statement as a fact of its own, and remove what it added to the fact it confirmed."""
     (fact,) = lock_memories(connection, agent.id, FACT, [statement.fact_id])
     check_unmoved(connection, agent, statement, fact)

@@ -193,7 +193,8 @@ def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
     runs = frequent_runs(dict(reversed(read.items())))
     named = {last: steps_by_key(by_session[last].steps) for last in {sessions[-1] for sessions in runs.values()}}
     workflows = [
-        describe(run, [by_session[session] for session in sessions], named[sessions[-1]]) for run, sessions in runs.items()
+        describe(run, [by_session[session] for session in sessions], named[sessions[-1]])
+        for run, sessions in runs.items()
     ]
     return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 
@@ -283,7 +284,9 @@ def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     folded_titles = [title.casefold() for title in titles if title]
     counts = Counter(word for title in folded_titles for word in content_words(title))
     shared = [word for word, count in counts.items() if count >= POLICY.naming_share * len(titles)]
-    said_at = {word: sum(title.find(word) for title in folded_titles if word in title) / counts[word] for word in shared}
+    said_at = {
+        word: sum(title.find(word) for title in folded_titles if word in title) / counts[word] for word in shared
+    }
     return min(shared, key=lambda word: (-counts[word], said_at[word], word), default=f"{run[0]} to {run[-1]}")
 
 

@@ -28,7 +28,7 @@ from nous_online.database.changes import Cause, change_memory, lock_memories, lo
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, emit
 from nous_online.memories.censors import CensorDetails, NewCensor
 from nous_online.memories.episodes import (
     Unwritten,
@@ -39,7 +39,6 @@ from nous_online.memories.episodes import (
     union,
     vector_values,
 )
-from nous_online.memories.agent import emit
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Draft

@@ -21,8 +21,7 @@ from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.core.policy import OutboxPolicy
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent
-from nous_online.memories.agent import EVERYTHING, Event, EventName, Subscription
+from nous_online.memories.agent import EVERYTHING, Agent, Event, EventName, Subscription
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "outbox.sql")

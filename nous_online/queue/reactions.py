@@ -20,9 +20,8 @@ from nous_online.core.validation import checked_id, checked_optional
 from nous_online.database.changes import Cause
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, checking, decisions, episodes, procedures
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, Event, emit
 from nous_online.memories.episodes import EpisodeChange
-from nous_online.memories.agent import Event, emit
 from nous_online.queue import outbox
 from nous_online.queue.outbox import HEART, POLICY, Cursor, DeliveryProgress
 

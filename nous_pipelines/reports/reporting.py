@@ -82,7 +82,9 @@ def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
     path = files.folder / "judgements.parquet"
     conditions = pl.col("similarity") >= min(SIMILARITIES.values()), ~pl.col("is_across_users")
     try:
-        pairs = pl.scan_parquet(path).filter(conditions).select("agent_id", "left_id", "right_id", "similarity", "verdict")
+        pairs = (
+            pl.scan_parquet(path).filter(conditions).select("agent_id", "left_id", "right_id", "similarity", "verdict")
+        )
         found = pairs.collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         message = f"judgements.parquet in {files.folder} can't be read ({error}); run the night again"

@@ -185,7 +185,8 @@ def check(
     action: Annotated[
         str,
         typer.Argument(
-            metavar="ACTION", help="The action to check: a command, or a description in words; `-` reads standard input."
+            metavar="ACTION",
+            help="The action to check: a command, or a description in words; `-` reads standard input.",
         ),
     ],
     *,

@@ -17,8 +17,7 @@ from nous_online.core.details import SignalDetails
 from nous_online.core.domain import FACT, KINDS, SOURCE_KINDS
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
-from nous_online.core.validation import visible
-from nous_online.core.validation import checked_id
+from nous_online.core.validation import checked_id, visible
 from nous_online.database.changes import get_memory
 from nous_online.heart import Heart
 from nous_online.memories.contradictions import RESOLUTIONS, Ruling, check_reach, find_in_reach, sides_of

@@ -12,7 +12,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from nous_online.core.validation import without_invisible, invisible_difference
+from nous_online.core.validation import invisible_difference, without_invisible
 from nous_online.language.lexicon import ARTICLES, DATED, NUMBER_WORDS, UNITS, word_list
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.reading import CURRENCIES, read, read_words

@@ -48,7 +48,9 @@ def test_every_control_and_format_character_counts_as_unseen_but_for_what_marks_
     seen = [
         chr(code)
         for code in range(sys.maxunicode + 1)
-        if unicodedata.category(chr(code)) in ("Cc", "Cf") and not chr(code).isspace() and not invisible_difference(chr(code) * 9, "")
+        if unicodedata.category(chr(code)) in ("Cc", "Cf")
+        and not chr(code).isspace()
+        and not invisible_difference(chr(code) * 9, "")
     ]
 
     assert {unicodedata.name(letter).split()[0] for letter in seen} <= {

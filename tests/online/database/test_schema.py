@@ -18,6 +18,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare, register_space
+from nous_online.database.postgres_home import program
 from nous_online.database.schema import (
     ROLES,
     Migration,
@@ -27,7 +28,6 @@ from nous_online.database.schema import (
     migrate,
     pending_migrations,
 )
-from nous_online.database.postgres_home import program
 
 NewDatabase = Callable[[], str]
 

@@ -24,7 +24,14 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli import application
 from nous_online.memories import erasure
-from nous_online.memories.erasure import AgentTable, Erasure, count_rows, erase_agent, erase_everywhere, purge_transaction
+from nous_online.memories.erasure import (
+    AgentTable,
+    Erasure,
+    count_rows,
+    erase_agent,
+    erase_everywhere,
+    purge_transaction,
+)
 
 NAME = "aria-7"
 SECRETS = ("zinfandel", "kumquat", "ocelot", "xylophone", NAME)
