@@ -95,9 +95,7 @@ ActiveCensors = Annotated[
     Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:]),
 ]
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
-SessionId = Annotated[
-    str | None, Line("The session it belongs to, whose frame and censors are the defaults.", most=100)
-]
+SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
 UserId = Annotated[str | None, Line("The user it is about; by default none.", most=100, option="--user")]
 ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, option="--project")]
 IdempotencyKey = Annotated[
@@ -274,9 +272,7 @@ class OutcomeDetails(TypedDict, total=False):
     """What an episode is called, and what came of it."""
 
     title: Title
-    summary: Annotated[
-        str | None, Line("What happened, in short; by default written when it is completed.", most=20_000, brief="")
-    ]
+    summary: Annotated[str | None, Line("What happened, in short; written for it by default.", most=20_000, brief="")]
     lessons_learned: Lessons
     outcome: EpisodeOutcome
     surprise_level: Annotated[float | None, Share("How much of it was not expected.")]
@@ -479,23 +475,15 @@ def loaded(what: str) -> MemoryIds:
 
 Action = Annotated[
     str,
-    Text(
-        "The action to check: a command, or a description in words.",
-        most=MAX_CONTENT_BYTES,
-        brief="a command, or in words",
-    ),
+    Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words"),
 ]
-
-
 AskedFrame = Annotated[
     str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="--frame", brief="")
 ]
 AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
 AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
 AskingUser = Annotated[str | None, Line("The user; memories of other users are left out.", most=100, option="--user")]
-AskingProject = Annotated[
-    str | None, Line("The project; memories of other projects are left out.", most=100, option="--project")
-]
+AskingProject = Annotated[str | None, Line("The project; those of others are left out.", most=100, option="--project")]
 
 
 class AskerDetails(TypedDict, total=False):
@@ -510,9 +498,7 @@ class CheckFields(TypedDict, total=False):
     """The parameters that only a check has."""
 
     frame: AskedFrame
-    at: Annotated[
-        datetime | str | None, Instant("When it would happen; by default now, otherwise for replaying a history.")
-    ]
+    at: Annotated[datetime | str | None, Instant("When it would happen; by default now.")]
     is_recorded: Annotated[bool, Flag("False only checks: nothing is counted, escalated or announced.", default=True)]
 
 
@@ -536,11 +522,7 @@ class RecallFields(TypedDict, total=False):
     ]
     min_score: Annotated[
         float | None,
-        Share(
-            "Leave out answers with a lower score; by default only `limit` ends the list.",
-            option="--min-score",
-            brief="",
-        ),
+        Share("Leave out answers with a lower score; by default none.", option="--min-score", brief=""),
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
@@ -649,9 +631,7 @@ class SignalDetails(TypedDict, total=False):
     task: Annotated[
         str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="--task", brief="")
     ]
-    collaborators: Annotated[
-        Sequence[str] | None, Clues("The people who take part.", most=MAX_NAME_BYTES, option="--with NAME")
-    ]
+    collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]

@@ -186,7 +186,7 @@ def check(
         str,
         typer.Argument(
             metavar="ACTION",
-            help="The action to check: a command, or a description in words; `-` reads standard input.",
+            help="The action to check: a command, or in words; `-` reads standard input.",
         ),
     ],
     *,
