@@ -1,4 +1,4 @@
-"""Whether an action is what a censor warns of: as written, nearly so, or in meaning."""
+"""Matching an action against the triggers of censors: as written, nearly so, or in meaning."""
 
 from __future__ import annotations
 
@@ -42,41 +42,41 @@ KEPT: dict[tuple[str, str], Vectors] = {}
 
 @dataclass(frozen=True)
 class Activation:
-    """A censor an action set off, and how: the severity is the one that holds for this very action."""
+    """A censor that an action triggered, and how; the severity is the one for this action."""
 
     id: UUID | None
-    """By which it is reported as a false alarm; None where the check only looked."""
+    """The id for reporting it as a false alarm; None where the check was not recorded."""
     censor: Censor
     severity: str
-    """How firmly it speaks against this action: never more than a warning for a match by meaning alone."""
+    """Its severity for this action: at most a warning for a match by meaning alone."""
     match: Match
     """`literal`: as written; `near`: same act, same object, nothing against it; `meaning`: perhaps."""
     reason: str
     message: str
-    """What to tell whoever is about to act."""
+    """The message for the caller."""
     similarity: float | None
     """The cosine of the trigger and the part of the action; None for a trigger that occurs as written."""
     part: str
-    """What of the action set it off."""
+    """The part of the action that triggered it."""
 
 
 @dataclass(frozen=True)
 class CensorCheck:
-    """What speaks against an action, the firmest first; it can be iterated over.
+    """The censors that an action triggered, the strictest first; it can be iterated over.
 
-    As a condition it is refused with `TypeError`: an empty list used to mean "allowed", so either answer would mislead.
+    Its truth value raises `TypeError`: an empty list used to mean "allowed", so either value would mislead.
     """
 
     activations: tuple[Activation, ...]
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing more than warns."""
+        """Whether there is nothing stricter than a warning."""
         return self.severity in {None, "warn"}
 
     @property
     def severity(self) -> str | None:
-        """The firmest severity, None where nothing speaks against the action."""
+        """The strictest severity, None where no censor was triggered."""
         return self.activations[0].severity if self.activations else None
 
     def __bool__(self) -> bool:
@@ -94,7 +94,7 @@ class CensorCheck:
 
 @dataclass(frozen=True)
 class ActionQuestion:
-    """An action to be checked, cut into its parts, and who is about to do it."""
+    """An action to check, with its parts, and the session, user and project of the caller."""
 
     action: str
     parts: tuple[str, ...]
@@ -108,7 +108,7 @@ class ActionQuestion:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A censor that may be set off by a part of the action, counted from 1."""
+    """A censor that a part of the action may trigger; parts are counted from 1."""
 
     id: UUID
     trigger: str
@@ -124,7 +124,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class TriggerMatch:
-    """How a censor was set off."""
+    """How an action triggered a censor."""
 
     match: Match
     similarity: float | None
@@ -133,7 +133,7 @@ class TriggerMatch:
 
 
 def checked_question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
-    """Check what a caller asks; raise `InvalidInput` naming what to mend."""
+    """Return a checked question; raise `InvalidInput` for the first wrong argument."""
     check_known(details, CheckDetails)
     values = checked_details(CheckDetails, details)
     text, at = checked_as(Action, "action", action), values.pop("at") or now
@@ -141,9 +141,9 @@ def checked_question(action: object, details: CheckDetails, *, now: datetime) ->
 
 
 def parts_of(action: str, *, most: int) -> tuple[str, ...]:
-    """Return the whole action and, when it does several things, each of them: a vector of all drowns each one.
+    """Return the whole action and, if it does several things, each of them, which one vector of all would hide.
 
-    The first and the last of very many are kept: a script says what it is about first, and does its worst last.
+    Of very many the first and the last are kept: a script says what it is for first, and does its worst last.
     """
     parts = [part.strip() for part in PART_ENDS.split(action) if part.strip()]
     if len(parts) > most:
@@ -154,7 +154,7 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
 def find_matches(
     agent: Agent, question: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
 ) -> dict[UUID, TriggerMatch]:
-    """Return how each censor that fires was set off; the reader and the embedder are asked for what decides."""
+    """Return how each censor was triggered, with the pair reader and the embedder for the doubtful ones."""
     suspects = with_readings(question, suspects, deadline)
     texts: list[str] = []
     for suspect in suspects:
@@ -188,7 +188,7 @@ def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadlin
 
 
 def may_fire(compared: Comparison, read: float) -> bool:
-    """Tell whether an action is taken for what a trigger warns of: nearly its own words, or words and reader together.
+    """Tell whether an action matches a trigger: in nearly its words, or by words and pair reader together.
 
     A condition of time or amount that is not met outweighs both.
     """
@@ -198,7 +198,7 @@ def may_fire(compared: Comparison, read: float) -> bool:
 
 
 def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
-    """Return the vectors of texts that come again with every check, each embedded once a process."""
+    """Return the vectors of texts that recur in every check, each embedded once in a process."""
     space = agent.embedder.space.id
     missing = [text for text in texts if (space, text) not in KEPT]
     found = {text: KEPT[space, text] for text in texts if text not in missing}
@@ -214,7 +214,7 @@ def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> di
 def match_suspects(
     question: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
 ) -> dict[UUID, TriggerMatch]:
-    """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""
+    """Return how each censor was triggered, by its closest part; reported false alarms don't trigger it again."""
     wording = ActionWording(question.action)
     matches: dict[UUID, TriggerMatch] = {}
     for suspect in suspects:
@@ -234,7 +234,7 @@ def match_of(
     vector: Vectors,
     others: Mapping[str, Vectors],
 ) -> TriggerMatch | None:
-    """Return how one suspect is set off, None when it is not."""
+    """Return how one suspect is triggered, None when it is not."""
     part = question.parts[suspect.part - 1]
     if suspect.is_literal:
         is_written = wording.holds(suspect.trigger)
@@ -259,8 +259,8 @@ def is_excepted(
 ) -> bool:
     """Tell whether this action, or one like it, was reported as a false alarm of this censor.
 
-    An agent's own reports don't open what blocks where the censor is absolute, or trusted more than the agent: nobody
-    talks their own guard away. Like is what lies near and says no more of the trigger than the reported action does.
+    An agent's own reports don't count against a censor that is absolute, or trusted more than the agent: it must not
+    remove its own guard. Actions are alike when they are near and this one has no more of the trigger's words.
     """
     if not suspect.exceptions:
         return False

@@ -1,4 +1,4 @@
-"""Contradictions: two facts of one slot of which nobody knows which is later; both are kept until somebody decides."""
+"""Contradictions: two facts of one slot, of which it is unknown which is later; both stay until somebody decides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nous_online.memories.store import fetch
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
 Reach = Mapping[str, str | None]
-"""Whose facts are looked among: `user_id` and `project_id`."""
+"""The `user_id` and `project_id` whose facts are searched."""
 Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
 RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 STATUSES = ("open", "resolved")
@@ -41,7 +41,7 @@ STATUSES = ("open", "resolved")
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+    """Two facts that can't both be true; `memory_a` is the one with the smaller id, which has no meaning."""
 
     def __repr__(self) -> str:
         a, b = (shortened(side["content"]) for _, side in sides_of(self))
@@ -57,7 +57,7 @@ class Contradiction:
     note: str | None
     judgement: Mapping[str, Any] | None
     a: Mapping[str, Any]
-    """What `memory_a` says: its `id`, `content` and `learned_at`."""
+    """`id`, `content` and `learned_at` of `memory_a`."""
     b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
     """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.
@@ -72,7 +72,7 @@ def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
 
 @dataclass(frozen=True)
 class Ruling:
-    """How a contradiction is to be resolved: who wins, why, and the fact that both are merged into."""
+    """How to resolve a contradiction: the winner, a note, and the fact that both are merged into."""
 
     resolution: Resolution | None
     note: str | None = None
@@ -121,10 +121,10 @@ class ContradictionVerbs(Verbs):
     ) -> Contradiction:
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
-        Or `keep` names the fact that wins; `contradiction.a` and `.b` have the texts of both.
-        The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
-        another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as
-        `proposed` for a caller below operator: the contradiction is returned open, for a person to decide.
+        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
+        The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling
+        raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a
+        caller who is not an operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -151,7 +151,7 @@ class ContradictionVerbs(Verbs):
 
 
 def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
-    """Return the contradictions a statement answers with, and what both sides say."""
+    """Return the contradictions a query finds, with the contents of both sides."""
     sides, in_reach = BLOCKS["sides"], REACH["in_reach"]
     return fetch(connection, Contradiction, BLOCKS[statement], parameters, sides=sides, in_reach=in_reach)
 
@@ -164,7 +164,7 @@ def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: 
 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
-    """Return the oldest open contradictions between facts that whoever asks could recall, at most `limit`."""
+    """Return the oldest open contradictions between facts that the caller could recall, at most `limit`."""
     wanted = {"agent_id": agent_id, "status": "open", "id": None, "merged_into": None, "limit": limit, **reach}
     return fetch_contradictions(connection, "contradictions_in_reach", wanted)
 
@@ -172,7 +172,7 @@ def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit:
 def check_reach(
     connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
 ) -> None:
-    """Raise `NotFound` unless whoever rules could recall both facts, and the one that is to take their place."""
+    """Raise `NotFound` unless the caller could recall both facts, and the fact they are merged into."""
     wanted = {"status": None, "id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
     if not fetch_contradictions(connection, "contradictions_in_reach", {"agent_id": agent_id, **wanted}):
         ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
@@ -182,7 +182,7 @@ def check_reach(
 def open_between(
     connection: Connection, agent_id: str, one: Fact, other: Fact, *, judgement: Mapping[str, Any], cause: Cause
 ) -> bool:
-    """Record that two facts contradict each other and mark both; return whether that is news."""
+    """Open a contradiction between two facts and mark both; return False where there is one already."""
     row = {
         "agent_id": agent_id,
         "one": one.id,

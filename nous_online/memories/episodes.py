@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -138,7 +137,7 @@ class EpisodeVerbs(Verbs):
         """Begin an episode, in state `open` and tier `raw`.
 
         An open episode of the same session stays open: the one begun last is the current one. Raises `InvalidInput`,
-        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
+        `NotFound` for an unknown procedure, and `Conflict` when the key was used for another title.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
@@ -146,7 +145,9 @@ class EpisodeVerbs(Verbs):
         change = checked_change({**framed, "title": title}, agent.rights)
         beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         check_quota(agent, deadline, count=1, size=size_of(change.append))
-        call = keyed_call("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
+        call = KeyedCall.of(
+            "start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False)
+        )
         cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
         values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
         with agent.transaction(deadline) as connection:
@@ -162,9 +163,9 @@ class EpisodeVerbs(Verbs):
     ) -> Episode:
         """Update an episode: `append` adds a line to its detail, lists grow, single values are replaced.
 
-        Values it has already change nothing. An outcome set after the episode was completed is stored, but has no
-        further effect: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
-        `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
+        Equal values change nothing. An outcome set after the episode was completed is stored, but has no further
+        effect: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`, `Refused` for a line
+        appended to an episode that is over, and `Conflict` when the key was used for other arguments.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ChangeDetails)
@@ -175,10 +176,10 @@ class EpisodeVerbs(Verbs):
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
-        """End an episode; within 30 s a worker gives it a title, a summary and up to twelve facts.
+        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts.
 
-        Closing one that is over returns it unchanged: `update_episode` adds to it. Raises
-        `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
+        An episode that is over is returned unchanged; use `update_episode` to add to it. Raises `NotFound`, `Conflict`
+        when it was closed with another outcome, and `InvalidInput` for an end before the beginning.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, EndDetails)
@@ -204,7 +205,7 @@ class EpisodeVerbs(Verbs):
         """Store an episode that is over, in one call; it is completed as a closed one is.
 
         Without dates it happened now; with one of the two it began and ended at that moment. Raises `InvalidInput`,
-        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
+        `NotFound` for an unknown procedure, and `Conflict` when the key was used for another content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
@@ -213,7 +214,7 @@ class EpisodeVerbs(Verbs):
         beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         arguments = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
-        call = keyed_call("record_episode", beginning.idempotency_key, arguments)
+        call = KeyedCall.of("record_episode", beginning.idempotency_key, arguments)
         if (known := earlier_episode(agent, call, deadline)) is not None:
             return known
         check_quota(agent, deadline, count=1, size=size_of(change.append))
@@ -230,9 +231,9 @@ class EpisodeVerbs(Verbs):
         return episode
 
     def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
-        """Queue a closed episode again that was set aside after too many failures, as its note says.
+        """Queue the completion of a closed episode again that was set aside after too many failures.
 
-        Its text stayed as it was. Raises `NotFound`, and `Refused` for one that is complete, open or archived.
+        Raises `NotFound`, and `Refused` for one that is complete, open or archived.
         """
         known_id = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
@@ -262,7 +263,7 @@ class EpisodeVerbs(Verbs):
             return full_text(connection, self.agent.id, wanted)
 
     def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
-        """Return the commits, pull requests, decision records and files an episode named; `NotFound` without it."""
+        """Return the commits, pull requests, decision records and files of an episode; raise `NotFound` if unknown."""
         wanted = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, EPISODE, wanted)
@@ -291,7 +292,7 @@ def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Righ
 
 
 def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
-    """Return when an episode ended: `now` unless told; raise `InvalidInput` when that is before it began."""
+    """Return the checked end of an episode, by default `now`; raise `InvalidInput` when it is before the beginning."""
     ended_at = checked_said("ended_at", value, now=now) or max(now, started_at)
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")
@@ -351,12 +352,6 @@ def beginning_values(beginning: Beginning) -> dict[str, Any]:
 # --- retries ---
 
 
-def keyed_call(verb: str, key: str | None, arguments: Mapping[str, Any]) -> KeyedCall:
-    """Return a call by which a retry of a verb with the same arguments is recognised."""
-    text = json.dumps([verb, arguments], default=str, sort_keys=True)
-    return KeyedCall(verb, key, hashlib.sha256(text.encode()).hexdigest())
-
-
 def earlier_episode(agent: Agent, call: KeyedCall, deadline: Deadline) -> Episode | None:
     """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
     if call.key is None:
@@ -413,8 +408,7 @@ def with_episode_trust(
 ) -> list[dict[str, Any]]:
     """Return details of memories with the trust of their source episode, the field `name`, unless they have their own.
 
-    Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
-    is named.
+    Raises `NotFound` for an unknown episode, and `InvalidInput` where the source kind is `episode` and there is none.
     """
     for each in entries:
         if each.get("source_kind") == "episode" and each.get(name) is None:
@@ -435,9 +429,9 @@ def with_episode_trust(
 def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | None, deadline: Deadline) -> Episode:
     """Add to an episode; one that is over is embedded again when its title or summary changes.
 
-    Raises `Forbidden` for an episode trusted more than the caller: what is drawn from it is trusted as it is.
+    Raises `Forbidden` for an episode trusted more than the caller: facts drawn from it get its trust.
     """
-    call = keyed_call("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    call = KeyedCall.of("update_episode", key, {**asdict(change), "episode_id": episode_id})
     if (earlier := earlier_episode(agent, call, deadline)) is not None:
         return earlier
     if not agent.rights.is_operator:
@@ -484,7 +478,7 @@ def record(
 def insert_episode(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
-    """Store a new episode with its artifacts; raise `NotFound` when it names a procedure that is not there."""
+    """Store a new episode with its artifacts; raise `NotFound` for an unknown procedure."""
     check_procedures(connection, agent_id, change)
     episode = add_memory(connection, agent_id, EPISODE, values, cause=cause)
     store_artifacts(connection, agent_id, {episode.id: change.artifacts})
@@ -599,9 +593,9 @@ def note_completion(
 
 
 def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
-    """Check everything said about an episode; raise `InvalidInput` naming what to mend.
+    """Return a checked episode that is over; raise `InvalidInput` for the first wrong argument.
 
-    Without dates it happened at `now`; with one of the two it began and ended in that moment.
+    Without dates it happened at `now`; with one of the two it began and ended at that moment.
     """
     began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
     started_at = began or ended or now
@@ -617,8 +611,8 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
     """Store closed episodes and queue their completion, all or none; return how many were new.
 
-    Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
-    them is learned in the order it happened.
+    Known idempotency keys are skipped. Completions fall due in the order in which the episodes ended, so that facts are
+    learned in the order they happened.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
     texts = [text_to_embed(new.change.title, new.change.summary, new.detail) for new in news]
@@ -662,12 +656,12 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
 
 
 def content_hash(new: NewEpisode) -> str:
-    """Return the SHA-256 of what was told; the title of a conversation may still change and says nothing."""
+    """Return the SHA-256 of title and detail; of a conversation without the title, which may still change."""
     title = None if new.beginning.session_id else new.change.title
     return hashlib.sha256(f"{title or ''}\n{new.detail}".encode()).hexdigest()
 
 
 def stored_until(connection: Connection, agent_id: str, key: str) -> datetime | None:
-    """Return when the episode ended that was stored under an idempotency key; None where none was."""
+    """Return the end of the episode stored under an idempotency key; None where there is none."""
     row = connection.execute(SQL["stored_until"], {"agent_id": agent_id, "key": key}).fetchone()
     return row[0] if row else None

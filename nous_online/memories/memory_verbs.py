@@ -64,12 +64,12 @@ class FactVerbs(Verbs):
     ) -> Learned:
         """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
 
-        Returns what was done and why, with what is `near`. Raises `InvalidInput` for what can't be stored; `NotFound`
-        for an episode this agent has not, or a named fact that isn't there for the same scope, user and project;
-        `Conflict` when one is no longer active, was changed since it was read, or the idempotency key was used for
-        another content; `Refused` where `replaces` names what is pinned or trusted more; `DeadlineExceeded` and
-        `Unavailable` when the database or embedder fails; then nothing was stored. A judge that fails never loses the
-        fact: it is stored, and the night looks at it again.
+        Returns what was done and why, with the facts `near` it. Raises `InvalidInput` for an argument that can't be
+        stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
+        project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
+        key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
+        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
+        is stored, and a night compares it again.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         framed = with_session_frame(agent, details, FactDetails, deadline)
@@ -81,10 +81,10 @@ class FactVerbs(Verbs):
         return learned
 
     def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
-        """Store many facts at once as they are, leave all matching to the night, and return how many were new.
+        """Store many facts without matching, which a night does later, and return how many were new.
 
-        Meant for histories: nothing is confirmed or superseded here, so every line can be found again and every
-        later merge can be undone. All are stored, or none; raises as `learn` does.
+        For importing histories: nothing is confirmed or superseded here, so every line can be found, and every later
+        merge can be undone. All are stored, or none; raises as `learn` does.
         """
         agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
         complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
@@ -102,9 +102,9 @@ class FactVerbs(Verbs):
         source: str | None = None,
         deadline_s: float | None = None,
     ) -> Fact:
-        """Say that a fact still holds: count it, date it, add its source, and return it.
+        """Confirm that a fact still holds: add to its confirmations, with date and source, and return it.
 
-        Raises `NotFound` when this agent has none of that id, and `Conflict` when it is no longer active.
+        Raises `NotFound` when this agent has no fact of that id, and `Conflict` when it is no longer active.
         """
         deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
         return facts.confirm_by_id(
@@ -124,10 +124,11 @@ class FactVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Fact:
-        """Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back.
+        """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
 
-        It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound`, `InvalidInput` when
-        both are one, and `Conflict` when the old one is no longer active or the new one was superseded by it.
+        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
+        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
+        was superseded by it.
         """
         deadline = self.agent.deadline(deadline_s)
         return facts.supersede_by_id(
@@ -142,10 +143,10 @@ class FactVerbs(Verbs):
     def keep_both(
         self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
     ) -> Fact:
-        """Settle that a fact does not replace an earlier one it is in doubt to replace; `undo` opens the doubt again.
+        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
 
-        Both stay, and recall no longer puts one before the other for it. Raises `NotFound` when there is no such
-        doubt, or no such fact.
+        Both stay active, and recall no longer puts one before the other. Raises `NotFound` when there is no such
+        fact, or it does not name the earlier one in `perhaps_replaces`.
         """
         return facts.keep_both(
             self.agent,
@@ -160,18 +161,18 @@ class FactVerbs(Verbs):
         return self._get(FACT, fact_id, deadline_s)
 
     def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
-        """Return what was said for a fact, word for word, the oldest first; for a fact in any state.
+        """Return the statements of a fact in any state, word for word, the oldest first.
 
-        Those of facts that were merged into it are among them. Confirmations from before statements were kept have no
-        words: they are counted in `confirmation_count` alone. Raises `NotFound` when this agent has none of that id.
+        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
+        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
         """
         with self._transaction(deadline_s) as connection:
             return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
 
     def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
-        """Return the facts that gave way to one, replaced by it or merged into it, the latest first.
+        """Return the facts that one has superseded, replaced or merged into it, the latest first.
 
-        What it gave way to itself is its `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
+        The fact that superseded it is in `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
         """
         known_id = checked_id("fact_id", fact_id)
         with self._transaction(deadline_s) as connection:
@@ -200,13 +201,13 @@ class MemoryVerbs(Verbs):
             return get_memory(connection, self.agent.id, kind, known_id)
 
     def forget(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Forgotten:
-        """Take a memory of any kind out of recall, contexts and questions about the past, at once and with a reason.
+        """Remove a memory of any kind from recall, contexts and questions about the past, at once and with a reason.
 
-        However often it was confirmed. Its row, statements and history stay, so `restore` and `undo` bring it back. No
-        night does, and learning the same words again stores a new fact that names the forgotten one. Forgetting twice
-        changes nothing. Facts that were merged into it, or that it had replaced, stay out of recall too: the answer
-        names them. What must leave the disk is erased instead: `nous erase --memory`. Raises `NotFound`, and
-        `Forbidden` for what is trusted more than the caller may claim, or pinned if it may not pin.
+        Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same
+        words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has
+        superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with
+        `nous erase --memory`. Raises `NotFound`, and `Forbidden` for a memory that is trusted more than the caller may
+        claim, or pinned if the caller may not pin.
         """
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id, now = self.agent, checked_id("memory_id", memory_id), datetime.now(UTC)
@@ -226,10 +227,10 @@ class MemoryVerbs(Verbs):
         return Forgotten(memory, merged, replaced)
 
     def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
-        """Bring back a memory that was forgotten, or archived by a night, to the state it was in, and return it.
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
 
-        What had been superseded comes back as superseded. One that is not archived is returned as it is. Raises
-        `NotFound`, `Conflict` where another procedure took its name since, and `Refused` where another document did.
+        A superseded fact is superseded again. A memory that is not archived is returned as it is. Raises `NotFound`,
+        `Conflict` when another procedure has its name by now, and `Refused` when another document has it.
         """
         why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id = self.agent, checked_id("memory_id", memory_id)
@@ -260,11 +261,11 @@ class MemoryVerbs(Verbs):
         deadline_s: float | None = None,
         **changes: Unpack[MemoryChanges],
     ) -> Memory:
-        """Correct what is known about a memory besides its text, and return it; what it says already is left alone.
+        """Update fields of a memory other than its text, and return it; equal values change nothing.
 
         A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure
-        tags and is_pinned; a censor is_pinned. A text never changes: say the other one with `learn`. Raises
-        `InvalidInput` for anything else, and `NotFound`.
+        tags and is_pinned; a censor is_pinned. A text never changes: use `learn` for another one. Raises
+        `InvalidInput` for any other field, and `NotFound`.
         """
         why = "corrected by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, deadline, known_id = self.agent, self.agent.deadline(deadline_s), checked_id("memory_id", memory_id)

@@ -77,9 +77,9 @@ class ProcedureVerbs(Verbs):
         """Store how something is done under a name, and return the procedure.
 
         The same name with other content makes a new version: counts stay, a review ends, and events keep the earlier
-        content; with the same content nothing changes. Raises `InvalidInput` for a procedure that says nothing
-        of how it is done, `Refused` when the name belongs to one of another kind, another scope or more trust,
-        `NotFound` for a related procedure that is not there, and `Conflict` for a key used for another content.
+        content; the same content changes nothing. Raises `InvalidInput` for a procedure without steps, template or
+        bands, `Refused` when the name belongs to one of another kind, another scope or more trust, `NotFound` for an
+        unknown related procedure, and `Conflict` for a key used for another content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         new = new_procedure(name, details, agent.rights)
@@ -109,8 +109,8 @@ class ProcedureVerbs(Verbs):
     ) -> Procedure:
         """Load a procedure, named by its id, its name or its slug, into the session's working memory.
 
-        It is counted, noted in the episode that is open, and announced, all at once or not at all. Raises `NotFound`,
-        and `InvalidInput` when a slug fits several.
+        It is counted, added to the open episode, and announced as an event, in one transaction. Raises `NotFound`, and
+        `InvalidInput` when a slug fits several.
         """
         agent = self.agent
         session = checked_text("session_id", session_id, max_bytes=100)
@@ -146,7 +146,7 @@ class ProcedureVerbs(Verbs):
         note: str | None = None,
         deadline_s: float | None = None,
     ) -> Procedure:
-        """Say that a procedure worked; raise `NotFound` when there is none of that id."""
+        """Count a success of a procedure; raise `NotFound` when there is none of that id."""
         cause = outcome_cause("succeeded", note, at, usual="it worked")
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
@@ -160,7 +160,7 @@ class ProcedureVerbs(Verbs):
         note: str | None = None,
         deadline_s: float | None = None,
     ) -> Procedure:
-        """Say that a procedure failed; nights flag for review those that mostly do."""
+        """Count a failure of a procedure; nights flag those that mostly fail for review."""
         cause = outcome_cause("failed", note, at, usual="it failed")
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
@@ -173,7 +173,7 @@ class ProcedureVerbs(Verbs):
     def list_procedures(
         self, *, domain: str | None = None, state: str | None = None, deadline_s: float | None = None
     ) -> list[Procedure]:
-        """Return the procedures of a domain and a state, what worked best first; all but the archived unless named."""
+        """Return the procedures of a domain and a state, by default all that are not archived; the best first."""
         chosen = None if state is None else checked_choice("state", state, STATES)
         with self._transaction(deadline_s) as connection:
             return list_procedures(connection, self.agent.id, domain=domain, state=chosen)
@@ -181,7 +181,7 @@ class ProcedureVerbs(Verbs):
     def related_procedures(
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
     ) -> list[Procedure]:
-        """Return procedures related to one: those it names or that name it, then its domain's, then near ones."""
+        """Return procedures related to one: linked ones, then those of its domain, then those near in meaning."""
         count, known_id = checked_limit(limit), checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, PROCEDURE, known_id)
@@ -257,7 +257,7 @@ def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, u
 def store_or_revise(
     connection: Connection, agent: Agent, new: NewProcedure, vector: Vectors, *, cause: Cause
 ) -> Procedure:
-    """Store a procedure whose name is free; otherwise revise the one that has the name, which ends a review.
+    """Store a procedure, or revise the one that has its name, which ends a review.
 
     Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `NotFound` for a related procedure
     that is not there, and `Refused` when the name is taken by a procedure that this one may not replace.
@@ -361,7 +361,7 @@ def flag_for_review(
 def list_procedures(
     connection: Connection, agent_id: str, *, domain: str | None = None, state: str | None = None
 ) -> list[Procedure]:
-    """Return the procedures of a domain and a state (all but the archived, unless given), what worked best first.
+    """Return the procedures of a domain and a state, by default all that are not archived; the best first.
 
     Ordered by (successes + 1) / (uses + 2), the posterior mean with a Beta(1, 1) prior, so that one use weighs little.
     """

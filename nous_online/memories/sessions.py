@@ -124,7 +124,7 @@ class WorkingMemory:
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """What became of a session: the episode that keeps what was worth keeping, None where there was nothing."""
+    """The result of ending a session: the episode that has its texts, None where there were none."""
 
     session_id: str
     task: str | None
@@ -134,10 +134,7 @@ class SessionEnd:
 
 
 class SessionVerbs(Verbs):
-    """What an agent does with the working memory of a session.
-
-    It outlives the turn and the process. Whoever loads at the same time loses nothing.
-    """
+    """What an agent does with the working memory of a session, which is stored and safe for concurrent calls."""
 
     def focus(
         self,
@@ -149,11 +146,10 @@ class SessionVerbs(Verbs):
         capacity: Capacity = None,
         deadline_s: float | None = None,
     ) -> WorkingMemory:
-        """Say what a session is about now: what it holds is weighed again, and the least relevant goes.
+        """Set task, frame, censors or capacity of a session: its items are ranked again, the least relevant evicted.
 
-        Begins the session where there is none. What is left out stays as it is: the task, the frame and the censors
-        that are active, and the capacity (20 items at first). Frame and censors count for every verb that is told this
-        `session_id` and no others.
+        Begins the session if there is none. Parameters left out stay as they are. Frame and censors are the defaults of
+        every verb that is called with this `session_id`.
         """
         deadline, about = self.agent.deadline(deadline_s), checked_as(SessionTask, "task", task)
         situation = {
@@ -173,10 +169,11 @@ class SessionVerbs(Verbs):
     def load_context(
         self, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None, **details: Unpack[ContextDetails]
     ) -> WorkingMemory:
-        """Take memories, or a note, into working memory; the answer names what had to go for them.
+        """Load memories, or a note, into working memory; the answer names the items evicted for them.
 
-        The least relevant goes, and among equals what was loaded longest ago; that may be what was just loaded. How
-        relevant a memory is, is its cosine to the task, unless `relevance` says. Raises `NotFound` and `InvalidInput`.
+        The least relevant items are evicted, and among equals those loaded first; a new item may be one of them. The
+        relevance of a memory is its cosine to the task, unless `relevance` is given. Raises `NotFound` and
+        `InvalidInput`.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ContextDetails)
@@ -193,7 +190,7 @@ class SessionVerbs(Verbs):
     def unload(
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Let go of memories and notes by their ids; notes are kept for the session's episode."""
+        """Unload memories and notes by their ids; notes are kept for the session's episode."""
         item_ids = set(
             checked_list("ids", ids, lambda each: checked_id("the id of an item", each), most=POLICY.max_capacity)
         )
@@ -205,7 +202,7 @@ class SessionVerbs(Verbs):
     def open_thread(
         self, text: str, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Keep in mind what is still to be done; what is open when the session ends goes into its episode."""
+        """Add an open thread, something to be done; open threads are stored in the session's episode at its end."""
         thread = checked_text("thread", text, max_bytes=MAX_THREAD_BYTES)
         with self._locked(session_id, deadline_s) as (connection, session):
             threads = tuple(dict.fromkeys((*session.open_threads, thread)))
@@ -217,7 +214,7 @@ class SessionVerbs(Verbs):
     def close_thread(
         self, thread: str | int, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Close a thread, named by its text or its place from 0; raise `NotFound` when there is none such."""
+        """Close a thread by its text or its place from 0; raise `NotFound` when there is none."""
         with self._locked(session_id, deadline_s) as (connection, session):
             threads = list(session.open_threads)
             is_named = not isinstance(thread, bool)
@@ -230,9 +227,9 @@ class SessionVerbs(Verbs):
     def get_working_memory(
         self, session_id: str = DEFAULT_SESSION, *, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Return what a session holds, the most relevant first, each as short as it still makes sense.
+        """Return the items of a session, the most relevant first, with short texts.
 
-        A memory that was superseded or archived meanwhile says so in its `state`; a forgotten or erased one is gone.
+        The `state` of a memory may have become superseded or archived; forgotten and erased ones are left out.
         """
         name, agent_id = checked_session(session_id), self.agent.id
         with self._transaction(deadline_s) as connection:
@@ -249,11 +246,11 @@ class SessionVerbs(Verbs):
         deadline_s: float | None = None,
         **details: Unpack[PartingDetails],
     ) -> SessionEnd:
-        """End a session: its task, notes, open threads and lessons go into its episode, and its memory is cleared.
+        """End a session: store its task, notes, open threads and lessons in its episode, and delete it.
 
-        The episode that is open is closed, or a new one stored where there is something to keep; its completion
-        then draws facts from it, which are seen by whom the episode is: `scope`, `user_id` and `project_id` say so of
-        a new one. Raises `NotFound` for a session that has ended already or was never begun, and `InvalidInput`.
+        The open episode is closed, or a new one stored if there is any text. Its completion draws facts from it, with
+        the scope, user and project of the episode: `scope`, `user_id` and `project_id` set those of a new one. Raises
+        `NotFound` for a session that has ended or was never begun, and `InvalidInput`.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, PartingDetails)
@@ -272,7 +269,7 @@ class SessionVerbs(Verbs):
 
     @contextmanager
     def _locked(self, session_id: object, deadline_s: float | None) -> Generator[tuple[Connection, Session]]:
-        """Start the clock of a call, and yield its connection with the session, begun if need be and locked."""
+        """Yield a connection with the deadline of a call and its session, begun if need be and locked."""
         deadline, name = self.agent.deadline(deadline_s), checked_session(session_id)
         with self.agent.transaction(deadline) as connection:
             yield connection, lock_session(connection, self.agent.id, name)
@@ -285,7 +282,7 @@ def checked_session(value: object) -> str:
     return text
 
 
-# --- what a session is about, and what it holds ---
+# --- the task and the items of a session ---
 
 
 def refocus(
@@ -315,7 +312,7 @@ def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
     return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
 
 
-def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its vector)
+def load_items(  # noqa: PLR0913 (memories, and a note with its vector)
     connection: Connection,
     agent: Agent,
     session_id: str,
@@ -327,7 +324,7 @@ def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its 
 ) -> WorkingMemory:
     """Add memories, each a kind (None for any) and an id, and a note to a session, in the caller's transaction.
 
-    Raises `NotFound` for a memory this agent has not.
+    Raises `NotFound` for an unknown memory.
     """
     notes = notes or {}
     session = lock_session(connection, agent.id, session_id)
@@ -362,7 +359,7 @@ def within_bounds(session: Session) -> Session:
 
 
 def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str | None, UUID]]) -> dict[UUID, str]:
-    """Return the kinds of memories by their id; raise `NotFound` for one this agent has not, or not of that kind."""
+    """Return the kinds of memories by id; raise `NotFound` for an unknown one, or one of another kind."""
     found = shown_memories(connection, agent_id, [each for _, each in wanted])
     for kind, each in wanted:
         if each not in found or kind not in (None, found[each]["kind"]):
@@ -562,7 +559,7 @@ def with_task(session: Session, task: str, *, note_id: UUID, at: datetime) -> Se
 
 
 def with_relevance(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
-    """Return the items with their relevance to a new task, except those whose relevance the agent gave."""
+    """Return the items with their relevance to a new task; a relevance that the agent gave stays."""
     return [
         item if item.is_explicit else replace(item, relevance=relevance.get(item.id, item.relevance)) for item in items
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -54,6 +56,12 @@ class KeyedCall:
     content_hash: str
     action: str = "stored"
     """What is recorded as done."""
+
+    @classmethod
+    def of(cls, verb: str, key: str | None, arguments: Mapping[str, Any], action: str = "stored") -> KeyedCall:
+        """Return a call by its arguments."""
+        text = json.dumps([verb, arguments], default=str, sort_keys=True)
+        return cls(verb, key, hashlib.sha256(text.encode()).hexdigest(), action)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class HistoryVerbs(Verbs):
     """The history of memories, and undo."""
 
     def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
-        """Return every change of one memory, the latest first: who, why, when, and what it was before.
+        """Return every change of one memory, the latest first: who changed it, why, when, and the values before.
 
         Raises `NotFound` when this agent has no memory of that id.
         """
@@ -112,11 +112,11 @@ class HistoryVerbs(Verbs):
             return history(connection, self.agent.id, known_id)
 
     def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> PastChange:
-        """Take back the latest change of a memory that still stands, and return it; again for the one before.
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
-        Taking back that a fact was learned archives it and brings back what it had superseded. Taking back that other
-        words confirmed a fact makes them a fact of their own: no statement is lost. Raises `Refused` for
-        what a night changed (`nous undo` takes back the whole proposal) and where later changes depend on it.
+        Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a
+        confirmation in other words makes these a fact of their own, so that no statement is lost. Raises `Refused` for
+        a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
@@ -139,12 +139,12 @@ class HistoryVerbs(Verbs):
             (ready[statement.id],) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
-        """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
+        """Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason.
 
-        `source` is what statements and memories name as theirs, or the name an import was given. What it began is
-        archived, also what was drawn from its episodes, and brings back what it had taken the place of; what it only
-        confirmed loses that. Of each memory all is taken back, or nothing: a fact that others said too is refused.
-        `restore` brings back what was archived. Raises `NotFound` where nothing of the source stands.
+        `source` is the source of statements and memories, or the name given to an import. Memories it began are
+        archived, also those drawn from its episodes, and what they had superseded is active again; memories it only
+        confirmed lose the confirmation. Of each memory everything is undone, or nothing: a fact with statements of
+        other sources is refused. `restore` brings archived memories back. Raises `NotFound` where nothing is in effect.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         name = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
@@ -170,11 +170,11 @@ class HistoryVerbs(Verbs):
         return SourceUndone(tuple(undone), refused)
 
     def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
-        """Make a statement a fact of its own, and return that; `undo` joins the two again.
+        """Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again.
 
-        The fact it was taken for loses a confirmation, and the two stay apart: neither nights nor the same words,
-        learned again, join them. The first statement of a fact that was merged away brings that fact back. Raises
-        `NotFound`, and `Refused` for the statement that gave a fact its words.
+        The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again
+        join them. Splitting the first statement of a merged fact makes that fact active again. Raises `NotFound`, and
+        `Refused` for the statement whose words are the fact's content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         known_id = checked_id("statement_id", statement_id)
@@ -512,7 +512,7 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
     return before
 
 
-# --- everything that a source said ---
+# --- all changes by a source ---
 
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
@@ -560,7 +560,7 @@ def check_unshared(
         raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
 
 
-# --- a statement that was matched to a fact ---
+# --- splitting a statement off its fact ---
 
 
 def check_splittable(statement: Statement, fact: Fact) -> None:

@@ -38,7 +38,7 @@ MOST_NAMESAKES = 50
 STEP_CHARACTERS = 80
 DETAIL_CHARACTERS = 400
 STEP = "Step: "
-"""How a line of an episode's detail opens that records a step: "Step: build | docker build -t app ."."""
+"""The beginning of a line of an episode's detail with a step, such as "Step: build | docker build -t app ."."""
 PARTED = " | "
 _STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}+))?[ \t]*+$", re.MULTILINE)
 Action = Literal["stored", "known", "found"]
@@ -101,10 +101,11 @@ class WorkflowVerbs(Verbs):
     def record_step(
         self, name: str, *, detail: str | None = None, session_id: str | None = None, deadline_s: float | None = None
     ) -> Episode:
-        """Add a step, such as "build", to the episode that is open in a session, and return the episode.
+        """Add a step, such as "build", to the open episode of a session, and return the episode.
 
-        It is a line of the episode's detail; what looks like a credential in `detail` is left out. Raises `NotFound`
-        where no episode is open, and `InvalidInput` for a name that is no short line or looks like a credential.
+        It becomes a line of the episode's detail; a `detail` that looks like a credential is left out. Raises
+        `NotFound` where no episode is open, and `InvalidInput` for a name that is not a short line or looks like a
+        credential.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         line = " ".join(checked_text("name", name, max_bytes=4 * STEP_CHARACTERS).split())
@@ -131,12 +132,12 @@ class WorkflowVerbs(Verbs):
         is_recorded: bool = True,
         deadline_s: float | None = None,
     ) -> list[LearnedWorkflow]:
-        """Keep the runs of steps that at least three closed episodes share as workflows, and return them.
+        """Store the runs of steps that at least three closed episodes share as workflows, and return them.
 
-        Looks at the latest 500 closed episodes of that user and project that recorded steps, and of those at the first
-        200 steps, 20,000 in all. A workflow of the same steps is found again, not stored twice, and each episode counts
-        once for it as a success or a failure. With `is_recorded=False` nothing is written. Raises `Refused` where
-        fifty procedures have the name of a new one.
+        Reads the latest 500 closed episodes of that user and project with steps, of each the first 200 steps, 20,000
+        in all. A workflow with the same steps is not stored twice, and each episode counts once for it as a success or
+        a failure. With `is_recorded=False` nothing is stored. Raises `Refused` where fifty procedures have the name of
+        a new one.
         """
         given = {"user_id": user_id, "project_id": project_id}
         reach = {name: checked_optional(name, value, max_characters=100) for name, value in given.items()}
@@ -250,12 +251,12 @@ def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tupl
 
 
 def steps_by_key(steps: Iterable[Step]) -> dict[str, Step]:
-    """Return each step of a session by its key, as it was told last."""
+    """Return each step of a session by its key; of several with one key the last."""
     return {key_of_step(step): step for step in steps}
 
 
 def describe(run: Sequence[str], sessions: Sequence[StepSequence], steps: Mapping[str, Step]) -> FoundWorkflow:
-    """Return a run as a workflow, with the steps as the last of its sessions told them, without credentials."""
+    """Return a run as a workflow, with the steps of its last session, without credentials."""
     outcomes = {each.session: each.outcome for each in sessions}
     return FoundWorkflow(
         name=name_of(run, [each.title for each in sessions]),
@@ -279,7 +280,7 @@ def keys_of(found: FoundWorkflow) -> tuple[str, ...]:
 def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     """Return the word that most of the sessions' titles share, among equals the one that stands first.
 
-    Where they share none, "FIRST STEP to LAST STEP".
+    Where they share none, the name is "FIRST STEP to LAST STEP".
     """
     folded_titles = [title.casefold() for title in titles if title]
     counts = Counter(word for title in folded_titles for word in content_words(title))
@@ -290,7 +291,7 @@ def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     return min(shared, key=lambda word: (-counts[word], said_at[word], word), default=f"{run[0]} to {run[-1]}")
 
 
-# --- storing what was found ---
+# --- storing workflows ---
 
 
 def read_steps(connection: Connection, agent_id: str, reach: Reach) -> tuple[list[StepSequence], dict[str, int]]:
@@ -299,7 +300,9 @@ def read_steps(connection: Connection, agent_id: str, reach: Reach) -> tuple[lis
     rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], parameters).fetchall()
     sequences = [
         StepSequence(str(episode_id), steps_in("\n".join(lines)), title, outcome)
-        for episode_id, title, outcome, _, lines in reversed(rows)  # the oldest first: what was said last stands
+        for episode_id, title, outcome, _, lines in reversed(
+            rows
+        )  # the oldest first, so that the latest wording counts
     ]
     return sequences, {str(row[0]): row[3] for row in rows}
 
@@ -327,7 +330,8 @@ def store_workflow(
         "user_id": reach["user_id"],
         "project_id": reach["project_id"],
     }
-    while True:  # the name is part of the vector, which is made before the lock: if it is taken by then, once more
+    # The name is part of the embedded text, and embedding comes before the lock: if it is taken by then, try again.
+    while True:
         with agent.transaction(deadline) as connection:
             name = free_name(connection, agent.id, workflow.name)
         new = procedures.new_procedure(name, details)
