@@ -70,7 +70,7 @@ NOT_BELIEVED = "canary"
 GONE = "changed"
 """Further reasons to ask again: the batch failed a canary, or the content of the pair has changed."""
 WORDS = {
-    AnswerStatus.TRUNCATED: "its answer was cut short twice",
+    AnswerStatus.TRUNCATED: "its answer was truncated twice",
     AnswerStatus.MALFORMED: f"its answer could not be read {MOST_AGAIN[AnswerStatus.MALFORMED] + 1} times",
     AnswerStatus.REFUSED: "it declined to answer",
     AnswerStatus.INVALID: "the request was refused as invalid",
@@ -235,9 +235,9 @@ class Collected(Addable):
     def words(self) -> str:
         """The result in a sentence."""
         parts = [
-            f"{self.imported} batches came home with {self.verdicts} verdicts" if self.imported else "",
-            f"{self.waiting} batches are on their way" if self.waiting else "",
-            f"{self.failed} batches were given up, and their pairs are asked about again" if self.failed else "",
+            f"{self.imported} batches were imported with {self.verdicts} verdicts" if self.imported else "",
+            f"{self.waiting} batches are in progress" if self.waiting else "",
+            f"{self.failed} batches were given up, and their pairs will be asked about again" if self.failed else "",
             *self.told,
             *self.troubles,
         ]

@@ -137,7 +137,7 @@ class SecondJudge:
         except (InvalidInput, Unsupported) as error:
             return SentBatches(obstacles=[str(error), *distrusted])
         if distrusted:
-            sent.obstacles += [*distrusted, "until then a night sends one batch at the most, to see whether that holds"]
+            sent.obstacles += [*distrusted, "until then a night sends at most one batch, to test the judge"]
         return sent
 
     def unpriced(self) -> list[str]:
@@ -161,7 +161,7 @@ class SecondJudge:
                 "set NOUS_JUDGE_MODEL to another model, or NOUS_JUDGE=offline"
             )
         for _, types in latest[:1]:
-            reasons += [f"the last batch held results of the unknown type {each}; update Nous" for each in types]
+            reasons += [f"the last batch had results of the unknown type {each}; update Nous" for each in types]
         return reasons
 
 
@@ -572,7 +572,7 @@ def in_words(figures: Mapping[str, Any], *, is_dry_run: bool) -> str:
     parts = [
         f"{figures['pairs_open']} pairs wait for {figures['model']}",
         f"{figures['requests']} requests {verb}, for at most {figures['estimated_usd']:.2f} USD",
-        f"{figures['on_their_way']} are on their way" if figures["on_their_way"] else "",
+        f"{figures['on_their_way']} are in open batches" if figures["on_their_way"] else "",
         f"{figures['held_back']} are held back by max_cost_usd" if figures["held_back"] else "",
         f"{figures['too_long']} are too long to be asked about" if figures["too_long"] else "",
         figures.get("obstacle", ""),
