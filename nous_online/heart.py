@@ -29,7 +29,7 @@ from nous_online.core.details import (
     DecisionTitle,
     Query,
     RecallDetails,
-    SignalsTold,
+    SignalsInput,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
@@ -54,19 +54,16 @@ from nous_online.language.embedding import Embedder, among, default_embedder, em
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
-from nous_online.memories.agent import Agent, Verbs, register
+from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register, write_event
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
 from nous_online.memories.episodes import EpisodeVerbs
-from nous_online.memories.events import Handler, Subscription, write_event
-from nous_online.memories.fact_verbs import FactVerbs
-from nous_online.memories.memory_changes import MemoryVerbs
+from nous_online.memories.memory_verbs import FactVerbs, MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
-from nous_online.memories.sessions import SessionVerbs
+from nous_online.memories.sessions import SessionVerbs, WorkingMemory
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
-from nous_online.memories.working_memory import WorkingMemory
 from nous_online.queue import outbox, reactions
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
@@ -144,7 +141,7 @@ class ContextVerbs(Verbs):
     def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
         self,
         *,
-        signals: SignalsTold,
+        signals: SignalsInput,
         session_id: AskingSession = None,
         limit: AskedLimit = 50,
         user_id: AskingUser = None,

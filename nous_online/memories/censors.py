@@ -43,7 +43,7 @@ from nous_online.language.actions.triggers import checked_literal, normal
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.writing.credentials import hidden
-from nous_online.memories.agent import Agent, Verbs, hide_credentials, loggable, with_session_frame
+from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, loggable, with_session_frame
 from nous_online.memories.checking import (
     POLICY,
     ActionQuestion,
@@ -55,7 +55,6 @@ from nous_online.memories.checking import (
     find_matches,
 )
 from nous_online.memories.episodes import with_episode_trust
-from nous_online.memories.events import emit
 from nous_online.memories.status import check_quota
 from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
 

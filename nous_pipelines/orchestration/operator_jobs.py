@@ -14,7 +14,7 @@ from nous_pipelines.orchestration.reembedding import BUCKETS, embedder_named, fi
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.running import NightOptions, run_night
 from nous_pipelines.plan.undo import Selection, undo_range
-from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.text_reports import markdown_of
 
 
 @dg.op(description="Makes the assets of a night up to the plan and its checks, apart from those that are recorded.")

@@ -38,9 +38,9 @@ from nous_pipelines.plan.planning import combine_plans, planned
 from nous_pipelines.plan.replaying import without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
-from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import NightAccount
 from nous_pipelines.reports.reporting import measure_health, night_report
+from nous_pipelines.reports.text_reports import markdown_of
 
 WEIGHED: Reads = {
     "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),

@@ -162,7 +162,7 @@ def outcome_of(
 
 def asking_in(folder: Path, options: NightOptions) -> str:
     """Return what a run asks Claude about, in a sentence; nothing when it did not come so far."""
-    from nous_pipelines.batches.sending import PLANNED_QUESTIONS, in_words
+    from nous_pipelines.batches.second_judge import PLANNED_QUESTIONS, in_words
 
     files = NightFiles(folder, is_dry_run=options.is_dry_run)
     if not files.has("judge_requests"):

@@ -325,7 +325,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     """
     from nous_online.core.settings import settings
     from nous_online.database.connection import open_url
-    from nous_online.database.scrub import scrub as rewrite_tables
+    from nous_online.memories.erasure import scrub as rewrite_tables
 
     if agent is None and not (memory or user):
         raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")

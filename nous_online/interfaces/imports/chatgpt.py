@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.texts import is_blank
+from nous_online.core.validation import is_blank
 from nous_online.interfaces.imports.import_files import (
     DAMAGES,
     ImportItem,

@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.texts import is_blank
-from nous_online.core.validation import MAX_NAMES
+from nous_online.core.validation import MAX_NAMES, is_blank
 from nous_online.interfaces.imports.import_files import (
     ImportItem,
     Occurrences,

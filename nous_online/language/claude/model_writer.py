@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from nous_online.core.policy import WritingPolicy
 from nous_online.core.settings import settings
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.claude.client import model_client
 from nous_online.language.claude.grounding import (
     GroundingText,

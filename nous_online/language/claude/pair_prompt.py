@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, NoReturn, cast
 
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.claude.replies import (
     Failure,
     LLMError,

@@ -14,7 +14,7 @@ import numpy as np
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
-from nous_online.core.texts import is_blank
+from nous_online.core.validation import is_blank
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.credentials import holds_credential, without_credentials

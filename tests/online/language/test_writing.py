@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
-from nous_online.core.texts import is_blank
+from nous_online.core.validation import is_blank
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.writing.sentences import said, sentences_of
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft, OfflineWriter, Writer

@@ -64,7 +64,7 @@ def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(o
 
     said = batch_results().skip_message
 
-    assert (said, states(owner)) == ("1 batches came home with 1 verdicts", ["imported"])
+    assert (said, states(owner)) == ("1 batches were imported with 1 verdicts", ["imported"])
 
 
 # --- the command that waits ---

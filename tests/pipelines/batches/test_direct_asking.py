@@ -29,8 +29,7 @@ from nous_online.language.claude.spending import Spent
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_online.language.writing.writer import EndedEpisode
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.second_judge import AT_ONCE, SecondJudge, ask_directly
-from nous_pipelines.batches.sending import SentBatches
+from nous_pipelines.batches.second_judge import AT_ONCE, SecondJudge, SentBatches, ask_directly
 
 MODEL = "qwen3"
 PAIRS = 3

@@ -306,7 +306,7 @@ def test_the_sensor_brings_verdicts_home_and_changes_no_memory(on_its_way, owner
     said = [batch_results().skip_message for _ in range(2)]
 
     assert idle.skip_message == "no batch is open"
-    assert said == ["1 batches came home with 1 verdicts", "no batch is open"]
+    assert said == ["1 batches were imported with 1 verdicts", "no batch is open"]
     assert (everything(owner), verdicts_in(owner)) == (before, ["same"])
 
 

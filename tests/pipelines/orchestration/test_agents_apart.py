@@ -15,7 +15,7 @@ from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.reports.html_report import page_of
-from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.text_reports import markdown_of
 
 NINE = "The office opens at nine."
 RAIN = "Rain falls down."
