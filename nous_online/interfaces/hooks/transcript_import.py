@@ -15,8 +15,8 @@ from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import log
-from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, told_format
-from nous_online.interfaces.imports.importing import Choice, ImportReport, import_sources
+from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, detected_format
+from nous_online.interfaces.imports.importing import ImportOptions, ImportReport, import_sources
 
 WAIT_S = 600.0
 """Wait for another import: two at once of one session would each import a part of it as the whole."""
@@ -29,11 +29,10 @@ def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportRep
 
     Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
     """
-    choice = Choice(is_over=True, project_id=project_id)
-    name = told_format(path)
-    return import_sources(
-        heart, [SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])], choice=choice
-    )
+    options = ImportOptions(is_over=True, project_id=project_id)
+    name = detected_format(path)
+    source = SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])
+    return import_sources(heart, [source], options=options)
 
 
 def complete(heart: Heart) -> None:
