@@ -17,7 +17,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.scrub import NEEDS_SUPERUSER, scrub
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import erasure
 
 
