@@ -26,7 +26,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.server_routes import BackgroundNight, PlannedNight, RunState, TakenBack
+from nous_online.interfaces.api.server_routes import Planned, RunState, Started, UndoneNights, planned, started
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
@@ -46,19 +46,19 @@ LAST_WORDS = 300
 class NightPrograms:
     """Runs nights with `nous night`; what they print is kept beside other programs of the background."""
 
-    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Planned:
         """Return what a night would do; raise `Conflict` for one that can't be run, and what `nous night` raises."""
         found = printed(command_of("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
         outcome: Mapping[str, Any] = found["nights"][0]
-        return PlannedNight(
-            night=date.fromisoformat(outcome["night"]),
-            plan_hash=outcome["plan_hash"] or "",
-            counts=outcome["counts"] or {},
+        return planned(
+            date.fromisoformat(outcome["night"]),
+            outcome["plan_hash"] or "",
+            outcome["counts"] or {},
             is_success=not outcome["is_stopped"],
             **said_of(outcome),
         )
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
         """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
         wanted, home = runnable(night), home_folder()
         with one_at_a_time(home):
@@ -67,9 +67,9 @@ class NightPrograms:
                 raise Conflict(f"run {under_way[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
             launch(f"{PREFIX}{wanted}-{run}", command_of("night", wanted, agent_id), url, home=home)
-        return BackgroundNight(run, wanted, "running", interface_address(home))
+        return started(run, wanted, "running", interface_address(home))
 
-    def state(self, run: str) -> BackgroundNight:
+    def state(self, run: str) -> Started:
         """Return how a night started here stands; raise `NotFound` for one that was not."""
         home = home_folder()
         log = next((path for path in logs(home) if path.stem.rpartition("-")[2] == run), None)
@@ -77,7 +77,7 @@ class NightPrograms:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
         if processes.running(log.stem, home=home):
-            return BackgroundNight(run, night, "running", interface_address(home))
+            return started(run, night, "running", interface_address(home))
         return ended(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
@@ -96,7 +96,7 @@ class NightPrograms:
         agent_id: str | None,
         reason: str,
         seconds: float,
-    ) -> TakenBack:
+    ) -> UndoneNights:
         """Take back nights with `nous undo`; what was taken back when time runs out stays so."""
         first, last = nights
         options = [f"--reason={reason}", *([] if kind is None else [f"--kind={kind}"])]
@@ -104,8 +104,7 @@ class NightPrograms:
         range_ = (f"--from={first}", f"--to={last}")
         command = python_module("nous_online.interfaces.cli", "undo", "--json", *range_, *whose, *options)
         found = printed(command, url, seconds=seconds)
-        undone = {date.fromisoformat(each["night"]): len(each["undone"]) for each in found["nights"]}
-        return TakenBack(undone, found["refused"])
+        return UndoneNights({each["night"]: len(each["undone"]) for each in found["nights"]}, found["refused"])
 
 
 def said_of(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -227,15 +226,15 @@ def logs(home: Path) -> list[Path]:
     return sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
 
 
-def ended(run: str, night: date, text: str, interface: str) -> BackgroundNight:
+def ended(run: str, night: date, text: str, interface: str) -> Started:
     """Return how a night ended, from what its program printed."""
     found = last_object(text)
     if found is None or "nights" not in found:
         said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
-        return BackgroundNight(run, night, "failed", interface, failures=(str(said),))
+        return started(run, night, "failed", interface, failures=(str(said),))
     outcome: Mapping[str, Any] = found["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    return BackgroundNight(run, night, state, interface, outcome["counts"], **said_of(outcome))
+    return started(run, night, state, interface, counts=outcome["counts"], **said_of(outcome))
 
 
 def interface_address(home: Path) -> str:

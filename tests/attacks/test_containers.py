@@ -15,7 +15,7 @@ from dagster._daemon.cli import run_command
 from setting_names import setting_names
 from typer.main import get_command
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_pipelines.orchestration.interface_server import main
 
 ROOT = Path(__file__).parents[2]

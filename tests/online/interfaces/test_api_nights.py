@@ -20,7 +20,7 @@ from nous_online.core.errors import Conflict, NotFound
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.api.server_routes import PlannedNight, planned_answer
+from nous_online.interfaces.api.server_routes import planned
 from nous_pipelines.orchestration.consolidating import NightPrograms, ended, last_object
 
 NIGHT = "2026-06-01"
@@ -140,7 +140,7 @@ def test_of_nights_started_at_once_one_runs(home: Path, database_url: str) -> No
 def test_counts_go_by_the_names_people_ask_for() -> None:
     counts = {"merges": 2, "retired": 3, "condensed": 5, "archived": 7, "contradictions": 11}
 
-    found = planned_answer(PlannedNight(date(2026, 6, 1), "9f2c", counts, is_success=True, failures=()))
+    found = planned(date(2026, 6, 1), "9f2c", counts, is_success=True, failures=(), notices=())
 
     assert (found.deduped, found.compressed, found.forgotten, found.contradictions_found) == (3, 5, 7, 11)
     assert (found.superseded, found.promoted, found.is_success) == (0, 0, True)

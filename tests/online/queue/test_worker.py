@@ -27,7 +27,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import decisions
 from nous_online.queue import worker
 from nous_online.queue.worker import Round, has_work, open_staff

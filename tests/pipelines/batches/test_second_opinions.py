@@ -24,7 +24,7 @@ from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Request
 from nous_pipelines.orchestration.automation import batch_results, let_go
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
