@@ -9,10 +9,9 @@ from night_runs import NIGHT, POLICY, SAID, facts_in, options, remember
 from psycopg.types.json import Jsonb
 
 from nous_online.heart import Heart
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_erasure import Redaction
-from nous_pipelines.orchestration.night_ranges import nights_to_run
-from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
+from nous_pipelines.orchestration.running import nights_to_run, run_night
 from nous_pipelines.plan.left_out import CHECK
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.markdown_report import markdown_of

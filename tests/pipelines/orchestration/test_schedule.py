@@ -16,7 +16,7 @@ from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration import automation
 from nous_pipelines.orchestration.automation import every_night
 from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
-from nous_pipelines.orchestration.night_ranges import first_night
+from nous_pipelines.orchestration.running import first_night
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.plan.left_out import CHECK
 
