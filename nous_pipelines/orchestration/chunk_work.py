@@ -31,10 +31,9 @@ from nous_pipelines.phases.neighbours import neighbours_of
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
 from nous_pipelines.phases.rulings import follow_successors
-from nous_pipelines.plan.left_out import isolate_failures
+from nous_pipelines.plan.checks import isolate_failures
 from nous_pipelines.plan.night_files import NightFiles, writing
-from nous_pipelines.snapshots.chunks import Chunk
-from nous_pipelines.snapshots.snapshot import identity_of
+from nous_pipelines.snapshots.snapshot import Chunk, identity_of
 
 Table = pl.DataFrame | Path
 """Rows, or for another process the file they are in."""
@@ -93,15 +92,6 @@ class ChunkWork:
         agents = self.chunk.agent_ids
         return f"{self.step} of {len(agents)} agents ({agents[0]} to {agents[-1]})"
 
-    def tables(self, chunk: Chunk) -> Tables:
-        """Return the rows of a chunk's agents; raise `Unavailable` when a file is missing or damaged."""
-        return {
-            name: rows_of_chunk(self.made[name], name, columns, chunk)
-            if name in self.made
-            else chunk.table(name, columns=columns)
-            for name, columns in self.reads.items()
-        }
-
 
 @dataclass(frozen=True)
 class ChunkResult:
@@ -116,7 +106,7 @@ def do_work(work: ChunkWork) -> ChunkResult:
 
     def output_for(agent_ids: Sequence[str]) -> ChunkOutput:
         chunk = replace(work.chunk, agent_ids=tuple(agent_ids))
-        output = work.function(work.tables(chunk), chunk, **work.options)
+        output = work.function(tables_of_chunk(chunk, work.reads, work.made), chunk, **work.options)
         return output if work.scratch is None else output.write(work.scratch)
 
     with shared_copies_lock(open_url()) if work.is_elsewhere else nullcontext():
@@ -124,6 +114,17 @@ def do_work(work: ChunkWork) -> ChunkResult:
     if work.scratch is not None:
         faults = {agent_id: picklable_error(fault) for agent_id, fault in faults.items()}
     return ChunkResult(parts, faults)
+
+
+def tables_of_chunk(chunk: Chunk, reads: Reads, made: Mapping[str, Table]) -> Tables:
+    """Return the rows of a chunk's agents, in tables of the snapshot and those that other assets made.
+
+    Raises `Unavailable` when a file is missing or damaged.
+    """
+    return {
+        name: rows_of_chunk(made[name], name, columns, chunk) if name in made else chunk.table(name, columns=columns)
+        for name, columns in reads.items()
+    }
 
 
 def rows_of_chunk(table: Table, name: str, columns: Sequence[str] | None, chunk: Chunk) -> pl.DataFrame:

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import polars as pl
 
 from nous_online.core.errors import Unavailable
 from nous_online.language.pairs.judging import Judge
+from nous_pipelines.engines.engine import code_digest
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.asking import VERDICTS
@@ -142,10 +142,6 @@ def rows_of_agents(path: Path, agent_ids: Collection[str]) -> pl.DataFrame:
 
 # --- agents at rest, and nights that are run again ---
 
-CODE = ("nous_online", "nous_pipelines")
-CODE_FILES = frozenset({".json", ".py", ".sql", ".toml", ".txt", ".xz"})
-"""The files that results depend on; the 24 MB of weights of the pair reader are represented by the checksum in a JSON
-file."""
 FRESH_FOR = timedelta(days=2)
 """How long a fact meets its nearest however far they are: the day before the night, and one more for a late night."""
 NAME = "kept"
@@ -193,20 +189,10 @@ def decision_basis(
     `overrides` are the policy fields of its run, `models` those that are asked for a second opinion.
     """
     return {
-        "code": code_checksum(),
+        "code": code_digest(),
         "judge": [judge.name, judge.prompt_version, *models],
         "policy": [policy.as_dict(), dict(overrides)],
     }
-
-
-@cache
-def code_checksum() -> str:
-    """Return the SHA-256 of the modules, queries and word lists of this version: nothing is taken over from another."""
-    root, digest = Path(__file__).parents[2], hashlib.sha256()
-    for path in sorted(path for package in CODE for path in (root / package).rglob("*.*")):
-        if path.suffix in CODE_FILES:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def digest_of_inputs(basis: Mapping[str, Any], taken: Snapshot, *others: Any) -> str:

@@ -34,6 +34,7 @@ from nous_pipelines.orchestration.chunk_work import (
     find_proposals,
     judge_pairs,
     make_table,
+    tables_of_chunk,
 )
 from nous_pipelines.orchestration.earlier_nights import (
     FRESH_FOR,
@@ -48,14 +49,13 @@ from nous_pipelines.phases.incremental_join import Compared
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
-from nous_pipelines.phases.phase import Tables, combine_phases
+from nous_pipelines.phases.phase import KEY, Tables, combine_phases
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable, Reads
 from nous_pipelines.phases.rulings import FOLLOWED
-from nous_pipelines.phases.tiers import COLUMNS, KEY, LEVELS, SUMMARIES, due_episodes, lacking
-from nous_pipelines.plan.left_out import left_out_agents
+from nous_pipelines.phases.tiers import COLUMNS, LEVELS, SUMMARIES, due_episodes, lacking
+from nous_pipelines.plan.checks import left_out_agents
 from nous_pipelines.plan.night_files import NightFiles
-from nous_pipelines.snapshots.chunks import Chunk
-from nous_pipelines.snapshots.snapshot import late_rows, take_snapshot
+from nous_pipelines.snapshots.snapshot import Chunk, late_rows, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 
@@ -178,7 +178,7 @@ class Inputs:
 
     def __iter__(self) -> Iterator[tuple[Chunk, Tables]]:
         for chunk in self.chunks:
-            yield chunk, ChunkWork("", ChunkOutput, chunk, self.reads, self.made, {}).tables(chunk)
+            yield chunk, tables_of_chunk(chunk, self.reads, self.made)
 
     def with_table(self, name: str, table: pl.DataFrame) -> "Inputs":
         """Return the same with another table, of all agents."""

@@ -349,11 +349,12 @@ def erase_log(path: Path, redaction: Redaction, *, is_dry_run: bool) -> Counter[
 
 def erase_records(redaction: Redaction, erasure: Erasure) -> Counter[str]:
     """Erase an agent from the texts in Dagster's records; no run is deleted."""
-    url = dagster_database(erasure.url)
+    set_url = os.environ.get("NOUS_DAGSTER_DB_URL")
+    url = set_url or (dagster_url(erasure.url) if owner_of_dagster(erasure.url) else None)
     if url is None:
         return Counter()
     counts = Counter[str]()
-    with closing(connect(url)) as connection:
+    with closing(connect(url.replace("postgresql+psycopg2://", "postgresql://"))) as connection:
         for table, column in DAGSTER_TEXTS:
             if connection.execute(BLOCKS["has_table"], {"table": table}).fetchone() == (True,):
                 changed = erase_column(connection, table, column, redaction, is_dry_run=erasure.is_dry_run)
@@ -361,12 +362,6 @@ def erase_records(redaction: Redaction, erasure: Erasure) -> Counter[str]:
                 if changed and not erasure.is_dry_run:
                     connection.execute(SQL(BLOCKS["vacuum"]).format(table=Identifier(table)))
     return +counts
-
-
-def dagster_database(url: str) -> str | None:
-    """Return the URL of Dagster's database, None if there is none."""
-    known = os.environ.get("NOUS_DAGSTER_DB_URL") or (dagster_url(url) if owner_of_dagster(url) else None)
-    return known and known.replace("postgresql+psycopg2://", "postgresql://")
 
 
 def erase_column(

@@ -19,7 +19,15 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
-from nous_pipelines.plan.checks import CHECKS, CheckResult
+from nous_pipelines.plan.checks import (
+    CHECKS,
+    NOBODY_LEFT_OUT,
+    CheckResult,
+    check_without_offenders,
+    isolate_failures,
+    left_out_agents,
+    nobody_left_out,
+)
 from nous_pipelines.plan.evidence import (
     SEARCHABLE,
     STANDING,
@@ -28,15 +36,7 @@ from nous_pipelines.plan.evidence import (
     searchable_reader,
     statement_counts,
 )
-from nous_pipelines.plan.left_out import (
-    CHECK,
-    check_without_offenders,
-    isolate_failures,
-    left_out_agents,
-    nobody_left_out,
-)
-from nous_pipelines.plan.planning import combine_plans, planned
-from nous_pipelines.plan.replaying import without_harmful_proposals
+from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
 from nous_pipelines.reports.markdown_report import markdown_of
@@ -243,7 +243,7 @@ def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] 
 @dg.multi_asset_check(
     specs=[
         *(check_spec(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
-        check_spec(CHECK, nobody_left_out.__doc__, is_blocking=False),
+        check_spec(NOBODY_LEFT_OUT, nobody_left_out.__doc__, is_blocking=False),
     ],
 )
 def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
@@ -255,7 +255,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
         evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run))
         results, breaking = check_without_offenders(evidence)
         left = [*night_run.left_out(night), *breaking]
-        results[CHECK] = nobody_left_out(left)
+        results[NOBODY_LEFT_OUT] = nobody_left_out(left)
         rows = [{"name": name, **asdict(result)} for name, result in results.items()]
         left_out = [vars(each) for each in left]
         files.write_json("checks", {"hash": night_plan.hash, "inputs": inputs, "results": rows, "left_out": left_out})

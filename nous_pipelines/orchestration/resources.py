@@ -28,15 +28,17 @@ from nous_pipelines.orchestration.earlier_nights import (
     was_planned_from,
 )
 from nous_pipelines.plan.apply import applied_since, find_agents
-from nous_pipelines.plan.left_out import LeftOut, left_out_agents
+from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
-from nous_pipelines.snapshots.chunks import Chunk, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
+    Chunk,
     Snapshot,
+    chunked,
     late_memories,
     late_rows,
     night_folder,
     open_snapshot,
+    rows_at_once,
     take_snapshot,
 )
 

@@ -15,7 +15,6 @@ MOVES = TableSchema("moves", "The last successor of each superseded fact.", {
     **MEMORY,
     "now_id": (pl.String, "its last successor"),
 })  # fmt: skip
-MOVED = ["agent_id", "id"]
 
 
 def taken_back(undone: pl.DataFrame, *kinds: str) -> pl.DataFrame:
@@ -92,5 +91,7 @@ def replace_in_contradictions(contradictions: pl.DataFrame, moves: pl.DataFrame)
 
 def replace_moved(table: pl.DataFrame, column: str, moves: pl.DataFrame) -> pl.DataFrame:
     """Return a table with the facts of `moves` replaced in one column."""
-    joined = table.join(moves, left_on=["agent_id", column], right_on=MOVED, how="left", maintain_order="left")
+    joined = table.join(
+        moves, left_on=["agent_id", column], right_on=["agent_id", "id"], how="left", maintain_order="left"
+    )
     return joined.with_columns(pl.coalesce("now_id", column).alias(column)).drop("now_id")

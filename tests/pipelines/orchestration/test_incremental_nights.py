@@ -318,7 +318,7 @@ def test_a_plan_stands_for_the_rows_code_policy_judge_and_agents_it_was_made_of(
     assert not was_planned_from(files, basis, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
     assert not was_planned_from(files, basis, replace(taken, checksums={"facts": 1}), AGENTS)
     with monkeypatch.context() as patched:
-        patched.setattr("nous_pipelines.orchestration.earlier_nights.code_checksum", lambda: "of other code")
+        patched.setattr("nous_pipelines.orchestration.earlier_nights.code_digest", lambda: "of other code")
         assert not was_planned_from(files, decision_basis(judge, policy, POLICY), taken, AGENTS)
     for name in ("plan", "link_proposals"):
         whole = files.read_json(name)
