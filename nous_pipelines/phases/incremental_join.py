@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_online.core.errors import InvalidInput
 from nous_pipelines.phases.self_join import (
     Float32,
     Int32,
@@ -253,6 +253,16 @@ def _join_fresh(own: NDArray[np.float32], fresh: Mask, *, threshold: float) -> P
         np.concatenate([known[across.right], new[within.right]]),
         np.concatenate([across.similarity, within.similarity]),
     )
+
+
+def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:
+    """Return a list column of equally wide vectors as an (n, width) matrix; raise `InvalidInput` if they are not."""
+    widths = vectors.list.len().unique()
+    if vectors.null_count() or len(widths) > 1:
+        message = f"expected vectors of one width, got widths {widths.to_list()} and {vectors.null_count()} missing"
+        raise InvalidInput(message)
+    flat = vectors.list.explode(empty_as_null=False).to_numpy()
+    return flat.reshape(len(vectors), widths[0] if len(widths) else 0).astype(np.float32, copy=False)
 
 
 # --- crowded places ---

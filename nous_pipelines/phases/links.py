@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import row_numbers
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.rulings import row_numbers
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 LIVE = {"fact": "active", "episode": "closed", "procedure": "active"}

@@ -15,10 +15,9 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import chain_ends
 from nous_pipelines.phases.phase import KEY, PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.rulings import taken_back
+from nous_pipelines.phases.rulings import chain_ends, taken_back
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableSchema
 
 HALF_LIVES_DAYS = (1, 14, 90)

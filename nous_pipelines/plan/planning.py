@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.phases.phase_table import PRECEDENCE
 from nous_pipelines.phases.proposals import Plan, Proposal
 from nous_pipelines.plan.evidence import RECALLED, Evidence, final_successor

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.language.minilm import unit_rows
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.plan.planning import Replay, probe_of, relevance, without_harmful_proposals
