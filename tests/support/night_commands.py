@@ -23,7 +23,7 @@ HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
 NO_EVENTS = """
 telemetry: {enabled: false}
 event_log_storage:
-    module: nous_pipelines.orchestration.unrecorded
+    module: nous_pipelines.orchestration.dagster_classes
     class: NoEvents
 """
 

@@ -21,7 +21,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.server_routes import planned
-from nous_pipelines.orchestration.consolidating import NightPrograms, ended, last_object
+from nous_pipelines.orchestration.consolidating import NightPrograms, ended_night, last_object
 
 NIGHT = "2026-06-01"
 DEADLINE_S = 120.0
@@ -149,7 +149,7 @@ def test_counts_go_by_the_names_people_ask_for() -> None:
 def test_a_run_that_died_says_what_it_said_last() -> None:
     night = date(2026, 5, 1)
 
-    found = ended("0123456789ab", night, "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
+    found = ended_night("0123456789ab", night, "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
 
     assert (found.state, found.night, found.counts) == ("failed", night, None)
     assert found.failures == ("starting\nkilled: out of memory",)
@@ -161,7 +161,7 @@ def test_a_night_that_left_agents_out_is_done_and_says_whom() -> None:
     night = date(2026, 5, 1)
 
     done, stopped = (
-        ended("0123456789ab", night, json.dumps({"nights": [{**outcome, "is_stopped": each}]}), "")
+        ended_night("0123456789ab", night, json.dumps({"nights": [{**outcome, "is_stopped": each}]}), "")
         for each in (False, True)
     )
 

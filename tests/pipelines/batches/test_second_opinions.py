@@ -26,9 +26,9 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Request
-from nous_pipelines.orchestration.automation import batch_results, let_go
+from nous_pipelines.orchestration.automation import batch_results, close_staff
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.night_files import NightFiles
 
 NEXT = NIGHT + timedelta(days=1)
@@ -60,7 +60,7 @@ def key(api: LocalAnthropic, database_url: str, tmp_path: Path, monkeypatch: pyt
     """An environment with a key for the local API."""
     set_key(monkeypatch, api.url, database_url, tmp_path)
     yield
-    let_go()
+    close_staff()
     settings.cache_clear()
 
 

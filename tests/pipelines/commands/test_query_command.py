@@ -28,8 +28,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.night_erasure import night_folders
 from nous_pipelines.orchestration.retention import Retention, old_folders
-from nous_pipelines.plan.night_query import TABLES
-from nous_pipelines.plan.night_tables import WORK, run_interruptible
+from nous_pipelines.plan.night_tables import TABLES, WORK, run_interruptible
 from nous_pipelines.snapshots.snapshot import open_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 

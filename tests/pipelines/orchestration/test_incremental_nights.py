@@ -22,9 +22,9 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.night_policy import Policies
-from nous_pipelines.orchestration.resting import OUTPUT_FILES, decisive, was_planned_from
+from nous_pipelines.orchestration.dagster_classes import unrecorded
+from nous_pipelines.orchestration.earlier_nights import OUTPUT_FILES, decision_basis, was_planned_from
 from nous_pipelines.orchestration.running import NightOptions, folder_of, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.snapshot import open_snapshot
@@ -308,24 +308,24 @@ def test_a_plan_stands_for_the_rows_code_policy_judge_and_agents_it_was_made_of(
     taken = open_snapshot(folder_of(FIRST, run))
     assert taken is not None
     files, judge, policy = NightFiles(taken.folder), OfflineJudge(), Policies(POLICY).default
-    decided_by = decisive(judge, policy, POLICY)
+    basis = decision_basis(judge, policy, POLICY)
 
-    assert was_planned_from(files, decided_by, taken, AGENTS)
-    assert not was_planned_from(files, decisive(judge, policy, {}), taken, AGENTS)
-    assert not was_planned_from(files, decisive(judge, policy, POLICY, ["a model"]), taken, AGENTS)
-    assert not was_planned_from(files, {**decided_by, "judge": [judge.name, "another prompt"]}, taken, AGENTS)
-    assert not was_planned_from(files, decided_by, taken, AGENTS[1:])
-    assert not was_planned_from(files, decided_by, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
-    assert not was_planned_from(files, decided_by, replace(taken, checksums={"facts": 1}), AGENTS)
+    assert was_planned_from(files, basis, taken, AGENTS)
+    assert not was_planned_from(files, decision_basis(judge, policy, {}), taken, AGENTS)
+    assert not was_planned_from(files, decision_basis(judge, policy, POLICY, ["a model"]), taken, AGENTS)
+    assert not was_planned_from(files, {**basis, "judge": [judge.name, "another prompt"]}, taken, AGENTS)
+    assert not was_planned_from(files, basis, taken, AGENTS[1:])
+    assert not was_planned_from(files, basis, replace(taken, taken_at=datetime.now(UTC)), AGENTS)
+    assert not was_planned_from(files, basis, replace(taken, checksums={"facts": 1}), AGENTS)
     with monkeypatch.context() as patched:
-        patched.setattr("nous_pipelines.orchestration.resting.code_checksum", lambda: "of other code")
-        assert not was_planned_from(files, decisive(judge, policy, POLICY), taken, AGENTS)
+        patched.setattr("nous_pipelines.orchestration.earlier_nights.code_digest", lambda: "of other code")
+        assert not was_planned_from(files, decision_basis(judge, policy, POLICY), taken, AGENTS)
     for name in ("plan", "link_proposals"):
         whole = files.read_json(name)
         files.write_json(name, {"proposals": []})
-        assert not was_planned_from(files, decided_by, taken, AGENTS), name
+        assert not was_planned_from(files, basis, taken, AGENTS), name
         files.write_json(name, whole)
-        assert was_planned_from(files, decided_by, taken, AGENTS), name
+        assert was_planned_from(files, basis, taken, AGENTS), name
 
 
 def test_files_kept_for_the_next_run_may_be_damaged_or_missing(told, database_url, instance, tmp_path):

@@ -17,7 +17,7 @@ from dagster._core.test_utils import create_run_for_test, instance_for_test
 from night_runs import facts_in, remember
 
 from nous_online.heart import Heart
-from nous_pipelines.orchestration.run_launcher import PROCESS_TAG, process_tag
+from nous_pipelines.orchestration.dagster_classes import PROCESS_TAG, process_tag
 
 # The loops of Dagster's daemon over our own settings, without its pauses. In a process of its own, since Dagster leaves
 # coroutines behind that nobody awaits. The first night is killed as soon as its process begins, the third is cancelled
@@ -110,7 +110,7 @@ def test_a_range_waits_for_a_night_that_is_tried_again_and_ends_where_one_stops(
 @pytest.fixture(scope="module")
 def instance() -> Iterator[dg.DagsterInstance]:
     """Dagster's records, with the launcher that compose and `nous dev` have."""
-    launcher = {"module": "nous_pipelines.orchestration.run_launcher", "class": "NightLauncher"}
+    launcher = {"module": "nous_pipelines.orchestration.dagster_classes", "class": "NightLauncher"}
     with instance_for_test(overrides={"run_launcher": launcher}) as one:
         yield one
 

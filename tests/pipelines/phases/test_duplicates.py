@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
-from nous_pipelines.phases.duplicates import clusters
+from nous_pipelines.phases.merging import clusters
 
 
 def accepted(text):
