@@ -20,7 +20,7 @@ from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
-from nous_online.language.passages import passages
+from nous_online.language.embedding import passages
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.learning import slot_of

@@ -20,8 +20,8 @@ from nous_online.core.errors import Conflict, Moved, NotFound
 from nous_online.core.texts import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
+from nous_online.language.embedding import recall_vector
 from nous_online.language.minilm import Vectors
-from nous_online.language.passages import recall_vector
 from nous_online.memories.learning import slot_of
 
 V = TypeVar("V")
