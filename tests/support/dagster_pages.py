@@ -189,15 +189,6 @@ def installed_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def why_no_browser(refusal: type[Exception]) -> str | None:
-    """Return why no browser can be started, None when one can."""
-    try:
-        with page_of("about:blank"):
-            return None
-    except refusal as error:
-        return str(error).splitlines()[0]
-
-
 def fetch_browser() -> bool:
     """Have Playwright fetch its own Chromium; return whether it could."""
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
@@ -232,11 +223,4 @@ def window_of(browser: Browser, address: str, *, entrance: str = "") -> Iterator
         if entrance:
             page.goto(entrance)
             page.wait_for_url(lambda url: "token=" not in url)
-        yield page
-
-
-@contextmanager
-def page_of(address: str, *, entrance: str = "") -> Iterator[Page]:
-    """Open a window of a browser that is started for it; raise what Playwright does where none starts."""
-    with started_browser() as browser, window_of(browser, address, entrance=entrance) as page:
         yield page

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,9 @@ from dagster_pages import (
     dev,
     fetch_browser,
     learn_history,
-    page_of,
+    started_browser,
     wait_until,
-    why_no_browser,
+    window_of,
 )
 from postgres_homes import lives, scratch
 
@@ -88,14 +89,18 @@ def was_run(running: Dev) -> bool:
 def page(running: Dev) -> Iterator[Page]:
     """A browser on the interface."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-    reason = why_no_browser(playwright.Error)
-    if reason is not None and fetch_browser():
-        reason = why_no_browser(playwright.Error)
-    if reason is not None:
-        pytest.skip(f"no browser can be started: {reason}")
     interface = running.interface
-    with page_of(interface.address, entrance=f"/?token={interface.token}") as opened:
-        yield opened
+    with ExitStack() as stack:
+        try:
+            try:
+                browser = stack.enter_context(started_browser())
+            except playwright.Error:
+                if not fetch_browser():
+                    raise
+                browser = stack.enter_context(started_browser())
+        except playwright.Error as error:
+            pytest.skip(f"no browser can be started: {str(error).splitlines()[0]}")
+        yield stack.enter_context(window_of(browser, interface.address, entrance=f"/?token={interface.token}"))
 
 
 def test_in_a_cloned_repository_it_runs_none_of_its_code_and_sets_none_of_its_variables(running: Dev) -> None:
@@ -149,6 +154,7 @@ def test_a_range_waits_for_a_night_that_is_killed_and_tried_again_and_runs_to_gr
     interface, keys = running.interface, [night.isoformat() for night in nights]
     (backfill_id,) = interface.backfills() or [interface.launch(keys)]  # where there is no browser
 
+    wait_until(interface.runs, seconds=NIGHT_S, what="the first night in the queue")
     wait_until(lambda: interface.process_of(keys[0]), seconds=NIGHT_S, what="the first night", every_s=0.3)
     os.kill(interface.process_of(keys[0]) or 0, signal.SIGKILL)
     wait_until(
