@@ -203,8 +203,13 @@ def recall_vector(
         return None
     blend = unit_sum([vectors[content], unit_sum([vectors[text] for text in own])])
     if around:
-        blend = unit_sum([blend, CONTEXT_SHARE * unit_sum([vectors[text] for text in around])])
+        blend = with_context(blend, unit_sum([vectors[text] for text in around]))
     return blend
+
+
+def with_context(own: Vectors, context: Vectors) -> Vectors:
+    """Return the unit vector of a memory with what was said around it."""
+    return unit_sum([own, CONTEXT_SHARE * context])
 
 
 def unit_sum(vectors: Sequence[Vectors]) -> Vectors:

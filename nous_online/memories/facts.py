@@ -19,7 +19,7 @@ from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
-from nous_online.language.embedding import passages, recall_vector
+from nous_online.language.embedding import passages, recall_vector, with_context
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, hide_credentials
@@ -28,13 +28,12 @@ from nous_online.memories.learning import (
     LearningDecision,
     NamedFact,
     check_active,
-    decide_with_named,
+    decide_and_doubt,
     holds_since,
     is_later,
     near_facts,
     pair_of,
     partition_neighbours,
-    possible_replacements,
     questions,
     slot_of,
     with_inherited_key,
@@ -158,16 +157,15 @@ def match_and_write(
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        decision = decide_with_named(new, said, judgements, agent.policy)
+        decision, doubts = decide_and_doubt(new, said, judgements, agent.policy)
         if forgotten is not None:
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
-        left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-        doubts = possible_replacements(new, left, judgements, agent.policy)
         stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
         if decision.action != "confirm":
             keep_readings(connection, agent.id, stored, said.rest, read, space_id=space.id)
-        learned = apply_decision(connection, agent, replace(ready, fact=stored), decision)
+        ready = found_by_replaced(connection, agent, replace(ready, fact=stored), decision)
+        learned = apply_decision(connection, agent, ready, decision)
         learned = record_contradictions(connection, agent, learned, decision, judgements)
         return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
 
@@ -181,6 +179,23 @@ def judge_neighbours(
     # A fact must be stored even where its judge fails: the night judges the pairs again.
     judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
+
+
+def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Embedded:
+    """Return a new fact with the one it supersedes as its context, so that it is recalled by its words and vector too.
+
+    People tell a change in other words than they ask in: "Omar looks at my pull requests now" has to answer what "Lena
+    reviews my PRs" answered. A context of the caller's own stays.
+    """
+    if decision.action != "supersede" or decision.match is None or ready.fact.context is not None:
+        return ready
+    known = decision.match.fact
+    own = ready.embedding if ready.context_embedding is None else ready.context_embedding
+    return replace(
+        ready,
+        fact=replace(ready.fact, context=" ".join(known.content.split())),
+        context_embedding=with_context(own, store.embedding_of(connection, agent.id, known.id)),
+    )
 
 
 def apply_decision(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:

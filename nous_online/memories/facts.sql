@@ -66,6 +66,9 @@ from candidate c
 join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 order by c.distance, f.id
 
+-- name: embedding_of
+select embedding from heart.facts where agent_id = %(agent_id)s and id = %(id)s
+
 -- name: find_forgotten
 -- A fact of the same reach that somebody asked to forget, and one of whose statements says the same words.
 with recursive line as (

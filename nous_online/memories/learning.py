@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Literal, cast
 from uuid import UUID
 
-from nous_online.core.domain import Fact, Near, Neighbour, NewFact
+from nous_online.core.domain import Fact, Near, Neighbour, NewFact, shortened
 from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.validation import LARGEST_LEAD, checked_id
@@ -33,6 +33,7 @@ SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4
 """Cosine that each shared content word is worth, up to four: the ratio of both coefficients in a logistic regression on
 3,500 pairs written for training, each among the 20 nearest of 90 statements of one hand, one statement in five changing
 another."""
+NOTHING_LIKE_IT = "nothing known says the same"
 SAME_SLOT_LEAD = 1.0  # a value of the same slot or key is always read
 
 
@@ -109,7 +110,7 @@ def decide(
     rivals = [near for near in by_similarity if overlap_in_time(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
-    decision = LearningDecision("store", "nothing known says the same")
+    decision = LearningDecision("store", NOTHING_LIKE_IT)
     if updated:
         decision = combine_successions(
             [decide_succession(new, near, judgements[near.fact.id].reason) for near in updated]
@@ -359,6 +360,24 @@ def check_active(fact: Fact, act: str) -> None:
         successor = f" by {fact.superseded_by}" if fact.superseded_by else ""
         message = f"fact {fact.id} is {fact.state}{successor} and can't be {act}; act on what replaced it, or undo that"
         raise Conflict(message)
+
+
+def decide_and_doubt(
+    new: NewFact, said: NearFacts, judgements: Mapping[UUID, Judgement], policy: LearnPolicy
+) -> tuple[LearningDecision, list[UUID]]:
+    """Return what to do with `new`, and the ids of facts it perhaps replaces; the reason names either."""
+    decision = decide_with_named(new, said, judgements, policy)
+    left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
+    doubts = possible_replacements(new, left, judgements, policy)
+    if decision.reason != NOTHING_LIKE_IT:
+        return decision, doubts
+    if decision.contradicted:
+        other = shortened(decision.contradicted[0].fact.content)
+        return replace(decision, reason=f"contradicts “{other}”: both stay until somebody says which holds"), doubts
+    if doubts:
+        other = shortened(next(each.fact.content for each in left if each.fact.id == doubts[0]))
+        return replace(decision, reason=f"perhaps replaces “{other}”: both stay"), doubts
+    return decision, doubts
 
 
 def decide_with_named(

@@ -282,6 +282,12 @@ def lock_and_find_neighbours(
     return earlier, near, forgotten[0] if forgotten else None
 
 
+def embedding_of(connection: Connection, agent_id: str, fact_id: UUID) -> Vectors:
+    """Return the unit vector of a fact that exists."""
+    ((vector,),) = connection.execute(FACTS["embedding_of"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+    return vector.to_numpy()
+
+
 def match_parameters(agent_id: str, new: Embedded) -> dict[str, Any]:
     """Return the parameters of a new fact for `nearest_facts` and `find_forgotten`."""
     names = ("content", "slot", "key", "scope", "user_id", "project_id")
