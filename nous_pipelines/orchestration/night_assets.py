@@ -297,9 +297,9 @@ FETCH_S = 120.0  # for results of batches; the sensor fetches the rest
     is_reusable=True,
     kinds={"numpy", "parquet"},
     description=(
-        "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
-        f"`cut` facts have more than {MOST_CANDIDATES} others like them: they meet the nearest of those tonight, and "
-        "the rest when these are merged."
+        "Candidate pairs of facts: near each other, of one slot, or stated by two users of one project. "
+        f"`cut` facts have more than {MOST_CANDIDATES} candidates: they meet the nearest of those tonight, and the "
+        "rest when these are merged."
     ),
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
@@ -336,8 +336,8 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     is_reusable=True,
     kinds={"postgres", "parquet"},
     description=(
-        "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
-        "key for it, Claude decides where the offline judge may be wrong, and what it has not answered yet waits."
+        "Those pairs with a verdict each and the reason for it; verdicts of earlier nights are kept. With a key for "
+        "Claude, it decides where the offline judge may be wrong; pairs that it has not answered yet wait."
     ),
 )
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
@@ -405,7 +405,7 @@ def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
             CHECK,
             asset="judge_batches",
             blocking=False,
-            description="What Claude is to be asked was sent, and what it answered is believed.",
+            description="The questions for Claude were sent, and its answers are trusted.",
         )
     ],
     description="Those requests, sent as Message Batches at half the price; their verdicts count in a later night.",
@@ -415,7 +415,7 @@ def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     fetch_troubles: list[str] = night_run.files(night).read_json("collected")["troubles"]
     if second is None:
         return dg.MaterializeResult(
-            check_results=[sent_check(fetch_troubles, "nobody is asked: the offline judge decides alone")]
+            check_results=[sent_check(fetch_troubles, "no model is asked: the offline judge decides alone")]
         )
     sent = second.send(night_run.database, questions_of_agents(night, night_run, second), night=night)
     obstacles = list(dict.fromkeys([*sent.obstacles, *fetch_troubles]))

@@ -207,7 +207,7 @@ def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counte
         return Counter({"unfinished snapshots": 1})
     if folder.name.endswith(NEW) and not erasure.is_dry_run:
         folder = finish_replacing(folder)
-    unfinished = list(folder.rglob("*.part"))  # a killed process left them; nobody reads them
+    unfinished = list(folder.rglob("*.part"))  # of killed processes; nobody reads them
     for part in () if erasure.is_dry_run else unfinished:
         part.unlink(missing_ok=True)
     changed = {
