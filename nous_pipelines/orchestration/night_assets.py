@@ -223,9 +223,9 @@ class Inputs:
                 path.unlink(missing_ok=True)
 
 
-def join_parts(parts: Iterable[ChunkOutput], name: str, schema: TableSchema, at_rest: AgentsAtRest) -> pl.DataFrame:
+def join_parts(parts: Iterable[ChunkOutput], schema: TableSchema, at_rest: AgentsAtRest) -> pl.DataFrame:
     """Return one table, by agent, from those of all chunks and the rows of agents at rest."""
-    table = pl.concat([at_rest.rows(schema), *(part.table(name) for part in parts)])
+    table = pl.concat([at_rest.rows(schema), *(part.table(schema.name) for part in parts)])
     return table.sort("agent_id", maintain_order=True) if at_rest.agent_ids else table
 
 
@@ -314,7 +314,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         fresh_from=end_of(night) - FRESH_FOR,
         on_done=chunk_log(context, inputs.engine),
     )
-    pairs, copies = (join_parts(parts, schema.name, schema, inputs.at_rest) for schema in (FOUND, COPY))
+    pairs, copies = (join_parts(parts, schema, inputs.at_rest) for schema in (FOUND, COPY))
     files.write_table("neighbours", pairs)
     files.write_table("copies", copies)
     write_compared(files, [Compared(part.table("compared_rows"), part.table("compared_pairs")) for part in parts])
@@ -355,7 +355,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         on_progress=log_pairs if inputs.engine.shares_memory else None,  # a log can't be sent to another process
     )
     parts = inputs.map_chunks("judgements", judge_pairs, judges=judges, on_done=chunk_log(context, inputs.engine))
-    table = join_parts(parts, "judgements", JUDGED, inputs.at_rest)
+    table = join_parts(parts, JUDGED, inputs.at_rest)
     counts = sum((part.value[0] for part in parts), JudgementCounts())
     by_second = sum((part.value[1] for part in parts), SecondOpinionCounts())
     write_judged_by(files, judge, files.write_table("judgements", table))
@@ -491,7 +491,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
         parts = inputs.map_chunks(table.name, make_table, name=table.name, make=table.make, night=night)
-        whole = join_parts(parts, table.name, table.schema, inputs.at_rest)
+        whole = join_parts(parts, table.schema, inputs.at_rest)
         night_run.files(night).write_table(table.name, whole)
         return dg.MaterializeResult(
             metadata={ROW_COUNT: len(whole), **whole.select(**table.figures).row(0, named=True)}
