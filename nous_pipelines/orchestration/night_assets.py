@@ -198,8 +198,8 @@ class Inputs:
                 for chunk in self.chunks
             ]
             results = self.engine.map(do_work, works, on_done=on_done)
-            outputs = [part.read() for each in results for part in each.parts]
-        faults = {agent_id: fault for each in results for agent_id, fault in each.faults.items()}
+            outputs = [part.read() for parts, _ in results for part in parts]
+        faults = {agent_id: fault for _, found in results for agent_id, fault in found.items()}
         if faults and not (outputs or self.at_rest.agent_ids):
             raise next(iter(faults.values()))
         self.files.leave_out(left_out_agents(step, faults))
