@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
-from nous_online.context.context_lines import Predicted
-from nous_online.context.known import Linked
+from nous_online.context.context_lines import Linked, Predicted
 from nous_online.context.packing import FILE, Answered, Known, pack, relevant
 from nous_online.context.scorer import Nearness, Past, Ranking, file_words
 from nous_online.core.policy import ContextPolicy

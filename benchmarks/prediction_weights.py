@@ -36,7 +36,7 @@ def row_of(diary: Diary, session: Session, opened: str, later: Set[str], *, at: 
     """Return the features of the memories, a column each, and which of them the session goes on to use."""
     atoms = atoms_of(Signals(current_file=opened), at=at)
     near = diary.near(opened)
-    past = diary.past_for(session, atoms, at=at).joined_by(near)
+    past = diary.past_for(session, atoms, at=at).with_memories(near)
     named = features(past, atoms, near)
     used_before = {past.memories[place] for place in past.in_use.tolist()} | {opened}
     open_to = np.array([memory not in used_before for memory in past.memories], bool)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
     from nous_online.interfaces.adapters.wrapping import wrap
+    from nous_online.memories.agent import Event, Subscription
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
-    from nous_online.memories.events import Event, Subscription
-    from nous_online.memories.memory_changes import Forgotten
+    from nous_online.memories.memory_verbs import Forgotten
+    from nous_online.memories.sessions import WorkingMemory
     from nous_online.memories.undoing import SourceUndone
-    from nous_online.memories.working_memory import WorkingMemory
     from nous_online.recall.recall import Recall, Recalled
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
@@ -29,9 +29,9 @@ HOMES = {
     "Database": "nous_online.database.connection",
     "Decision": "nous_online.memories.decisions",
     "Episode": "nous_online.core.domain",
-    "Event": "nous_online.memories.events",
+    "Event": "nous_online.memories.agent",
     "Fact": "nous_online.core.domain",
-    "Forgotten": "nous_online.memories.memory_changes",
+    "Forgotten": "nous_online.memories.memory_verbs",
     "Heart": "nous_online.heart",
     "Learned": "nous_online.core.domain",
     "Near": "nous_online.core.domain",
@@ -41,8 +41,8 @@ HOMES = {
     "Recalled": "nous_online.recall.recall",
     "SourceUndone": "nous_online.memories.undoing",
     "Statement": "nous_online.core.domain",
-    "Subscription": "nous_online.memories.events",
-    "WorkingMemory": "nous_online.memories.working_memory",
+    "Subscription": "nous_online.memories.agent",
+    "WorkingMemory": "nous_online.memories.sessions",
     "wrap": "nous_online.interfaces.adapters.wrapping",
 }
 

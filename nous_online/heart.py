@@ -29,7 +29,7 @@ from nous_online.core.details import (
     DecisionTitle,
     Query,
     RecallDetails,
-    SignalsTold,
+    SignalsInput,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
@@ -50,23 +50,20 @@ from nous_online.core.validation import (
     checked_said,
 )
 from nous_online.database.connection import Database, open_url
-from nous_online.language.embedding import Embedder, among, default_embedder, embedder_of
+from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
-from nous_online.memories.agent import Agent, Verbs, register
+from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register, write_event
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
 from nous_online.memories.episodes import EpisodeVerbs
-from nous_online.memories.events import Handler, Subscription, write_event
-from nous_online.memories.fact_verbs import FactVerbs
-from nous_online.memories.memory_changes import MemoryVerbs
+from nous_online.memories.memory_verbs import FactVerbs, MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
-from nous_online.memories.sessions import SessionVerbs
+from nous_online.memories.sessions import SessionVerbs, WorkingMemory
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
-from nous_online.memories.working_memory import WorkingMemory
 from nous_online.queue import outbox, reactions
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
@@ -144,7 +141,7 @@ class ContextVerbs(Verbs):
     def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
         self,
         *,
-        signals: SignalsTold,
+        signals: SignalsInput,
         session_id: AskingSession = None,
         limit: AskedLimit = 50,
         user_id: AskingUser = None,
@@ -333,14 +330,14 @@ class Heart(
         the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
         """
         # Imported here: `import nous_online` has to stay below 0.3 s.
-        from nous_online.language.claude.judge import appointed
-        from nous_online.language.claude.model_writer import commissioned
+        from nous_online.language.claude.judge import judge_factory
+        from nous_online.language.claude.model_writer import writer_factory
         from nous_online.language.claude.spending import meter_of
 
         name = checked_agent(agent_id)
         offered = [each for each in (embedder, next_embedder) if each is not None]
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
-        judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
+        judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         place = database or Database(open_url())
         meter = meter_of(place, name)
         heart = cls(
@@ -353,7 +350,7 @@ class Heart(
                 policy=chosen,
                 rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
-                embedder_of=among(offered) if offered else embedder_of,
+                embedder_of=embedder_lookup(offered) if offered else embedder_of,
             ),
             owns_database=database is None,
             works_in_background=works_in_background,

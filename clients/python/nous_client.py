@@ -760,7 +760,7 @@ class PredictBody(TypedDict):
 
 
 class Predicted(TypedDict):
-    """A memory that is likely to be wanted, how likely, and what speaks for it."""
+    """A memory that is likely to be used, with its probability and the reasons."""
 
     memory_id: str
     kind: str

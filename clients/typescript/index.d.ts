@@ -69,21 +69,21 @@ export interface ArtifactList {
 export interface AssembleBody {
   /** What the agent is doing right now. */
   signals?: SignalsBody | null;
-  /** Most tokens, as `NOUS_TOKENIZER` counts them; what the frame needs unless told, 3,000 to 12,000. */
+  /** Most tokens, as `NOUS_TOKENIZER` counts them; by default 3,000 to 12,000, by frame. */
   budget?: number | null;
-  /** The cognitive frame; the activity of the signals, or the frame of the session, unless told. */
+  /** The cognitive frame; by default the activity of the signals, or else the frame of the session. */
   frame?: string | null;
-  /** What the agent was asked; blank counts as not told. */
+  /** The question the agent was asked; a blank text counts as none. */
   query?: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   active_censors?: Array<string> | null;
-  /** Show what stood at that moment; now, unless an older history is being looked at. */
+  /** Show what was known at that moment; by default now. */
   at?: string | null;
-  /** The session it is asked in. */
+  /** The session of the caller. */
   session_id?: string | null;
-  /** For whom; what is of other users stays out. */
+  /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** In which project. */
+  /** The project; memories of other projects are left out. */
   project_id?: string | null;
 }
 
@@ -97,7 +97,7 @@ export interface Censor {
   trigger: string;
   /** Why not, or what to do instead. */
   reason: string;
-  /** How firmly it speaks; `absolute` is only ever set by hand. */
+  /** How strict it is; `absolute` is only ever set by hand. */
   severity: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal: boolean;
@@ -105,7 +105,7 @@ export interface Censor {
   activation_count: number;
   /** How many activations were reported as false. */
   false_positive_count: number;
-  /** After how many activations a warning becomes a block; 5 unless told. */
+  /** After how many activations a warning becomes a block; by default 5. */
   escalation_threshold: number;
   /** When it was last activated. */
   last_activated_at: string | null;
@@ -115,23 +115,23 @@ export interface Censor {
   learned_from_episode_id: string | null;
   /** Where it comes from. */
   source: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust: number;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at: string;
-  /** When it falls silent; never unless told. */
+  /** When it expires; by default never. */
   expires_at: string | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. */
   encoded_frame: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -148,54 +148,54 @@ export interface Censor {
 
 /** Something to beware of. */
 export interface CensorBody {
-  /** What sets it off. */
+  /** What triggers it. */
   trigger: string;
   /** Why not, or what to do instead. */
   reason: string;
-  /** How firmly it speaks; `absolute` is only ever set by hand. */
+  /** How strict it is; `absolute` is only ever set by hand. */
   severity?: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal?: boolean;
-  /** After how many activations a warning becomes a block; 5 unless told. */
+  /** After how many activations a warning becomes a block; by default 5. */
   escalation_threshold?: number | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. Taken as learned_from_decision too. */
   learned_from_decision_id?: string | null;
   /** The episode it was learned from. */
   learned_from_episode_id?: string | null;
-  /** When it falls silent; never unless told. */
+  /** When it expires; by default never. */
   expires_at?: string | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at?: string | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
 }
 
 /** What changes about a censor; what is not named stays. */
 export interface CensorChangesBody {
   note?: string | null;
-  /** How firmly it speaks. */
+  /** How strict it is. */
   severity?: "warn" | "block" | "absolute";
   /** After how many activations a warning becomes a block; None for 5. */
   escalation_threshold?: number | null;
-  /** From then on it is silent; None for never. */
+  /** When it expires; None for never. */
   expires_at?: string | null;
-  /** No night archives it. */
+  /** Keeps nights from archiving it. */
   is_pinned?: boolean;
 }
 
@@ -219,19 +219,19 @@ export interface CheckAnswer {
 
 /** An action about to be done. */
 export interface CheckBody {
-  /** What is about to be done: a command, or in words. */
+  /** The action to check: a command, or a description in words. */
   action: string;
   /** The cognitive frame the agent is in, such as debug. */
   frame?: string | null;
-  /** When it is about to happen; now, unless a history is replayed. */
+  /** When it would happen; by default now, otherwise for replaying a history. */
   at?: string | null;
-  /** False only looks: nothing is counted, escalated or announced. */
+  /** False only checks: nothing is counted, escalated or announced. */
   is_recorded?: boolean;
-  /** The session it is asked in. */
+  /** The session of the caller. */
   session_id?: string | null;
-  /** For whom; what is of other users stays out. */
+  /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** In which project. */
+  /** The project; memories of other projects are left out. */
   project_id?: string | null;
 }
 
@@ -239,9 +239,9 @@ export interface CheckBody {
 export interface CloseBody {
   /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
   artifacts?: Array<ArtifactBody> | null;
-  /** What it is called; the first words of its text unless told. */
+  /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; written for it unless told. */
+  /** What happened, in short; by default written when it is completed. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
@@ -255,9 +255,9 @@ export interface CloseBody {
   tags?: Array<string> | null;
   /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
   decision_ids?: Array<string> | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
   /** A new line of its detail. */
   append?: string | null;
@@ -356,9 +356,9 @@ export interface Decision {
   confidence: number | null;
   /** Whether it is pending, succeeded, failed or was abandoned. */
   status: string;
-  /** The episode it belongs to; the current one of the session, unless told. */
+  /** The episode it belongs to; by default the current one of the session. */
   episode_id: string | null;
-  /** The session it was taken in. */
+  /** The session it was made in. */
   session_id: string | null;
   /** Files it is about. */
   files: Array<string>;
@@ -366,19 +366,19 @@ export interface Decision {
   tags: Array<string>;
   /** What came of it. */
   outcome: string | null;
-  /** When it was taken; now unless told. */
+  /** When it was made; by default now. */
   decided_at: string;
   /** When it was said what became of it. */
   resolved_at: string | null;
   /** Counted up by every change. */
   row_version: number;
-  /** What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision is asked for. */
+  /** The agent's own name for it, such as `abc123` (at most 200 characters): accepted wherever the id of a decision is. */
   reference?: string | null;
 }
 
 /** What was decided, and why. */
 export interface DecisionBody {
-  /** What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision is asked for. */
+  /** The agent's own name for it, such as `abc123` (at most 200 characters): accepted wherever the id of a decision is. */
   reference?: string | null;
   /** What was decided. */
   title: string;
@@ -390,11 +390,11 @@ export interface DecisionBody {
   files?: Array<string>;
   /** Words to find it by. */
   tags?: Array<string>;
-  /** The session it was taken in. */
+  /** The session it was made in. */
   session_id?: string | null;
-  /** The episode it belongs to; the current one of the session, unless told. */
+  /** The episode it belongs to; by default the current one of the session. */
   episode_id?: string | null;
-  /** When it was taken; now unless told. */
+  /** When it was made; by default now. */
   decided_at?: string | null;
 }
 
@@ -416,17 +416,17 @@ export interface DeferredFactBody {
   idempotency_key?: string | null;
   /** What it is about. */
   subject?: string | null;
-  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  /** The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it. */
   key?: string | null;
   /** Its category, such as `preference`. */
   category?: string | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** What was said around it: helps to find it, is never shown as its content. */
+  /** The text around it: helps to find it, and is never shown as its content. */
   context?: string | null;
   /** How sure it is. */
   confidence?: number;
-  /** Since when it holds; since ever unless told. */
+  /** Since when it holds; by default always. */
   valid_from?: string | null;
   /** Until when it holds; not before `valid_from`. */
   valid_to?: string | null;
@@ -434,27 +434,27 @@ export interface DeferredFactBody {
   source_episode_id?: string | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
   source_decision_id?: string | null;
-  /** The session it is said in; lends frame and censors. */
+  /** The session it belongs to, whose frame and censors are the defaults. */
   session_id?: string | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at?: string | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
 }
 
@@ -464,9 +464,9 @@ export interface EndBody {
   outcome?: "success" | "failure" | "partial" | "ongoing" | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -480,19 +480,19 @@ export interface Episode {
   state: string;
   /** The session it happens in; lends frame and censors. */
   session_id: string | null;
-  /** What it is called; the first words of its text unless told. */
+  /** Its title; by default the first words of its text. */
   title: string | null;
   /** What was said and done. */
   detail: string | null;
-  /** What happened, in short; written for it unless told. */
+  /** What happened, in short; by default written when it is completed. */
   summary: string | null;
   /** One line that says it. */
   compressed: string | null;
   /** How far it was condensed: raw, summary, compressed or fossil. */
   compression_tier: string;
-  /** When it began; now unless told. */
+  /** When it began; by default now. */
   started_at: string;
-  /** When it ended; now unless told. */
+  /** When it ended; by default now. */
   ended_at: string | null;
   /** How long it took. */
   duration_seconds: number | null;
@@ -506,9 +506,9 @@ export interface Episode {
   participants: Array<string>;
   /** Words to find it by. */
   tags: Array<string>;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. */
   frame_used: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
   /** Procedures that were put to use in it. */
   procedures_activated: Array<string>;
@@ -520,15 +520,15 @@ export interface Episode {
   lessons_learned: Array<string>;
   /** Where it comes from. */
   source: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust: number;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -559,7 +559,7 @@ export interface Fact {
   subject: string | null;
   /** Which thing it gives a value of, as its words have it. */
   slot: string | null;
-  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  /** The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it. */
   key: string | null;
   /** Its category, such as `preference`. */
   category: string | null;
@@ -569,18 +569,18 @@ export interface Fact {
   confidence: number;
   /** Where it comes from. */
   source: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
   /** The episode it was drawn from. */
   source_episode_id: string | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
   source_decision_id: string | null;
   sources: Array<string>;
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust: number;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at: string;
   /** When it was last said again. */
   last_confirmed_at: string | null;
@@ -589,19 +589,19 @@ export interface Fact {
   /** The fact that took its place. */
   superseded_by: string | null;
   succession: string | null;
-  /** Since when it holds; since ever unless told. */
+  /** Since when it holds; by default always. */
   valid_from: string | null;
   /** Until when it holds; not before `valid_from`. */
   valid_to: string | null;
   /** Whether it is part of a contradiction, and whether that was decided. */
   contradiction_status: string;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. */
   encoded_frame: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -619,21 +619,21 @@ export interface Fact {
 export interface FactBody {
   /** One statement. */
   content: string;
-  /** Facts of the same scope, user and project that give way to this one, by id or as they were read. */
+  /** Facts of the same scope, user and project that this one supersedes, by id or as returned by a verb. */
   replaces?: Array<string> | null;
   /** What it is about. */
   subject?: string | null;
-  /** Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it. */
+  /** The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it. */
   key?: string | null;
   /** Its category, such as `preference`. */
   category?: string | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** What was said around it: helps to find it, is never shown as its content. */
+  /** The text around it: helps to find it, and is never shown as its content. */
   context?: string | null;
   /** How sure it is. */
   confidence?: number;
-  /** Since when it holds; since ever unless told. */
+  /** Since when it holds; by default always. */
   valid_from?: string | null;
   /** Until when it holds; not before `valid_from`. */
   valid_to?: string | null;
@@ -641,27 +641,27 @@ export interface FactBody {
   source_episode_id?: string | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
   source_decision_id?: string | null;
-  /** The session it is said in; lends frame and censors. */
+  /** The session it belongs to, whose frame and censors are the defaults. */
   session_id?: string | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at?: string | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
 }
 
@@ -707,13 +707,13 @@ export interface FieldError {
 
 /** What a session is about now. */
 export interface FocusBody {
-  /** What it is about; stays as it is unless told, and so does the rest. */
+  /** What it is about; by default unchanged, as the other parameters are. */
   task?: string | null;
   /** The cognitive frame of the session. */
   frame?: string | null;
-  /** The censors that are active; with the frame, what calls of this session go by that tell none. */
+  /** The active censors; with the frame, the defaults of calls in this session. */
   active_censors?: Array<string> | null;
-  /** How many items it holds; 20 at first. */
+  /** How many items it can hold; 20 at first. */
   capacity?: number | null;
 }
 
@@ -824,13 +824,13 @@ export interface Links {
 
 /** What is taken into working memory. */
 export interface LoadBody {
-  /** A procedure to put to use. */
+  /** A procedure to use. */
   procedure_id?: string | null;
   /** Memories of any kind, by their ids. */
   memory_ids?: Array<string> | null;
-  /** A text that is no memory yet. */
+  /** A text that is not a memory. */
   note?: string | null;
-  /** How relevant each is; how near it is to the task, unless told. */
+  /** How relevant each is; by default its similarity to the task. */
   relevance?: number | null;
 }
 
@@ -920,19 +920,19 @@ export interface PredictBody {
   file_opened?: string | null;
   /** What the agent is doing right now. */
   signals?: SignalsBody | null;
-  /** The session it is asked in. */
+  /** The session of the caller. */
   session_id?: string | null;
   /** How many memories at most. */
   limit?: number;
-  /** For whom; what is of other users stays out. */
+  /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** In which project. */
+  /** The project; memories of other projects are left out. */
   project_id?: string | null;
-  /** Show what stood at that moment; now, unless an older history is being looked at. */
+  /** Show what was known at that moment; by default now. */
   at?: string | null;
 }
 
-/** A memory that is likely to be wanted, how likely, and what speaks for it. */
+/** A memory that is likely to be used, with its probability and the reasons. */
 export interface Predicted {
   memory_id: string;
   kind: string;
@@ -972,7 +972,7 @@ export interface Procedure {
   name: string;
   /** The field it belongs to, such as `deployment`. */
   domain: string | null;
-  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; `workflow` where steps alone are told. */
+  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; by default `workflow` where only steps are given. */
   kind: "k_line" | "workflow" | "pattern";
   /** Upper fringe: what it is for. */
   goals: Array<string>;
@@ -982,13 +982,13 @@ export interface Procedure {
   core_tools: Array<string>;
   /** Core: what one has to know. */
   core_concepts: Array<string>;
-  /** Lower fringe: details that are easily displaced. */
+  /** Lower fringe: details that change easily. */
   implementation_notes: Array<string>;
   /** Of a workflow, in their order, each a name or {"name": …, "detail": …} (at most 100). */
   steps: Array<unknown>;
   /** Of a pattern: a JSON object to be filled in, at most 32 KiB. */
   template: unknown;
-  /** When it is wanted. */
+  /** When to use it. */
   trigger: string | null;
   /** One line that says it. */
   compressed: string | null;
@@ -1000,11 +1000,11 @@ export interface Procedure {
   failure_count: number;
   /** When it was last activated. */
   last_activated_at: string | null;
-  /** Procedures that go with it. */
+  /** Related procedures. */
   related_procedures: Array<string>;
   /** Decisions it comes from. */
   related_decision_ids: Array<string>;
-  /** What to beware of while doing it. */
+  /** What to avoid while doing it. */
   censors: Array<string>;
   /** Words to find it by. */
   tags: Array<string>;
@@ -1012,21 +1012,21 @@ export interface Procedure {
   review_reason: string | null;
   /** Where it comes from. */
   source: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust: number;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at: string;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. */
   encoded_frame: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -1044,11 +1044,11 @@ export interface ProcedureBody {
   steps?: Array<string | StepBody> | null;
   /** Of a pattern: a JSON object to be filled in, at most 32 KiB. */
   template?: Record<string, unknown> | null;
-  /** One line that says it all; unless told, such as "deploy: test→build→stage". */
+  /** A summary in one line; by default made of its name and steps, such as "deploy: test→build→stage". */
   hint?: string | null;
   /** What it is called; the same name again is a new version. */
   name: string;
-  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; `workflow` where steps alone are told. */
+  /** A `k_line` has three bands, a `workflow` steps, a `pattern` a template; by default `workflow` where only steps are given. */
   kind?: "k_line" | "workflow" | "pattern";
   /** The field it belongs to, such as `deployment`. */
   domain?: string | null;
@@ -1060,37 +1060,37 @@ export interface ProcedureBody {
   core_tools?: Array<string> | null;
   /** Core: what one has to know. */
   core_concepts?: Array<string> | null;
-  /** Lower fringe: details that are easily displaced. */
+  /** Lower fringe: details that change easily. */
   implementation_notes?: Array<string> | null;
-  /** When it is wanted. */
+  /** When to use it. */
   trigger?: string | null;
-  /** Procedures that go with it. */
+  /** Related procedures. */
   related_procedures?: Array<string> | null;
   /** Decisions it comes from. */
   related_decision_ids?: Array<string> | null;
-  /** What to beware of while doing it. */
+  /** What to avoid while doing it. */
   censors?: Array<string> | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** When it was said; now, unless it is an older history. */
+  /** When it was stated; by default now. */
   learned_at?: string | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
 }
 
@@ -1125,23 +1125,23 @@ export interface RecallBody {
   query: string;
   /** How many memories at most. */
   limit?: number;
-  /** Leave out what scores less; `limit` alone ends the list unless told. */
+  /** Leave out answers with a lower score; by default only `limit` ends the list. */
   min_score?: number | null;
-  /** Kinds of memory to look among; all unless told. Taken as types too. */
+  /** Kinds of memory to search; by default all. Taken as types too. */
   kinds?: Array<"fact" | "episode" | "procedure" | "censor"> | null;
   /** How much of each memory its `text` holds. */
   detail?: "full" | "summary" | "compressed" | "index";
   /** The cognitive frame the agent is in, such as debug. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. */
+  /** The active censors; by default those of the session. */
   active_censors?: Array<string> | null;
   /** Ask for what was believed then. */
   as_of?: string | null;
-  /** The session it is asked in. */
+  /** The session of the caller. */
   session_id?: string | null;
-  /** For whom; what is of other users stays out. */
+  /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** In which project. */
+  /** The project; memories of other projects are left out. */
   project_id?: string | null;
 }
 
@@ -1153,9 +1153,9 @@ export interface RecordBody {
   duration_seconds?: number | null;
   /** What was said and done. */
   detail?: string | null;
-  /** What it is called; the first words of its text unless told. */
+  /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; written for it unless told. */
+  /** What happened, in short; by default written when it is completed. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
@@ -1169,27 +1169,27 @@ export interface RecordBody {
   tags?: Array<string> | null;
   /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
   decision_ids?: Array<string> | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
   /** The session it happens in; lends frame and censors. */
   session_id?: string | null;
-  /** When it began; now unless told. */
+  /** When it began; by default now. */
   started_at?: string | null;
 }
 
@@ -1258,11 +1258,11 @@ export interface SignalsBody {
   branch?: string | null;
   /** Texts of errors seen lately, the latest first. */
   recent_errors?: Array<string> | null;
-  /** What is being done, such as debugging; where no frame is named it is the frame of the budget. */
+  /** What is being done, such as debugging; where no frame is given it is used as the frame. */
   activity?: string | null;
   /** What is to be achieved, in words. */
   task?: string | null;
-  /** Who has joined. */
+  /** The people who take part. */
   collaborators?: Array<string> | null;
 }
 
@@ -1288,7 +1288,7 @@ export interface SplitBody {
 export interface StartBody {
   /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
   artifacts?: Array<ArtifactBody> | null;
-  /** What it is called; the first words of its text unless told. */
+  /** Its title; by default the first words of its text. */
   title?: string | null;
   /** Who took part. */
   participants?: Array<string> | null;
@@ -1296,27 +1296,27 @@ export interface StartBody {
   tags?: Array<string> | null;
   /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
   decision_ids?: Array<string> | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Whom it is for; `project` needs `project_id`. */
+  /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; nobody in particular unless told. */
+  /** The user it is about; by default none. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
   /** Where it comes from. */
   source?: string | null;
-  /** Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is. */
+  /** Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is. */
   source_kind?: "user" | "agent" | "tool" | "web" | "episode" | "import" | "operator";
-  /** How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, and no more than the caller may claim. */
+  /** How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. At most what the caller may claim. */
   trust?: number | null;
-  /** No night archives it; for callers that may pin. */
+  /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
   /** The session it happens in; lends frame and censors. */
   session_id?: string | null;
-  /** When it began; now unless told. */
+  /** When it began; by default now. */
   started_at?: string | null;
 }
 
@@ -1423,9 +1423,9 @@ export interface UnloadBody {
 export interface UpdateBody {
   /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
   artifacts?: Array<ArtifactBody> | null;
-  /** What it is called; the first words of its text unless told. */
+  /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; written for it unless told. */
+  /** What happened, in short; by default written when it is completed. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
@@ -1439,9 +1439,9 @@ export interface UpdateBody {
   tags?: Array<string> | null;
   /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
   decision_ids?: Array<string> | null;
-  /** The cognitive frame the agent is in, such as debug; that of its session unless told. Taken as encoded_frame and frame_used too. */
+  /** The cognitive frame the agent is in, such as debug; by default that of its session. Taken as encoded_frame and frame_used too. */
   frame?: string | null;
-  /** The censors that are active; those of the session unless told. Taken as encoded_censors too. */
+  /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
   /** A new line of its detail. */
   append?: string | null;

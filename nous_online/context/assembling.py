@@ -1,31 +1,37 @@
-"""Assembling a context: read the standing memories, recall and predict others, arrange them, and log what is shown."""
+"""Assembling a context: read standing memories, recall and predict others, arrange them, and log those shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import chain, groupby
+from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
+from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Composable, Identifier, Literal
 from psycopg.types.json import Jsonb
 
-from nous_online.context.context_lines import POLICY, TIERS, Context, ContextEntry, ContextLine, Tier
-from nous_online.context.known import (
-    BLOCKS,
+from nous_online.context.context_lines import (
     ERROR,
     FILE,
+    OPEN_QUESTION,
+    POLICY,
     QUESTION,
     TASK,
+    TIERS,
     Answered,
+    Context,
+    ContextEntry,
+    ContextLine,
     ContextReach,
+    Contradicting,
     Known,
-    by_section,
-    pairs_of,
-    query_known,
-    read_named,
-    use_counts,
-    with_contradictions,
+    Linked,
+    Tier,
 )
 from nous_online.context.packing import (
     Placed,
@@ -48,17 +54,26 @@ from nous_online.core.details import AssemblyDetails
 from nous_online.core.domain import KINDS
 from nous_online.core.fields import check_known, checked_details
 from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
 from nous_online.memories.agent import Agent, loggable
-from nous_online.memories.working_memory import NOTE, Session, held_items
+from nous_online.memories.sessions import NOTE, Session, held_items
 from nous_online.recall.periods import periods_in
 from nous_online.recall.ranking import RecallPolicy
-from nous_online.recall.recall import Cue, recall
+from nous_online.recall.recall import BLOCKS as RECALL
+from nous_online.recall.recall import Cue, FoundMemory, recall
 
+BLOCKS = statements("nous_online.context", "context.sql")
 LINKED_FROM = 10
 """How many of the best answers are followed to the memories they are linked to."""
+CONVENTIONS = (
+    "convention", "conventions", "preference", "preferences", "style", "standard", "guideline", "policy", "rule",
+)  # fmt: skip
+"""Categories of facts that hold for a whole project, whatever is being done."""
+BESIDE = frozenset({"section", "place", "pair", "detected_at", "weight"})
+"""Columns of the queries that are not fields of a memory."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +102,9 @@ class ContextRequest:
     @property
     def cues(self) -> list[ContextCue]:
         """The texts to recall for, the most important first."""
-        told = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
-        told += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
-        return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in told if text]
+        cues = [(QUESTION, self.query), (TASK, self.reach.task), (FILE, self.reach.file)]
+        cues += [(ERROR, error) for error in self.signals.recent_errors[: POLICY.errors]]
+        return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in cues if text]
 
 
 def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
@@ -220,6 +235,75 @@ def recall_for(
     return Answered(cue.kind, cue.text, found.answers)
 
 
+def query_known(connection: Connection, statement: str, reach: ContextReach, **others: Any) -> Cursor[DictRow]:
+    """Send one of the queries of `statements_of`; in pipeline mode it waits only when rows are fetched."""
+    parameters = {
+        **vars(reach),
+        "as_of": reach.at,
+        "recent_from": reach.at - timedelta(seconds=POLICY.recent_s),
+        "ids": None,
+        "pairs": POLICY.contradictions,
+        **others,
+    }
+    text = statements_of(is_past=reach.is_past)[statement]
+    return connection.cursor(row_factory=dict_row).execute(text, parameters, prepare=True)
+
+
+def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
+    """Return the standing memories by section, each in its order."""
+    memories: dict[str, list[FoundMemory]] = {}
+    for row in sorted(rows, key=lambda row: row["place"]):
+        memories.setdefault(row["section"], []).append(memory_without_scores(row))
+    return memories
+
+
+def memory_without_scores(row: Mapping[str, Any]) -> FoundMemory:
+    """Return the memory of a row, with scores of 0: no question found it."""
+    columns = {name: value for name, value in row.items() if name not in BESIDE}
+    return FoundMemory(**columns, dense=0.0, lexical=0.0)
+
+
+def pairs_of(rows: Sequence[DictRow]) -> Iterator[Contradicting]:
+    """Yield the contradictions of which both facts are visible to the caller."""
+    for (_, detected_at), both in groupby(rows, key=lambda row: (row["pair"], row["detected_at"])):
+        facts = [memory_without_scores(row) for row in both]
+        if len(facts) == 2:  # noqa: PLR2004 (a pair)
+            yield Contradicting(detected_at, (facts[0], facts[1]))
+
+
+def read_named(
+    connection: Connection, reach: ContextReach, ids: Sequence[UUID], linked_from: Sequence[UUID]
+) -> list[Linked]:
+    """Return the memories with these ids, and those linked to others, as far as they are visible and in reach."""
+    if not ids and not linked_from:
+        return []
+    rows = query_known(connection, "named", reach, ids=list(ids), linked_from=list(linked_from)).fetchall()
+    return [Linked(memory_without_scores(row), row["weight"]) for row in rows]
+
+
+def with_contradictions(connection: Connection, known: Known, reach: ContextReach) -> Known:
+    """Return `known` with the open contradictions of memories that may be shown, that of the best answer first."""
+    recalled = (answer.memory for each in known.answered for answer in each.answers)
+    standing = (memory for name, own in known.memories.items() if name != "latest" for memory in own)
+    shown = chain(recalled, standing, (each.memory for each in known.named))
+    ids = list(dict.fromkeys(memory.id for memory in shown if memory.contradiction_status != "none"))
+    if not ids:
+        return known
+    rows = query_known(connection, "contradictions", reach, ids=ids, pairs=POLICY.contradictions_shown).fetchall()
+    places = {each: place for place, each in enumerate(ids)}
+    own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
+    pairs = {each.ids: each for each in (*own, *known.contradictions)}
+    return replace(known, contradictions=list(pairs.values()))
+
+
+def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Return how often memories were used, a citation counting twice."""
+    if not ids:
+        return {}
+    rows = connection.execute(BLOCKS["use_counts"], {"agent_id": agent_id, "ids": list(ids)}, prepare=True)
+    return dict(rows.fetchall())
+
+
 # --- arranging ---
 
 
@@ -277,3 +361,76 @@ def log_context(
         "retrieved": [int(each in used) for _, each in shown],
     }
     connection.execute(BLOCKS["log_context"], row, prepare=True)
+
+
+# --- the statements ---
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section read for every context: which memories of a kind, in which order, and how many."""
+
+    name: str
+    kind: str
+    condition: str
+    order: str
+    limit: int
+    category: str | None = None
+
+
+def sections() -> tuple[Section, ...]:
+    """Return the sections read for every context."""
+    pinned = ("is_pinned", "by_learning", POLICY.pinned)
+    return (
+        Section("pinned", "fact", *pinned),
+        Section("pinned", "procedure", *pinned),
+        Section("pinned", "censor", *pinned),
+        Section("pinned", "episode", "is_pinned", "by_start", POLICY.pinned),
+        Section("open_question", "fact", "is_of_category", "by_learning", POLICY.open_questions, OPEN_QUESTION),
+        *(
+            Section("convention", "fact", "is_of_category", "by_learning", POLICY.conventions, category)
+            for category in CONVENTIONS
+        ),
+        Section("latest", "fact", "is_any", "by_learning", POLICY.latest),
+        Section("episode", "episode", "is_told", "by_start", POLICY.episodes),
+        Section("failure", "episode", "is_recent_failure", "by_start", POLICY.failures),
+        Section("workflow", "procedure", "is_any", "by_use", POLICY.workflows),
+        Section("censor", "censor", "is_blocking", "by_severity", POLICY.censors),
+    )
+
+
+@cache
+def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
+    """Return the queries of a context by name, each one statement for all kinds it reads; cached."""
+    reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
+    parts = [
+        SQL(BLOCKS["section"]).format(
+            **parts_of_kind(section.kind, is_past=is_past),
+            section=Literal(section.name),
+            condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category), reference=reference),
+            order=SQL(BLOCKS[section.order]),
+            limit=Literal(section.limit),
+        )
+        for section in sections()
+    ]
+    kinds = [SQL(BLOCKS["named_of_kind"]).format(**parts_of_kind(kind, is_past=is_past)) for kind in KINDS]
+    both = SQL("\nunion all\n")
+    composed = {
+        "standing": SQL(BLOCKS["standing"]).format(sections=both.join(parts)),
+        "contradictions": SQL(BLOCKS["contradictions"]).format(**parts_of_kind("fact", is_past=is_past)),
+        "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
+        "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
+    }
+    return {name: statement.as_bytes() for name, statement in composed.items()}
+
+
+def parts_of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
+    """Return the columns and conditions of a kind: the same that recall uses."""
+    table = KINDS[kind].table
+    shown = SQL(RECALL[f"{table}_shown"]).format()
+    return {
+        "table": Identifier("heart", table),
+        "columns": SQL(BLOCKS["columns_of_kind"]).format(kind=Literal(kind), shown=shown),
+        "visible": SQL(RECALL[f"{table}_{'then' if is_past else 'now'}"]),
+        "in_reach": SQL(RECALL["in_reach"]),
+    }

@@ -1,4 +1,4 @@
-"""Memories as lines of a context, one line each whatever they hold, at every level of detail. Pure."""
+"""What a context is made of, and memories as its lines: one line each, at every level of detail. Pure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from uuid import UUID
 
 from nous_online.core.domain import Detail
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.tokens import tokens_of
-from nous_online.language.writing.fact_lines import says
+from nous_online.language.writing.fact_lines import holds_phrase
 from nous_online.memories.levels import levels_of
+from nous_online.memories.sessions import Item
+from nous_online.recall.recall import FoundMemory, Recalled
 
 POLICY = ContextPolicy()
 Tier = Literal["critical", "relevant", "background", "index"]
 TIERS: tuple[Tier, ...] = ("critical", "relevant", "background", "index")
-"""The four tiers, the most important first; what one leaves of its share flows down to the next."""
+"""The four tiers, the most important first; tokens that one leaves are passed on to the next."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class ContextLine:
     """`fact`, `episode`, `procedure`, `censor`, `decision`, `contradiction`, a `note` of working memory, or a `pointer`
     to several."""
     memory_ids: tuple[UUID, ...]
-    """What it shows: two of a contradiction, several of a pointer, one otherwise."""
+    """The memories it shows: two for a contradiction, several for a pointer, one otherwise."""
     level: Detail
     text: str
     tokens: int
@@ -42,7 +44,7 @@ class ContextLine:
 
 @dataclass(frozen=True)
 class Context:
-    """A context ready to be put before a model; `recall_id` takes the feedback on what it showed."""
+    """A context for a model; feedback on its memories is given by its `recall_id`."""
 
     def __repr__(self) -> str:
         return f"<context of {len(self.lines)} lines, {self.token_count:,} of {self.budget:,} tokens>"
@@ -53,87 +55,155 @@ class Context:
     token_count: int
     """Of the whole text, counted as `counting` says; never above `budget`."""
     counting: str
-    """Whose tokens they are: the tokenizer that `NOUS_TOKENIZER` names."""
+    """The tokenizer, as `NOUS_TOKENIZER` names it."""
     tokens: Mapping[Tier, int]
     """Tokens of each tier, its heading included."""
     lines: tuple[ContextLine, ...]
     left_out: Mapping[Tier, int]
-    """How many lines of each tier found no room."""
+    """How many lines of each tier did not fit."""
     is_by_words: bool = False
-    """Whether only words were compared with what was told, because the embedder could not be asked."""
+    """Whether memories were found by words only, because the embedder failed."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A memory that is likely to be wanted, how likely, and what speaks for it."""
+    """A memory that is likely to be used, with its probability and the reasons."""
 
     memory_id: UUID
     kind: str
     confidence: float
-    """The chance that it is used in this session, calibrated on sessions that were not learned from."""
+    """The probability that it is used in this session, calibrated on sessions that were not used for fitting."""
     reasons: tuple[str, ...]
     """Such as "used in 7 of the last 9 sessions with src/auth/login.py open"."""
     is_bearing: bool = True
-    """Something of what is being done speaks for it, not only how often it is used."""
+    """Whether a signal other than the clock supports it, not only frequent use."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is likely to be wanted in a session, the likeliest first."""
+    """The memories a session is likely to use, the likeliest first."""
 
     session_id: str
-    """Where feedback and later calls belong; made where none was told."""
+    """The session for feedback and later calls; a new one where none was given."""
     memories: tuple[Predicted, ...]
     confidence: float
-    """The expected share of what the session will want that is among them; 0 where nothing is known."""
+    """The expected share of the session's uses that is among them; 0 where nothing is known."""
+
+
+# --- what a context is made of ---
+
+QUESTION, TASK, FILE, ERROR = "question", "task", "file", "error"
+OPEN_QUESTION = "open_question"
+
+
+@dataclass(frozen=True)
+class ContextReach:
+    """The agent, user and project of a context, its moment, and its file and task."""
+
+    agent_id: str
+    at: datetime
+    is_past: bool
+    """Whether `at` was given: then the memories are those visible at that moment."""
+    session_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    file: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class Contradicting:
+    """Two facts in an open contradiction, the one learned first in front."""
+
+    detected_at: datetime
+    facts: tuple[FoundMemory, FoundMemory]
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.facts[0].id, self.facts[1].id
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A memory read by its id; `weight` is that of its link to a recalled memory, None for one given by its own id."""
+
+    memory: FoundMemory
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers recalled for a question, a task, a file or an error."""
+
+    cue: str
+    """One of QUESTION, TASK, FILE and ERROR."""
+    text: str
+    answers: Sequence[Recalled]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything a context can be made of."""
+
+    memories: Mapping[str, Sequence[FoundMemory]] = field(default_factory=dict[str, Sequence[FoundMemory]])
+    """The memories read for every context, by section."""
+    contradictions: Sequence[Contradicting] = ()
+    decisions: Sequence[Mapping[str, Any]] = ()
+    answered: Sequence[Answered] = ()
+    predicted: Sequence[Predicted] = ()
+    named: Sequence[Linked] = ()
+    """Predicted memories, those held in the session, and those linked to recalled ones."""
+    held: Sequence[Item] = ()
+    threads: Sequence[str] = ()
+    use_counts: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
 
 
 # --- memories as lines ---
 
 BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
-"""What says of a line that it is no statement."""
+"""Beginnings of lines that are not statements."""
 MARKED = re.compile(
     r"(how to|decided|unresolved|failed|still open|open question|note|in doubt|fact)\s*[:\uff1a]", re.IGNORECASE
 )
-"""How lines begin that say what they are: a statement that begins like one is told as the fact it is."""
+"""Beginnings that mark a kind of line: a statement that begins like one gets the mark of a fact."""
 LONGEST_TOPIC = 50
 Level = tuple[Detail, str]
 OPENINGS: tuple[tuple[Detail, int], ...] = (("summary", 1_000), ("compressed", 300))
-"""Characters of the openings of what is more than twice as long."""
+"""Characters of the openings of a text that is more than twice as long."""
 
 
 @dataclass(frozen=True)
 class ContextEntry:
-    """What could become a line: its text at its most detailed level and at shorter ones, and why it is wanted."""
+    """A candidate line: its text at the most detailed and at shorter levels, and the reason to show it."""
 
     kind: str
     memory_ids: tuple[UUID, ...]
     first: Level
     reason: str
     value: float = 1.0
-    """Of two entries of a tier, the one worth more goes first."""
+    """Entries of a tier are ordered by it, the highest first."""
     is_sought: bool = True
-    """Showing it counts as a use; not of what only fills a tier."""
+    """Whether showing it counts as a use; it does not for entries that only fill a tier."""
     is_pinned: bool = False
-    """Borrows from lower tiers where its own has no room for it."""
+    """Whether it may borrow tokens from lower tiers."""
     topic: str = ""
-    """What the index calls it where it is not shown."""
+    """Its name in the index, where it is not shown."""
     date: str = ""
-    """When it was said last, or from when to when it holds: stands in front of the line."""
+    """When it was last stated, or the interval it holds in: the beginning of the line."""
     time: str = ""
-    """At what time of that day, for where the day alone does not tell two lines apart."""
+    """The time of that day, for lines of one topic and one day."""
     shorter: Callable[[], Sequence[Level]] = field(default=tuple, compare=False, repr=False)
-    """The levels below the first, longest first; worked out only where there is no room for that one."""
+    """Returns the levels below the first, longest first; called only where the first does not fit."""
 
     @cached_property
     def first_cost(self) -> int:
-        """Tokens of the line at its most detailed level, its bullet and its end included."""
+        """Tokens of the line at its most detailed level, with its bullet and line end."""
         return cost_of(self.dated(self.first[1]))
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Every level that is shorter than the one before it; the first always stays."""
+        """The first level, and every further one that is shorter than the one before it."""
         kept = [self.first]
         for level, text in self.shorter():
             if text and len(text.encode()) < len(kept[-1][1].encode()):
@@ -156,12 +226,12 @@ def cost_of(text: str) -> int:
 
 
 def one_line(text: str) -> str:
-    """Return a text as a single line without characters that control or hide: no memory can fake a heading."""
+    """Return a text as one line without control and invisible characters, so that no memory can fake a heading."""
     return " ".join(visible(text).split())
 
 
 def plain(statement: str) -> str:
-    """Return a statement as a line that nobody takes for anything else."""
+    """Return a statement as a line that can't be taken for another kind of line."""
     line = one_line(statement)
     return f"fact: {line}" if MARKED.match(line) else line
 
@@ -199,18 +269,18 @@ def with_mark(entry: ContextEntry, mark: str) -> ContextEntry:
 
 
 def hint_of(row: Mapping[str, Any], reason: str) -> ContextEntry:
-    """Return a procedure as the one line that reminds of it."""
+    """Return a procedure as its one-line hint."""
     hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
     return ContextEntry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
 
 
 def moment_of(row: Mapping[str, Any]) -> datetime | None:
-    """Return when a memory was said last or a decision was taken."""
+    """Return when a memory was last stated, or a decision was made."""
     return row.get("said_at") or row.get("decided_at") or row.get("learned_at")
 
 
 def date_of(row: Mapping[str, Any]) -> str:
-    """Return the day a memory was said last or a decision was taken, or from which day to which a fact holds."""
+    """Return the day a memory was last stated or a decision was made, or the first and last day a fact holds."""
     moment = moment_of(row)
     if row.get("kind") == "fact" and row.get("valid_to"):
         return f"{row.get('valid_from') or moment:%Y-%m-%d} to {row['valid_to']:%Y-%m-%d}"
@@ -218,13 +288,13 @@ def date_of(row: Mapping[str, Any]) -> str:
 
 
 def time_of(row: Mapping[str, Any]) -> str:
-    """Return at what time of its day a fact was said last; nothing for one that says from when to when it holds."""
+    """Return the time of day a fact was last stated; an empty text for one with an end of validity."""
     moment = moment_of(row)
     return f"{moment:%H:%M}" if moment and row.get("kind") == "fact" and not row.get("valid_to") else ""
 
 
 def with_times(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Return entries, with their times those of one topic and one day: the later of them is what holds."""
+    """Return entries, with the time added to those of one topic and one day, of which the later one holds."""
     times: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for each in entries:
         times[each.date, each.topic.casefold()].add(each.time)
@@ -243,14 +313,14 @@ def longest(kind: str, row: Mapping[str, Any]) -> Level:
         return ("summary", summary if not title or summary.startswith(title) else f"{title}: {summary}")
     if kind == "fact":
         subject, content = row.get("subject"), row["content"]
-        return ("full", content if not subject or says(content, subject) else f"{subject}: {content}")
+        return ("full", content if not subject or holds_phrase(content, subject) else f"{subject}: {content}")
     return ("full", levels_of(kind, row).full)
 
 
 def shorter_levels(kind: str, row: Mapping[str, Any]) -> list[Level]:
-    """Return the levels below that; where the shortest is a whole passage there are its openings too, ending in `…`.
+    """Return the levels below the longest; of a long text also its openings, ending in `…`.
 
-    Those stored with a fact are taken as they are: deriving them takes time.
+    Levels stored with a fact are used as they are, because deriving them takes time.
     """
     levels: list[Level]
     stored: list[Level] = [("summary", row.get("summary") or ""), ("compressed", row.get("compressed") or "")]
@@ -268,7 +338,7 @@ def shorter_levels(kind: str, row: Mapping[str, Any]) -> list[Level]:
 
 
 def topic_of(row: Mapping[str, Any]) -> str:
-    """Return what to ask a memory for: its index word, else what it is about, else the opening of its text."""
-    named = row.get("index_word") or row.get("subject") or row.get("title") or row["content"][:LONGEST_TOPIC]
-    words = one_line(named)
+    """Return the topic of a memory: its index word, else its subject or title, else the opening of its text."""
+    topic = row.get("index_word") or row.get("subject") or row.get("title") or row["content"][:LONGEST_TOPIC]
+    words = one_line(topic)
     return words if len(words) <= LONGEST_TOPIC else words[:LONGEST_TOPIC].rpartition(" ")[0] or words[:LONGEST_TOPIC]

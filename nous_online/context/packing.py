@@ -15,10 +15,16 @@ from uuid import UUID
 
 from nous_online.context.context_lines import (
     BULLET,
+    ERROR,
+    FILE,
+    OPEN_QUESTION,
     POLICY,
     TIERS,
+    Answered,
     ContextEntry,
     ContextLine,
+    Contradicting,
+    Known,
     Level,
     Tier,
     date_of,
@@ -32,12 +38,11 @@ from nous_online.context.context_lines import (
     with_mark,
     with_times,
 )
-from nous_online.context.known import ERROR, FILE, OPEN_QUESTION, Answered, Contradicting, Known
 from nous_online.language.tokens import tokens_of
-from nous_online.memories.working_memory import NOTE
+from nous_online.memories.sessions import NOTE
 from nous_online.recall.recall import FoundMemory, Recalled
 
-MOST_SURE = 0.99  # the most that one sign counts for: below 1, so that a second one still raises it
+MOST_SURE = 0.99  # the most that one reason counts: below 1, so that a second one still raises the value
 
 
 def tier_entries(known: Known, *, at: datetime) -> dict[Tier, list[ContextEntry]]:
@@ -138,7 +143,7 @@ def contradiction(pair: Contradicting) -> ContextEntry:
 
 
 def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> Iterator[ContextEntry]:
-    """Yield the decisions about the file, session or task where `is_current`, else the others."""
+    """Yield the decisions about the file, session or task if `is_current`, otherwise all others."""
     for row in rows:
         why = None
         if row["is_of_file"]:
@@ -148,8 +153,8 @@ def decision_entries(rows: Iterable[Mapping[str, Any]], *, is_current: bool) -> 
         elif row["shared_words"] > 1:
             why = "about the task"
         if (why is not None) == is_current:
-            told = f"decided {row['decided_at']:%Y-%m-%d}, {row['status']}"
-            yield entry_of("decision", row, f"{told}, {why}" if why else told)
+            status = f"decided {row['decided_at']:%Y-%m-%d}, {row['status']}"
+            yield entry_of("decision", row, f"{status}, {why}" if why else status)
 
 
 def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
@@ -170,15 +175,15 @@ def fix_entries(answered: Iterable[Answered]) -> Iterator[ContextEntry]:
 
 
 def relevant(known: Known) -> list[ContextEntry]:
-    """Return the recalled, predicted and held memories, the most likely to help first.
+    """Return the recalled, predicted and held memories, the most valuable first.
 
-    A memory that recall moved in front of an earlier one stands before that one here too.
+    A memory that recall put before an earlier one is put before it here too.
     """
     answers = (answer_entry(answer, each) for each in known.answered for answer in relevant_answers(each))
-    signs: dict[UUID, list[ContextEntry]] = {}
+    by_memory: dict[UUID, list[ContextEntry]] = {}
     for entry in chain(answers, likely_entries(known), held_entries(known)):
-        signs.setdefault(entry.memory_ids[0], []).append(entry)
-    ordered = sorted(map(merge_signs, signs.values()), key=lambda entry: (-entry.value, entry.memory_ids))
+        by_memory.setdefault(entry.memory_ids[0], []).append(entry)
+    ordered = sorted(map(merge_entries, by_memory.values()), key=lambda entry: (-entry.value, entry.memory_ids))
     answered = (answer for each in known.answered for answer in each.answers)
     for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
         places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
@@ -187,8 +192,8 @@ def relevant(known: Known) -> list[ContextEntry]:
     return ordered
 
 
-def merge_signs(entries: Sequence[ContextEntry]) -> ContextEntry:
-    """Return one entry for all signs that speak for a memory."""
+def merge_entries(entries: Sequence[ContextEntry]) -> ContextEntry:
+    """Return one entry for all entries of a memory."""
     # Taken as independent: the chance that none of them is right is the product of the chances that each is wrong.
     return replace(
         max(entries, key=lambda entry: entry.value),
@@ -217,7 +222,7 @@ def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
 
 def likely_entries(known: Known) -> Iterator[ContextEntry]:
     """Yield the predicted memories, without those that every context shows."""
-    # Being shown in every context makes those look wanted in every session.
+    # Being shown in every context, those would look used in every session.
     standing = {each.id for name, own in known.memories.items() if name != "latest" for each in own}
     memories = {each.memory.id: each.memory for each in known.named if each.memory.id not in standing}
     for each in known.predicted:
@@ -278,13 +283,13 @@ def interleaved(lists: Sequence[Sequence[Any]]) -> Iterator[Any]:
 
 
 Topic = tuple[tuple[UUID, ...], str]
-"""Memory ids, and the words to ask for them."""
+"""Memory ids, and the words by which to recall them."""
 
 
 def topics_of(known: Known, entries: Mapping[Tier, Sequence[ContextEntry]]) -> list[Topic]:
-    """Return what the index may point to: the critical and relevant entries.
+    """Return the topics the index may show: those of critical and relevant entries.
 
-    Where no answer is relevant, the few nearest ones too; without any cue, the background and the latest facts too.
+    Where no answer is relevant, also of the nearest ones; without any cue, also of the background and the latest facts.
     """
     nominated = [*entries["critical"], *entries["relevant"]]
     others: Iterable[FoundMemory] = ()
@@ -333,10 +338,10 @@ FULL_SHARE = 0.75
 """Share of a tier's tokens that entries in full may take. On both halves of the public conversations, 0.67 to 0.8 show
 as much of the answers as any other share, and more of the evidence than entries in full alone."""
 MOST_LENT = 0.5
-"""Share of each lower tier that pinned entries may borrow, so that a question still gets its answer."""
-MOST_MISFITS = 8  # entries in a row without room after which a tier counts as full
+"""Share of each lower tier that pinned entries may borrow, so that answers still fit."""
+MOST_MISFITS = 8  # entries in a row that do not fit, after which a tier counts as full
 LEAST_LINE = 4
-"""Tokens: with less room than that no further line is tried."""
+"""Tokens: with less room no further line is tried."""
 Shown = frozenset[UUID]
 Levels = Mapping[tuple[UUID, ...], int]
 """The level of an entry (0 is its longest) by its memory ids."""
@@ -379,10 +384,10 @@ def usual_budget(frame: str | None) -> int:
 def arrange(
     wanted: Mapping[Tier, Sequence[ContextEntry]], pointers: Pointers, *, rooms: Mapping[Tier, int]
 ) -> dict[Tier, list[Placed]]:
-    """Return the lines of each tier: tokens that a tier leaves flow down, and those that the index leaves back up.
+    """Return the lines of each tier: tokens that a tier leaves go to the next, those of the index back to the others.
 
-    `wanted` has the entries of every tier but the index, the best first; a memory is shown in the first tier that has
-    room for it.
+    `wanted` has the entries of every tier but the index, the best first; a memory is shown in the first tier it fits
+    into.
     """
     placed: dict[Tier, list[Placed]] = {}
     critical = not_shown(wanted.get("critical", ()), frozenset())
@@ -390,7 +395,7 @@ def arrange(
     due = {"critical": pinned_levels(critical, rooms["critical"])}
 
     def fill(tier: Tier, room: int) -> int:
-        """Place the entries a tier has room for, and return the tokens it leaves."""
+        """Place the entries that fit into a tier, and return the tokens left."""
         elsewhere = ids_of(line for other, lines in placed.items() if other != tier for line in lines)
         placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
         return room - tier_cost(placed[tier])
@@ -399,7 +404,7 @@ def arrange(
     for tier in TIERS[:-1]:
         spare = fill(tier, rooms[tier] + spare)
     room = rooms["index"] + spare
-    # The index is measured now and placed last: a memory shown thanks to its spare tokens needs no pointer.
+    # The index is measured here and placed last: a memory shown with its spare tokens needs no pointer.
     index_cost = tier_cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
     spare = room - index_cost
     for tier in ("relevant", "critical", "background"):
@@ -448,9 +453,9 @@ def pinned_levels(entries: Sequence[ContextEntry], room: int) -> Levels:
 
 
 def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -> list[Placed]:
-    """Return the entries that fit into `room` tokens, in their order, each at a level; `due` fixes those of some."""
-    # The first entries fill three quarters of the room in full, the last quarter takes short lines of more, so that a
-    # few long texts don't hide all others; what is left then lengthens some of the short ones.
+    """Return the entries that fit into `room` tokens, in their order, each at a level; `due` has the levels of some."""
+    # The first entries fill three quarters of the room in full, the last quarter has short lines of more, so that a few
+    # long texts don't hide all others; the tokens left then lengthen some of the short ones.
     left = room - heading_tokens()
     if sum(entry.first_cost for entry in entries) <= left:
         return [Placed(entry, 0) for entry in entries]
@@ -465,12 +470,12 @@ def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]
 
 
-def shortest_levels(entries: Sequence[ContextEntry], told: Mapping[int, int], room: int) -> dict[int, int]:
+def shortest_levels(entries: Sequence[ContextEntry], placed: Mapping[int, int], room: int) -> dict[int, int]:
     """Return the shortest level of further entries that fit, by place; stops when several in a row do not."""
     levels: dict[int, int] = {}
     misfits = 0
     for place, entry in enumerate(entries):
-        if place in told:
+        if place in placed:
             continue
         if misfits == MOST_MISFITS or room < LEAST_LINE:
             break
@@ -518,11 +523,11 @@ def lines_of(placed: Mapping[Tier, Sequence[Placed]]) -> tuple[ContextLine, ...]
 
 
 def render(lines: Sequence[ContextLine]) -> dict[Tier, str]:
-    """Return the text of each tier that has lines, pointers in one; put together by line ends they are the context."""
+    """Return the text of each tier that has lines, pointers in one line; joined by line ends they are the context."""
     texts: dict[Tier, str] = {}
     for tier in TIERS:
         own = [line.text for line in lines if line.tier == tier]
-        told = [", ".join(own)] if own and tier == "index" else own
-        if told:
-            texts[tier] = "\n".join((HEADINGS[tier], *(f"{BULLET}{text}" for text in told)))
+        listed = [", ".join(own)] if own and tier == "index" else own
+        if listed:
+            texts[tier] = "\n".join((HEADINGS[tier], *(f"{BULLET}{text}" for text in listed)))
     return texts

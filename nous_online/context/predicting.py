@@ -1,6 +1,6 @@
-"""Predicting what a session will want: what the latest sessions like it used, and what is near to its words.
+"""Predicting the memories a session will use: those that the latest sessions like it used, and those near its texts.
 
-What a session sees is written down for those to come, and the vectors of its words are kept ready for its next context.
+The signals of a session are stored for later predictions; the vectors of its texts are cached for its next context.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ from nous_online.recall.recall import BLOCKS, Cue, Recalled, recall
 logger = logging.getLogger(__name__)
 PREDICTING = statements("nous_online.context", "predicting.sql")
 SESSIONS_A_SIGNAL = 40
-"""The latest sessions of a signal that are looked at."""
+"""Latest sessions of a signal that are read."""
 RECALLS_A_SESSION = 20
 LATEST_RECALLS = 400
-"""Looked at whatever they saw: what is used at all, and lately."""
+"""Latest recalls that are read whatever their signals: they show which memories are used at all."""
 MOST_STEPS = 8
 """How often a fact may have been superseded since it was used."""
 SPARE = 30
-"""How many more memories are looked up at first than are wanted: some are gone or out of reach by now."""
+"""More memories that are read at first than are wanted, because some are gone or out of reach by now."""
 EMBEDDING_SHARE = 0.5
-"""Most of the time left that embedding may take: without a vector the statistics still answer."""
+"""Share of the remaining time that embedding may take: without a vector the statistics still give an answer."""
 NEAREST = 100
-"""Memories taken in for their words and meaning: of the shares prefetched on traces, 20 lose half of what they add."""
+"""Most memories that are ranked for their nearness: on traces 20 would add only half as much as 100."""
 KEPT_S = 300.0
-"""How long the vectors of a session are served: its next turn has begun by then."""
+"""How long the vectors of a session are cached: its next turn has begun by then."""
 MOST_SESSIONS = 1_000
-"""Kept at once in one process, about 2 KB for each text."""
+"""Cached at once in one process, about 2 KB for each text."""
 
 
 @dataclass(frozen=True)
 class PredictionRequest:
-    """For which session, at which moment, how many memories and for whom; checked."""
+    """The checked arguments of a prediction: session, moment, number of memories, user and project."""
 
     session_id: str
     """Empty for a session that has not begun."""
@@ -73,7 +73,7 @@ class PredictionRequest:
     user_id: str | None = None
     project_id: str | None = None
     least: float = 0.0
-    """The chance below which none is wanted."""
+    """Least probability of a memory that is returned."""
 
 
 def predict(

@@ -1,6 +1,7 @@
-"""What an agent is doing now, and how likely each memory is to be used next. Pure.
+"""Signals of what an agent is doing, and the probability of each memory to be used next. Pure.
 
-Signals become atoms, by which sessions are compared; shares of past sessions are smoothed, decayed, added as log-odds.
+Signals become atoms, by which sessions are compared. For each memory the shares of past sessions that used it are
+smoothed and decayed; a logistic regression over their log-odds gives its probability.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from nous_online.language.pairs.reading import stem
 
 WORD = re.compile(r"[^\W_]+")
 LONGEST_ATOM = 300
-"""Characters of one atom: what the table of sightings holds."""
+"""Characters of one atom, the limit of its column in `heart.sightings`."""
 FOLDERS = 3
-"""The directory of a file and so many less one above it."""
+"""Directories of a file that count: its own, and two above it."""
 IMPORTS, BRANCH_WORDS, ERRORS, PEOPLE = 3, 3, 2, 2
-"""Most of each; with the rest that makes at most 20 atoms, so that one look at the past stays small."""
+"""Most of each: at most 20 atoms in all, which limits the query for past sessions."""
 LEAST_WORD = 3
-"""Characters of a word of a branch that says something."""
+"""Least characters of a word of a branch."""
 HOURS_A_BAND = 4
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 LONGEST_LINE = 500
-"""Characters of a line of an error that are read: classes and codes stand near its beginning."""
+"""Characters of a line of an error that are read: classes and codes are near its beginning."""
 ERROR_CLASS = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Warning|Interrupt|Failure|Timeout|NotFound)|E[A-Z]{4,})\b")
 ERROR_CODE = re.compile(r"\b([A-Z]{1,5}-?\d{3,5})\b")
 QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*'|`[^`]*`)""")
@@ -45,7 +46,7 @@ SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Signals:
-    """Checked signals; nothing told is an empty text or none."""
+    """Checked signals; missing ones are None or empty."""
 
     current_file: str | None = None
     imports: tuple[str, ...] = ()
@@ -57,9 +58,9 @@ class Signals:
 
 
 def checked_signals(details: SignalDetails | None) -> Signals:
-    """Return what was told of what the agent is doing; blank texts and None count as not told.
+    """Return checked signals; blank texts and None count as missing.
 
-    Raises `InvalidInput` for a signal nobody knows, a text that can't be stored or is too long, and a list too long.
+    Raises `InvalidInput` for an unknown signal, a text that can't be stored, and a text or a list that is too long.
     """
     if details is None:
         return Signals()
@@ -69,15 +70,15 @@ def checked_signals(details: SignalDetails | None) -> Signals:
     if unknown:
         raise InvalidInput(f"unknown signal {unknown[0]!r}; known: {', '.join(rows_of(SignalDetails))}")
     values = checked_details(SignalDetails, details)
-    told: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    if path := told.get("current_file"):
+    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    if path := given.get("current_file"):
         root = "/" if path.startswith(("/", "\\")) else ""
-        told["current_file"] = root + str(normal_path(path)).lstrip("/") or None
-    return Signals(**told)
+        given["current_file"] = root + str(normal_path(path)).lstrip("/") or None
+    return Signals(**given)
 
 
 def normal_path(path: str) -> PurePosixPath:
-    """Return a path with one kind of slash and without steps that lead nowhere."""
+    """Return a path with `/` between its parts, without `.` and with `..` resolved."""
     parts: list[str] = []
     for part in path.replace("\\", "/").split("/"):
         if part == ".." and parts:
@@ -88,18 +89,18 @@ def normal_path(path: str) -> PurePosixPath:
 
 
 def file_words(path: str) -> str:
-    """Return the words of a path without its ending, for a search by words and meaning."""
+    """Return the words of a path without its extension, as the query of a recall."""
     folder, slash, name = path.rpartition("/")
     return " ".join(WORD.findall(f"{folder}{slash}{name.rpartition('.')[0] or name}")) or path
 
 
-# --- atoms: short texts, each true of many sessions ---
+# --- atoms: short texts, each shared by many sessions ---
 
 
 def atoms_of(signals: Signals, *, at: datetime) -> tuple[str, ...]:
-    """Return the atoms of what was told, the most telling kind first: at most 20, each of at most 300 characters.
+    """Return the atoms of signals, the most informative kind first: at most 20, each of at most 300 characters.
 
-    `at` adds its hour in bands of four and its weekday, both as its time zone has them.
+    `at` adds its band of four hours and its weekday, in its own time zone.
     """
     begin = at.hour // HOURS_A_BAND * HOURS_A_BAND
     clock = (f"hours:{begin:02d}-{begin + HOURS_A_BAND:02d}", f"weekday:{WEEKDAYS[at.weekday()]}")
@@ -107,10 +108,10 @@ def atoms_of(signals: Signals, *, at: datetime) -> tuple[str, ...]:
 
 
 def signal_atoms(signals: Signals) -> Iterator[str]:
-    """Yield the atoms of what was told, without the clock.
+    """Yield the atoms of signals, without the clock.
 
-    Upper and lower case of files are kept: they tell files apart where code is built. Of a branch the stems of its
-    words count; numbers of tickets and short words say too little.
+    Files keep their case, since file systems of build machines tell it apart. A branch gives the stems of its words;
+    ticket numbers and short words are left out.
     """
     if signals.current_file:
         normal = normal_path(signals.current_file)
@@ -130,9 +131,9 @@ def signal_atoms(signals: Signals) -> Iterator[str]:
 
 
 def error_atoms(error: str) -> Iterator[str]:
-    """Yield the class or code of an error, and the shape of its message, by which errors of one cause agree.
+    """Yield the class or code of an error, and the shape of its message, which errors of one cause share.
 
-    Both are those of the last line that names a class or a code, else of the first line of the text.
+    Both come from the last line with a class or a code, else from the first line of the text.
     """
     lines = [line.strip()[:LONGEST_LINE] for line in error.splitlines() if line.strip()]
     found = [(line, ERROR_CLASS.search(line) or ERROR_CODE.search(line)) for line in lines]
@@ -143,7 +144,7 @@ def error_atoms(error: str) -> Iterator[str]:
 
 
 def error_shape(line: str) -> str:
-    """Return a message in small letters, with what is quoted and what is counted cut out."""
+    """Return a message in lower case, with quoted parts and numbers replaced by placeholders."""
     return single_spaced(NUMBER.sub("#", QUOTED.sub("…", line))).casefold()
 
 
@@ -153,21 +154,21 @@ def single_spaced(text: str) -> str:
 
 
 def atom(kind: str, text: str) -> str:
-    """Return one atom; of a text too long its beginning and a hash, so that two of them stay two."""
+    """Return one atom; a text that is too long is cut, with a hash at its end that keeps atoms distinct."""
     whole = f"{kind}:{text}"
     if len(whole) <= LONGEST_ATOM:
         return whole
     return f"{whole[: LONGEST_ATOM - 17]}…{sha256(whole.encode()).hexdigest()[:16]}"
 
 
-def kind_of(found: str) -> str:
+def kind_of(atom_text: str) -> str:
     """Return the kind of an atom."""
-    return found.partition(":")[0]
+    return atom_text.partition(":")[0]
 
 
-def describe_atom(found: str) -> str:
+def describe_atom(atom_text: str) -> str:
     """Return what sessions with an atom have in common, such as "with src/auth/login.py open"."""
-    kind, _, text = found.partition(":")
+    kind, _, text = atom_text.partition(":")
     return {
         "file": f"with {text} open",
         "module": f"in {text}",
@@ -189,26 +190,26 @@ M = TypeVar("M", bound=Hashable)
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 CITED = 1.0
-"""What citing counts: the agent said that it used the memory."""
+"""The weight of a citation: the agent said that it used the memory."""
 RETRIEVED = 0.25
-"""What being found and not ignored counts, where at most `RELEVANT` were found: the share of answers that are cited."""
+"""The weight of an answer that was not ignored, among at most `RELEVANT`: the share of answers that are cited."""
 RELEVANT = 10
-"""Of a longer list each counts as much less: or all that a context shows would soon predict itself."""
+"""Each answer of a longer list counts less in proportion: otherwise shown memories would predict themselves."""
 DAY_S = 86_400
 HALF_LIVES = (1.0, 14.0, 90.0)
-"""Days after which a use counts half: on access traces the three together beat any one (benchmark `forgetting`)."""
+"""Days after which a use counts half: on access traces all three are better than any one (benchmark `forgetting`)."""
 SHARE_HALF_LIFE = 60.0
 """Days after which a session with a signal counts half."""
 PRIOR_SESSIONS = 2.0
-"""How many sessions at the memory's own rate each share starts from: the strength of its Beta prior."""
+"""The strength of the Beta prior of each share, in sessions at the memory's own rate."""
 FLOOR, CEILING = 0.002, 0.95
 """The rate of a memory that was never used, and the share of one that always was."""
 LEAST_USED = 0.01
-"""What a decayed count starts from, so that it has a logarithm."""
+"""Added to a decayed count, so that it has a logarithm."""
 FURTHER = 0.4
-"""What a second or third signal of one kind counts beside the first: a folder above, another import."""
+"""The weight of a second or third signal of one kind, such as a folder above or another import."""
 LATEST_IN_USE = 10
-"""Memories cited in this session whose company is looked at."""
+"""Latest memories cited in this session whose company counts."""
 BIAS = -0.9
 WEIGHTS: Mapping[str, float] = {
     "rate": 0.73,
@@ -219,8 +220,8 @@ WEIGHTS: Mapping[str, float] = {
     "company": 0.07,
     "words": 1.96,
     "meaning": 0.6,
-    # By analogy, for no trace at hand has it: as telling as a module, as a file, or less. Of the clock the trace says
-    # nothing either way (0.00 and -0.01, by many hands in many places); an agent with a routine still shows it.
+    # By analogy, since no trace has these signals: as informative as a module, as a file, or less. In the trace the
+    # clock has no effect (0.00 and -0.01, with many people in many time zones); an agent with a routine still has one.
     "branch": 0.24,
     "error-shape": 0.24,
     "import": 0.16,
@@ -237,16 +238,16 @@ the same paths."""
 CLOCK = ("hours", "weekday")
 MOST_REASONS = 3
 NEAR_ENOUGH = 0.5
-"""What nearness adds to the log-odds where it is worth telling."""
+"""Least nearness, in log-odds, that is given as a reason."""
 UNKNOWN = 1.0
-"""How many things a session wants, besides those expected, that no session before it used."""
+"""Memories that a session uses besides the expected ones, because no earlier session used them."""
 
 
-# --- what past sessions saw and used ---
+# --- past sessions ---
 
 
 class PastRecall(NamedTuple, Generic[M]):
-    """One recall of the past, and what was made of its answers."""
+    """One recall of a past session, with the answers that were cited and ignored."""
 
     session_id: str
     at: datetime
@@ -256,7 +257,7 @@ class PastRecall(NamedTuple, Generic[M]):
 
 
 class Sighted(NamedTuple):
-    """A session that saw an atom, named by its place among those asked about."""
+    """A session with an atom, given by the atom's place in the query."""
 
     place: int
     session_id: str
@@ -265,7 +266,7 @@ class Sighted(NamedTuple):
 
 @dataclass(frozen=True)
 class Past(Generic[M]):
-    """Sessions, and what each used at most once; arrays of one length belong together."""
+    """Past sessions and the memories each used; arrays of one length belong together."""
 
     memories: tuple[M, ...]
     ages: Floats
@@ -274,24 +275,24 @@ class Past(Generic[M]):
     use_memory: Places
     use_weight: Floats
     seen_in: Mapping[int, Places]
-    """The sessions that saw each atom, by the place of the atom."""
+    """The sessions with each atom, by the atom's place."""
     in_use: Places
-    """The memories that the session asked for has cited already, in that order."""
+    """The memories that the present session has cited, in that order."""
 
-    def joined_by(self, others: Iterable[M]) -> Past[M]:
-        """Return the same past with memories that were not used in it."""
+    def with_memories(self, others: Iterable[M]) -> Past[M]:
+        """Return the same past with further memories, which were not used in it."""
         return replace(self, memories=tuple(dict.fromkeys((*self.memories, *others))))
 
 
 def past_of(
-    asked: Iterable[PastRecall[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime
+    recalls: Iterable[PastRecall[M]], sighted: Iterable[Sighted], *, session_id: str | None, at: datetime
 ) -> Past[M]:
-    """Return the past up to `at`: all sessions but `session_id`, of which only what it cited is kept, apart."""
+    """Return the past up to `at` without the session `session_id`, of which only the citations are kept (`in_use`)."""
     moments: dict[str, datetime] = {}
     uses: dict[str, dict[M, float]] = {}
     seen: dict[int, list[str]] = {}
     memories: dict[M, int] = {}
-    for recall in asked:
+    for recall in recalls:
         if recall.session_id == session_id:
             for memory in recall.cited_ids:
                 memories.setdefault(memory, len(memories))
@@ -319,9 +320,9 @@ def past_of(
 
 
 def add_uses(uses: dict[M, float], recall: PastRecall[M]) -> None:
-    """Count how much each answer of a recall was used: 1 if cited, less if only found, nothing if ignored.
+    """Add the use of each answer of a recall: 1 if cited, less if only found, 0 if ignored.
 
-    What was used more in another recall of the session keeps that.
+    The highest use over the recalls of a session counts.
     """
     found = RETRIEVED * min(1.0, RELEVANT / max(len(recall.result_ids), 1))
     ignored = set(recall.ignored_ids)
@@ -336,30 +337,30 @@ def add_uses(uses: dict[M, float], recall: PastRecall[M]) -> None:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near a memory is to the words of what is being done, as recall scores it: by its words, by its vector."""
+    """How near a memory is to the texts of the signals: the lexical and the dense score of a recall."""
 
     words: float = 0.0
     meaning: float = 0.0
 
 
 class Likely(NamedTuple, Generic[M]):
-    """A memory, the chance that it is used in this session, and what speaks for it."""
+    """A memory, the probability that it is used in this session, and the reasons."""
 
     memory: M
     confidence: float
     reasons: tuple[str, ...]
     is_bearing: bool
-    """Something of what is being done speaks for it, not only how often it is used."""
+    """Whether a signal other than the clock supports it, not only frequent use."""
 
 
 class Ranking(Generic[M]):
-    """Memories by the chance that they are used in this session, without those in use already.
+    """Memories by the probability that they are used in this session, without those in use already.
 
-    `near` says how near memories are to the words of what is being done; those never used before come in with it.
+    `near` has the nearness of memories to the texts of the signals; with it, memories that were never used are ranked.
     """
 
     def __init__(self, past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> None:
-        past = past.joined_by(near)
+        past = past.with_memories(near)
         self.memories = past.memories
         self._chances = chances_of(features(past, atoms, near)) if past.memories else np.zeros(0)
         self._chances[past.in_use] = 0.0
@@ -375,23 +376,20 @@ class Ranking(Generic[M]):
 
     @property
     def expected(self) -> float:
-        """How many of them will be used."""
+        """The expected number of them that are used."""
         return float(self._chances.sum())
 
     def places(self, *, least: float = 0.0) -> list[int]:
-        """Return the places of memories with at least a chance, the likeliest first; equally likely ones as known."""
+        """Return the places of memories with at least the probability `least`, the likeliest first; ties by place."""
         order: list[int] = np.argsort(-self._chances, kind="stable").tolist()
         return order[: np.count_nonzero((self._chances > 0) & (self._chances >= least))]
 
     def chance(self, place: int) -> float:
-        """Return how likely one memory is."""
+        """Return the probability of one memory."""
         return float(self._chances[place])
 
     def at(self, place: int) -> Likely[M]:
-        """Return one memory with the signals under which it was cited most often, at most three, or its nearness.
-
-        The clock does not bear on what is being done.
-        """
+        """Return one memory with its reasons: up to three signals under which it was cited most often, or nearness."""
         counts = self._counts[:, place] if self._atoms else np.zeros(0)
         order: list[int] = np.argsort(-counts / (self._sizes + PRIOR_SESSIONS), kind="stable")[:MOST_REASONS].tolist()
         best = [each for each in order if counts[each]]
@@ -413,22 +411,22 @@ class Ranking(Generic[M]):
 
 
 def expected_share(chances: Sequence[float], expected: float) -> float:
-    """Return the share of what a session will want that memories with these chances are likely to make up."""
+    """Return the expected share of a session's uses that memories with these probabilities cover."""
     return min(sum(chances) / (expected + UNKNOWN), 1.0)
 
 
 def chances_of(named: Mapping[str, Floats]) -> Floats:
-    """Return the chance of each memory: the logistic function of its weighed features."""
+    """Return the probability of each memory: the logistic function of its weighted features."""
     score = BIAS + np.sum([WEIGHTS[name] * values for name, values in named.items()], axis=0)
     return 1 / (1 + np.exp(-score))
 
 
 def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) -> dict[str, Floats]:
-    """Return what speaks for each memory, by name; each a column of the logistic regression behind `WEIGHTS`.
+    """Return the features of each memory by name, the columns of the logistic regression behind `WEIGHTS`.
 
     The rate of a memory is its decayed share of all sessions. A signal of this session gives a share of its own, in
-    which of the latest sessions with it the memory was used; what that adds to the rate, in log-odds, is its lift.
-    The company of a memory is the mean lift of the sessions that used what this one has cited last.
+    which of the latest sessions with it the memory was used; its lift is what that adds to the rate, in log-odds.
+    The company of a memory is its mean lift over the sessions that used the memories this one cited last.
     """
     day, fortnight, quarter = (0.5 ** (past.ages / days) for days in HALF_LIVES)
     rate = smooth(uses_of(past, quarter), quarter.sum(), FLOOR)
@@ -452,13 +450,13 @@ def features(past: Past[M], atoms: Sequence[str], near: Mapping[M, Nearness]) ->
 
 
 def lift(past: Past[M], sessions: Places, rate: Floats) -> Floats:
-    """Return how much the share of these sessions that used each memory adds to its log-odds."""
+    """Return what the share of these sessions that used each memory adds to its log-odds."""
     weight = session_mask(past, sessions) * 0.5 ** (past.ages / SHARE_HALF_LIFE)
     return log_odds(smooth(uses_of(past, weight), weight.sum(), rate)) - log_odds(rate)
 
 
 def uses_of(past: Past[M], weight: Floats) -> Floats:
-    """Return the weights of the sessions that used each memory, summed."""
+    """Return for each memory the sum of the weights of the sessions that used it."""
     sums = np.bincount(past.use_memory, past.use_weight * weight[past.use_session], minlength=len(past.memories))
     return sums.astype(np.float64)
 
@@ -471,7 +469,7 @@ def session_mask(past: Past[M], sessions: Places) -> Floats:
 
 
 def smooth(sums: Floats, total: float, prior: Floats | float) -> Floats:
-    """Return shares of `total` that start from a prior: the mean of a Beta distribution."""
+    """Return shares of `total`, each the posterior mean with a Beta prior."""
     return np.clip((sums + PRIOR_SESSIONS * prior) / (total + PRIOR_SESSIONS), FLOOR / 2, CEILING)
 
 

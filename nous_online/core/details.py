@@ -1,4 +1,4 @@
-"""Everything that verbs may be told, a table for each: check, signature, interfaces, reference and meaning follow."""
+"""The parameters of verbs, a table for each: checks, signatures, interfaces, reference and meanings follow from it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ MAX_NAME_BYTES = 4 * 1024
 MAX_WORDS_BYTES = 16 * 1024
 """Of one task or error, in bytes of UTF-8: the end of a trace says what went wrong."""
 FRAME_FIELD = Line(
-    "The cognitive frame the agent is in, such as debug; that of its session unless told.",
+    "The cognitive frame the agent is in, such as debug; by default that of its session.",
     most=100,
     aliases=FRAME[1:],
     option="--frame",
@@ -92,13 +92,11 @@ Frame = Annotated[str | None, FRAME_FIELD]
 OtherFrame = Annotated[str | None, Alias("Another name of `frame`.")]
 ActiveCensors = Annotated[
     list[str] | None,
-    Names("The censors that are active; those of the session unless told.", aliases=ACTIVE_CENSORS[1:]),
+    Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:]),
 ]
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
-SessionId = Annotated[str | None, Line("The session it is said in; lends frame and censors.", most=100)]
-UserId = Annotated[
-    str | None, Line("The user it is about; nobody in particular unless told.", most=100, option="--user")
-]
+SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
+UserId = Annotated[str | None, Line("The user it is about; by default none.", most=100, option="--user")]
 ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, option="--project")]
 IdempotencyKey = Annotated[
     str | None,
@@ -116,21 +114,21 @@ def band(name: str, about: str) -> Lines:
 
 
 class ReachDetails(TypedDict, total=False):
-    """Whom a memory is for."""
+    """Who can see a memory."""
 
-    scope: Annotated[Scope, OneOf("Whom it is for; `project` needs `project_id`.", words=SCOPES, default="private")]
+    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", words=SCOPES, default="private")]
     user_id: UserId
     project_id: ProjectId
 
 
 class ClaimDetails(ReachDetails, total=False):
-    """Where a memory comes from, how far it is to be believed, and whom it is for."""
+    """Where a memory comes from, how far it is trusted, and who can see it."""
 
     source: Annotated[str | None, Line("Where it comes from.", most=500, option="--source", brief="")]
     source_kind: Annotated[
         SourceKind,
         OneOf(
-            "Who or what said it; `episode` names the episode it was drawn from, and is trusted as that is.",
+            "Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is.",
             words=SOURCE_KINDS,
             default="agent",
         ),
@@ -138,21 +136,21 @@ class ClaimDetails(ReachDetails, total=False):
     trust: Annotated[
         int | None,
         Whole(
-            "How far it is believed: 0 is anybody's web page, 100 the operator; that of its `source_kind` unless told, "
-            "and no more than the caller may claim.",
+            "How far it is trusted: 0 is anybody's web page, 100 the operator; by default that of its `source_kind`. "
+            "At most what the caller may claim.",
             least=0,
             most=100,
         ),
     ]
-    is_pinned: Annotated[bool, Flag("No night archives it; for callers that may pin.", default=False)]
+    is_pinned: Annotated[bool, Flag("Keeps nights from archiving it; for callers that may pin.", default=False)]
 
 
 class OriginDetails(ClaimDetails, total=False):
-    """The same of what was learned at one moment, in one frame."""
+    """The same with the moment and the frame it was learned in."""
 
     learned_at: Annotated[
         datetime | str | None,
-        Instant("When it was said; now, unless it is an older history.", is_said=True, option="--learned-at ISO-8601"),
+        Instant("When it was stated; by default now.", is_said=True, option="--learned-at ISO-8601"),
     ]
     frame: Frame
     active_censors: ActiveCensors
@@ -164,7 +162,7 @@ Content = Annotated[str, Text("One statement.", most=MAX_CONTENT_BYTES, brief="o
 Replaces = Annotated[
     UUID | str | Fact | Sequence[UUID | str | Fact] | None,
     MemoryIds(
-        "Facts of the same scope, user and project that give way to this one, by id or as they were read.",
+        "Facts of the same scope, user and project that this one supersedes, by id or as returned by a verb.",
         option="--replaces ID",
         brief="ids of facts it replaces",
     ),
@@ -176,7 +174,7 @@ CategoryName = Annotated[str | None, Category("Its category, such as `preference
 Tags = Annotated[list[str] | None, Names("Words to find it by.", option="--tag TAG", brief="")]
 Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="--confidence")]
 ValidFrom = Annotated[
-    datetime | str | None, Instant("Since when it holds; since ever unless told.", option="--valid-from ISO-8601")
+    datetime | str | None, Instant("Since when it holds; by default always.", option="--valid-from ISO-8601")
 ]
 ValidTo = Annotated[
     datetime | str | None, Instant("Until when it holds; not before `valid_from`.", option="--valid-to ISO-8601")
@@ -190,7 +188,7 @@ class FactFields(TypedDict, total=False):
     key: Annotated[
         str | None,
         Line(
-            "Which attribute of which thing it is a value of, such as `ana/home`: a later value replaces it.",
+            "The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it.",
             most=200,
             option="--key",
             brief="such as ana/home: one value at a time",
@@ -201,7 +199,7 @@ class FactFields(TypedDict, total=False):
     context: Annotated[
         str | None,
         Text(
-            "What was said around it: helps to find it, is never shown as its content.",
+            "The text around it: helps to find it, and is never shown as its content.",
             most=MAX_CONTEXT_BYTES,
             empty_is_none=True,
         ),
@@ -219,11 +217,11 @@ class FactFields(TypedDict, total=False):
 
 
 class FactDetails(FactFields, OriginDetails, total=False):
-    """Everything `learn` may be told about a fact besides its content."""
+    """The parameters of `learn` besides the content of the fact."""
 
 
 class MemoryChanges(TypedDict, total=False):
-    """What `update` may be told; None clears a subject, a category or an end of validity."""
+    """The parameters of `update`; None clears a subject, a category or an end of validity."""
 
     tags: Annotated[list[str], Names("All its tags; of anything but a censor.", option="--tag TAG")]
     subject: Subject
@@ -231,13 +229,13 @@ class MemoryChanges(TypedDict, total=False):
     confidence: Annotated[float, Share("How sure a fact is.", option="--confidence")]
     valid_from: ValidFrom
     valid_to: ValidTo
-    is_pinned: Annotated[bool, Flag("No night archives it.")]
+    is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
 
 # --- episodes ---
 
 
-Title = Annotated[str | None, Line("What it is called; the first words of its text unless told.", most=500, brief="")]
+Title = Annotated[str | None, Line("Its title; by default the first words of its text.", most=500, brief="")]
 EpisodeText = Annotated[str | None, Text("What was said and done.", most=MAX_DETAIL_BYTES)]
 Lessons = Annotated[
     list[str] | None,
@@ -247,7 +245,7 @@ EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", words=OUTCOMES,
 
 
 class NotedDetails(TypedDict, total=False):
-    """What may be said of an episode at any time; lists only grow."""
+    """What may be added to an episode at any time; lists only grow."""
 
     participants: Annotated[list[str] | None, Names("Who took part.")]
     tags: Annotated[list[str] | None, Names("Words to find it by.")]
@@ -274,7 +272,7 @@ class OutcomeDetails(TypedDict, total=False):
     """What an episode is called, and what came of it."""
 
     title: Title
-    summary: Annotated[str | None, Line("What happened, in short; written for it unless told.", most=20_000, brief="")]
+    summary: Annotated[str | None, Line("What happened, in short; written for it by default.", most=20_000, brief="")]
     lessons_learned: Lessons
     outcome: EpisodeOutcome
     surprise_level: Annotated[float | None, Share("How much of it was not expected.")]
@@ -286,7 +284,7 @@ class ChangeDetails(OutcomeDetails, NotedDetails, total=False):
     append: Annotated[str | None, MoreText("A new line of its detail.", most=MAX_DETAIL_BYTES, whole="detail")]
 
 
-EndedAt = Annotated[datetime | str | None, Instant("When it ended; now unless told.")]
+EndedAt = Annotated[datetime | str | None, Instant("When it ended; by default now.")]
 
 
 class EndDetails(ChangeDetails, total=False):
@@ -299,7 +297,7 @@ class BeginningDetails(ClaimDetails, total=False):
     """What is settled when an episode begins."""
 
     session_id: Annotated[str | None, Line("The session it happens in; lends frame and censors.", most=100)]
-    started_at: Annotated[datetime | str | None, Instant("When it began; now unless told.", is_said=True)]
+    started_at: Annotated[datetime | str | None, Instant("When it began; by default now.", is_said=True)]
     idempotency_key: IdempotencyKey
 
 
@@ -308,7 +306,7 @@ class StartDetails(NotedDetails, BeginningDetails, total=False):
 
 
 class RecordDetails(OutcomeDetails, StartDetails, total=False):
-    """What may be told about an episode that is over, besides its detail."""
+    """The parameters of an episode that is over, besides its detail."""
 
     ended_at: EndedAt
 
@@ -324,8 +322,8 @@ class ProcedureFields(TypedDict, total=False):
     kind: Annotated[
         ProcedureKind,
         OneOf(
-            "A `k_line` has three bands, a `workflow` steps, a `pattern` a template; `workflow` where steps alone are "
-            "told.",
+            "A `k_line` has three bands, a `workflow` steps, a `pattern` a template; by default `workflow` where only "
+            "steps are given.",
             words=PROCEDURE_KINDS,
             default="k_line",
         ),
@@ -336,7 +334,7 @@ class ProcedureFields(TypedDict, total=False):
     core_tools: Annotated[list[str] | None, band("core_tools", "Core: what it is done with.")]
     core_concepts: Annotated[list[str] | None, band("core_concepts", "Core: what one has to know.")]
     implementation_notes: Annotated[
-        list[str] | None, band("implementation_notes", "Lower fringe: details that are easily displaced.")
+        list[str] | None, band("implementation_notes", "Lower fringe: details that change easily.")
     ]
     steps: Annotated[
         Sequence[str | Mapping[str, str]] | None,
@@ -349,27 +347,30 @@ class ProcedureFields(TypedDict, total=False):
         Mapping[str, Any] | None,
         Special("Of a pattern: a JSON object to be filled in, at most 32 KiB.", special=checked_template),
     ]
-    trigger: Annotated[str | None, Line("When it is wanted.", most=500)]
+    trigger: Annotated[str | None, Line("When to use it.", most=500)]
     hint: Annotated[
         str | None,
-        Special('One line that says it all; unless told, such as "deploy: test→build→stage".', special=checked_hint),
+        Special(
+            'A summary in one line; by default made of its name and steps, such as "deploy: test→build→stage".',
+            special=checked_hint,
+        ),
     ]
-    related_procedures: Annotated[Sequence[UUID | str] | None, MemoryIds("Procedures that go with it.", most=MAX_NAMES)]
+    related_procedures: Annotated[Sequence[UUID | str] | None, MemoryIds("Related procedures.", most=MAX_NAMES)]
     related_decision_ids: Annotated[
         Sequence[DecisionId] | None, DecisionNames("Decisions it comes from.", most=MAX_NAMES)
     ]
-    censors: Annotated[list[str] | None, Names("What to beware of while doing it.")]
+    censors: Annotated[list[str] | None, Names("What to avoid while doing it.")]
     tags: Annotated[list[str] | None, Names("Words to find it by.")]
     idempotency_key: IdempotencyKey
 
 
 class ProcedureDetails(ProcedureFields, OriginDetails, total=False):
-    """Everything that may be told about a procedure besides its name."""
+    """The parameters of `store_procedure` besides the name."""
 
 
 # --- censors ---
 
-Trigger = Annotated[str, Text("What sets it off.", most=CensorPolicy.trigger_bytes)]
+Trigger = Annotated[str, Text("What triggers it.", most=CensorPolicy.trigger_bytes)]
 CensorReason = Annotated[str, Text("Why not, or what to do instead.", most=CensorPolicy.reason_bytes)]
 
 
@@ -379,7 +380,7 @@ class CensorFields(TypedDict, total=False):
     severity: Annotated[
         Severity,
         OneOf(
-            "How firmly it speaks; `absolute` is only ever set by hand.",
+            "How strict it is; `absolute` is only ever set by hand.",
             words=SEVERITIES,
             default="warn",
             option="--severity",
@@ -396,7 +397,7 @@ class CensorFields(TypedDict, total=False):
     escalation_threshold: Annotated[
         int | None,
         Whole(
-            f"After how many activations a warning becomes a block; {CensorPolicy.escalation_threshold} unless told.",
+            f"After how many activations a warning becomes a block; by default {CensorPolicy.escalation_threshold}.",
             least=1,
             most=CensorPolicy.highest_threshold,
             option="--threshold",
@@ -412,18 +413,18 @@ class CensorFields(TypedDict, total=False):
     learned_from_decision: Annotated[DecisionId | None, Alias("Another name of `learned_from_decision_id`.")]
     learned_from_episode_id: Annotated[UUID | str | None, MemoryId("The episode it was learned from.")]
     expires_at: Annotated[
-        datetime | str | None, Instant("When it falls silent; never unless told.", option="--expires-at ISO-8601")
+        datetime | str | None, Instant("When it expires; by default never.", option="--expires-at ISO-8601")
     ]
 
 
 class CensorDetails(CensorFields, OriginDetails, total=False):
-    """Everything that may be told about a censor besides its trigger and reason."""
+    """The parameters of a censor besides its trigger and reason."""
 
 
 class CensorChanges(TypedDict, total=False):
-    """What `update_censor` may change; trigger and reason are what was said, and stay."""
+    """The parameters of `update_censor`; trigger and reason never change."""
 
-    severity: Annotated[Severity, OneOf("How firmly it speaks.", words=SEVERITIES)]
+    severity: Annotated[Severity, OneOf("How strict it is.", words=SEVERITIES)]
     escalation_threshold: Annotated[
         int | None,
         Whole(
@@ -432,8 +433,8 @@ class CensorChanges(TypedDict, total=False):
             most=CensorPolicy.highest_threshold,
         ),
     ]
-    expires_at: Annotated[datetime | str | None, Instant("From then on it is silent; None for never.")]
-    is_pinned: Annotated[bool, Flag("No night archives it.")]
+    expires_at: Annotated[datetime | str | None, Instant("When it expires; None for never.")]
+    is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
 
 # --- decisions ---
@@ -442,53 +443,51 @@ DecisionTitle = Annotated[str, Text("What was decided.", most=2000, brief="")]
 
 
 class DecisionDetails(TypedDict, total=False):
-    """Everything that may be told about a decision besides its title."""
+    """The parameters of `record_decision` besides the title."""
 
     rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS)]
     confidence: Annotated[float | None, Share("How sure the agent was.")]
     files: Annotated[Sequence[str], Names("Files it is about.")]
     tags: Annotated[Sequence[str], Names("Words to find it by.")]
-    session_id: Annotated[str | None, Line("The session it was taken in.", most=100)]
+    session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
     episode_id: Annotated[
-        UUID | str | None, MemoryId("The episode it belongs to; the current one of the session, unless told.")
+        UUID | str | None, MemoryId("The episode it belongs to; by default the current one of the session.")
     ]
-    decided_at: Annotated[datetime | str | None, Instant("When it was taken; now unless told.", is_said=True)]
+    decided_at: Annotated[datetime | str | None, Instant("When it was made; by default now.", is_said=True)]
     reference: Annotated[
         str | None,
         Special(
-            "What the agent calls it, such as `abc123` (at most 200 characters): names it wherever an id of a decision "
-            "is asked for.",
+            "The agent's own name for it, such as `abc123` (at most 200 characters): accepted wherever the id of a "
+            "decision is.",
             special=checked_new_reference,
         ),
     ]
     idempotency_key: IdempotencyKey
 
 
-# --- what is asked and loaded ---
+# --- checks of actions, and loading ---
 
 
 def loaded(what: str) -> MemoryIds:
-    """Return the field of memories that are loaded."""
+    """Return the field of a list of memories to load."""
     return MemoryIds(f"{what}, by their ids.", most=SessionPolicy.max_capacity)
 
 
 Action = Annotated[
     str,
-    Text("What is about to be done: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words"),
+    Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words"),
 ]
-
-
 AskedFrame = Annotated[
     str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="--frame", brief="")
 ]
-AskedCensors = Annotated[Sequence[str] | None, Names("The censors that are active; those of the session unless told.")]
-AskingSession = Annotated[str | None, Line("The session it is asked in.", most=100, option="--session")]
-AskingUser = Annotated[str | None, Line("For whom; what is of other users stays out.", most=100, option="--user")]
-AskingProject = Annotated[str | None, Line("In which project.", most=100, option="--project")]
+AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
+AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
+AskingUser = Annotated[str | None, Line("The user; memories of other users are left out.", most=100, option="--user")]
+AskingProject = Annotated[str | None, Line("The project; those of others are left out.", most=100, option="--project")]
 
 
 class AskerDetails(TypedDict, total=False):
-    """Who asks, and whose memories are looked among besides the agent's own."""
+    """The session of the caller, and the user and project whose memories are searched besides the agent's own."""
 
     session_id: AskingSession
     user_id: AskingUser
@@ -496,15 +495,15 @@ class AskerDetails(TypedDict, total=False):
 
 
 class CheckFields(TypedDict, total=False):
-    """What only a check is told."""
+    """The parameters that only a check has."""
 
     frame: AskedFrame
-    at: Annotated[datetime | str | None, Instant("When it is about to happen; now, unless a history is replayed.")]
-    is_recorded: Annotated[bool, Flag("False only looks: nothing is counted, escalated or announced.", default=True)]
+    at: Annotated[datetime | str | None, Instant("When it would happen; by default now.")]
+    is_recorded: Annotated[bool, Flag("False only checks: nothing is counted, escalated or announced.", default=True)]
 
 
 class CheckDetails(CheckFields, AskerDetails, total=False):
-    """Everything `check_censors` may be told besides the action."""
+    """The parameters of `check_censors` besides the action."""
 
 
 # --- questions ---
@@ -513,7 +512,7 @@ Query = Annotated[str, Text("What to look for, as a question or in words.", most
 
 
 class RecallFields(TypedDict, total=False):
-    """What only a recall is told."""
+    """The parameters that only a recall has."""
 
     limit: Annotated[
         int,
@@ -523,13 +522,11 @@ class RecallFields(TypedDict, total=False):
     ]
     min_score: Annotated[
         float | None,
-        Share("Leave out what scores less; `limit` alone ends the list unless told.", option="--min-score", brief=""),
+        Share("Leave out answers with a lower score; by default none.", option="--min-score", brief=""),
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
-        Kinds(
-            "Kinds of memory to look among; all unless told.", aliases=("types",), option="--kind --type KIND", brief=""
-        ),
+        Kinds("Kinds of memory to search; by default all.", aliases=("types",), option="--kind --type KIND", brief=""),
     ]
     types: Annotated[Sequence[MemoryKind] | MemoryKind | None, Alias("Another name of `kinds`.")]
     detail: Annotated[
@@ -545,23 +542,23 @@ class RecallFields(TypedDict, total=False):
     at: Annotated[
         datetime | str | None,
         Instant(
-            "When the question was asked; now, unless a history is replayed. A word such as `yesterday` in the "
-            "question is relative to it, or to `as_of` where that is told."
+            "When the question was asked; by default now, otherwise for replaying a history. A word such as "
+            "`yesterday` in the question is relative to it, or to `as_of` if that is given."
         ),
     ]
 
 
 class RecallDetails(RecallFields, AskerDetails, total=False):
-    """Everything `recall` may be told besides its question."""
+    """The parameters of `recall` besides the query."""
 
 
 class DecisionFilter(TypedDict, total=False):
-    """Which decisions to list; what is left out is not asked for."""
+    """Which decisions to list: those that match every parameter given."""
 
-    status: Annotated[DecisionStatus | None, OneOf("What became of them.", words=DECISION_STATUSES)]
+    status: Annotated[DecisionStatus | None, OneOf("Their status.", words=DECISION_STATUSES)]
     file: Annotated[str | None, Line("A file they are about.", most=400)]
     tag: Annotated[str | None, Line("A tag they have.", most=400)]
-    session_id: Annotated[str | None, Line("The session they were taken in.", most=100)]
+    session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
     episode_id: Annotated[UUID | str | None, MemoryId("The episode they belong to.")]
     limit: Annotated[int, AnswerLimit("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
 
@@ -570,43 +567,43 @@ class DecisionFilter(TypedDict, total=False):
 
 
 class PartingFields(TypedDict, total=False):
-    """What only the end of a session is told."""
+    """The parameters that only the end of a session has."""
 
     outcome: EpisodeOutcome
     lessons_learned: Lessons
 
 
 class PartingDetails(PartingFields, ReachDetails, total=False):
-    """What may be told of a session when it ends; whose the new episode is, for one that is open keeps its own."""
+    """The parameters of `end_session`; scope, user and project are for a new episode: an open one keeps its own."""
 
 
 SessionTask = Annotated[
-    str | None, Text("What it is about; stays as it is unless told, and so does the rest.", most=MAX_WORDS_BYTES)
+    str | None, Text("What it is about; by default unchanged, as the other parameters are.", most=MAX_WORDS_BYTES)
 ]
 SessionFrame = Annotated[str | None, Line("The cognitive frame of the session.", most=100)]
 SessionCensors = Annotated[
     Sequence[str] | None,
-    Names("The censors that are active; with the frame, what calls of this session go by that tell none."),
+    Names("The active censors; with the frame, the defaults of calls in this session."),
 ]
 Capacity = Annotated[
-    int | None, Whole("How many items it holds; 20 at first.", least=1, most=SessionPolicy.max_capacity)
+    int | None, Whole("How many items it can hold; 20 at first.", least=1, most=SessionPolicy.max_capacity)
 ]
 
 
 class ContextDetails(TypedDict, total=False):
-    """What may be loaded into a working memory."""
+    """What can be loaded into a working memory."""
 
-    procedure_id: Annotated[UUID | str | None, MemoryId("A procedure to put to use.")]
+    procedure_id: Annotated[UUID | str | None, MemoryId("A procedure to use.")]
     fact_ids: Annotated[Sequence[UUID] | None, loaded("Facts")]
     episode_ids: Annotated[Sequence[UUID] | None, loaded("Episodes")]
     censor_ids: Annotated[Sequence[UUID] | None, loaded("Censors")]
     memory_ids: Annotated[Sequence[UUID] | None, loaded("Memories of any kind")]
-    note: Annotated[str | None, Text("A text that is no memory yet.", most=SessionPolicy.max_notes_bytes)]
-    relevance: Annotated[float | None, Share("How relevant each is; how near it is to the task, unless told.")]
+    note: Annotated[str | None, Text("A text that is not a memory.", most=SessionPolicy.max_notes_bytes)]
+    relevance: Annotated[float | None, Share("How relevant each is; by default its similarity to the task.")]
 
 
 class SignalDetails(TypedDict, total=False):
-    """Everything that may be told about what the agent is doing."""
+    """The signals of what the agent is doing."""
 
     current_file: Annotated[
         str | None,
@@ -626,7 +623,7 @@ class SignalDetails(TypedDict, total=False):
     activity: Annotated[
         str | None,
         Clue(
-            "What is being done, such as debugging; where no frame is named it is the frame of the budget.",
+            "What is being done, such as debugging; where no frame is given it is used as the frame.",
             most=MAX_NAME_BYTES,
             option="--activity",
         ),
@@ -634,23 +631,21 @@ class SignalDetails(TypedDict, total=False):
     task: Annotated[
         str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="--task", brief="")
     ]
-    collaborators: Annotated[Sequence[str] | None, Clues("Who has joined.", most=MAX_NAME_BYTES, option="--with NAME")]
+    collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
-SignalsTold = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
+SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
 AskedLimit = Annotated[int, AnswerLimit("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
-AskedAt = Annotated[
-    datetime | str | None, Instant("Show what stood at that moment; now, unless an older history is being looked at.")
-]
+AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
 
 
 class AssemblyFields(TypedDict, total=False):
-    """What only a context is told."""
+    """The parameters that only a context has."""
 
     budget: Annotated[
         int | None,
         Budget(
-            "Most tokens, as `NOUS_TOKENIZER` counts them; what the frame needs unless told, 3,000 to 12,000.",
+            "Most tokens, as `NOUS_TOKENIZER` counts them; by default 3,000 to 12,000, by frame.",
             least=1,
             most=ContextPolicy.most_budget,
             option="--budget TOKENS",
@@ -660,14 +655,14 @@ class AssemblyFields(TypedDict, total=False):
     frame: Annotated[
         str | None,
         Line(
-            "The cognitive frame; the activity of the signals, or the frame of the session, unless told.",
+            "The cognitive frame; by default the activity of the signals, or else the frame of the session.",
             most=100,
             option="--frame",
             brief="decision, debug, task, …",
         ),
     ]
     query: Annotated[
-        str | None, Question("What the agent was asked; blank counts as not told.", most=MAX_CONTENT_BYTES)
+        str | None, Question("The question the agent was asked; a blank text counts as none.", most=MAX_CONTENT_BYTES)
     ]
     signals: Annotated[SignalDetails | None, Nested("What the agent is doing right now.", table=SignalDetails)]
     active_censors: AskedCensors
@@ -675,7 +670,7 @@ class AssemblyFields(TypedDict, total=False):
 
 
 class AssemblyDetails(AssemblyFields, AskerDetails, total=False):
-    """Everything `assemble_context` may be told."""
+    """The parameters of `assemble_context`."""
 
 
 # --- what is stored ---
@@ -687,13 +682,13 @@ STORED: Mapping[str, type] = {
     "Censor": CensorDetails,
     "Decision": DecisionDetails,
 }
-"""The classes of what is stored, by name, with the table of what was told: a field of one means what its row says."""
+"""The classes of stored values, by name, with the table of their parameters, whose rows explain the fields."""
 
 
 def meaning(stored: str, name: str) -> str:
-    """Return what a field of something stored means; nothing where no row says it."""
+    """Return what a field of a stored value means; an empty text where no row explains it."""
     if stored not in STORED:
         return ""
-    told = [row.field for row in rows_of(STORED[stored]).values() if name in (row.name, *row.field.aliases)]
-    abouts = [field.about for field in told if not isinstance(field, Alias)]
+    fields = [row.field for row in rows_of(STORED[stored]).values() if name in (row.name, *row.field.aliases)]
+    abouts = [field.about for field in fields if not isinstance(field, Alias)]
     return abouts[0] if abouts else MEANINGS.get(name, "")

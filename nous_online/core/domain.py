@@ -25,7 +25,7 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 DecisionStatus = Literal["pending", "succeeded", "failed", "abandoned"]
 DECISION_STATUSES: tuple[DecisionStatus, ...] = get_args(DecisionStatus)
 DOCUMENT = "document"
-"""The category of a named text: it is found by its name, so learning and nights compare nothing with it."""
+"""The category of a named text: it is found by name, so learning and nights don't compare it."""
 
 DecisionId = UUID | str
 """The id of a decision recorded here, or the reference of one recorded elsewhere, such as `abc123`."""
@@ -96,7 +96,7 @@ class Fact(WithDecisionIds):
     confirmation_count: int
     superseded_by: UUID | None
     succession: str | None
-    """How it was superseded: `merged` into a fact that says the same, or `replaced` by one that says otherwise."""
+    """How it was superseded: `merged` into a fact of the same meaning, or `replaced` by one of another meaning."""
     valid_from: datetime | None
     valid_to: datetime | None
     contradiction_status: str
@@ -108,21 +108,21 @@ class Fact(WithDecisionIds):
     rank_weight: float
     row_version: int
     is_forgotten: bool = False
-    """Somebody asked for it: archived, and out of questions about the past too."""
+    """Forgotten on request: archived, and not found by questions about the past either."""
     perhaps_replaces: list[UUID] = field(default_factory=list)
-    """Earlier facts it may replace, though the judge was not sure: both stay, and recall puts this one before them."""
+    """Earlier facts it perhaps replaces, though the judge was not sure: both stay, and recall puts it before them."""
 
 
 @dataclass(frozen=True)
 class Statement(WithDecisionIds):
-    """What was said, word for word, and the fact it speaks for."""
+    """A statement, word for word, and its fact."""
 
     def __repr__(self) -> str:
         return f"<statement {str(self.id)[:8]} {self.reason} {self.said_at:%Y-%m-%d}: {shortened(self.content)!r}>"
 
     id: UUID
     fact_id: UUID
-    """The fact it was taken for, which may have been merged into the one that was asked about."""
+    """Its fact, which may have been merged into the one in question."""
     content: str
     subject: str | None
     said_at: datetime
@@ -131,11 +131,11 @@ class Statement(WithDecisionIds):
     source_kind: SourceKind
     trust: int
     reason: str
-    """Why it speaks for the fact: `first` (it became the fact), `imported` (so it did, by an import), `repeat` (the
-    same words again, but for case, spacing and punctuation), `reworded` (other words), `merged` (said for a fact that
+    """How it relates to the fact: `first` (its words are the fact), `imported` (the same, by an import), `repeat` (the
+    same words but for case, spacing and punctuation), `reworded` (other words), `merged` (a statement of a fact that
     was merged into it)."""
     taken_back_at: datetime | None
-    """When the confirmation it led to was undone: it is kept, and no longer counts."""
+    """When its confirmation was undone: it is kept, and no longer counts."""
     scope: Scope
     user_id: str | None
     project_id: str | None
@@ -147,7 +147,7 @@ class Statement(WithDecisionIds):
 
 @dataclass(frozen=True)
 class Episode(WithDecisionIds):
-    """Something that happened: what was said and done, and what became of it."""
+    """Something that happened: its text, participants and outcome."""
 
     def __repr__(self) -> str:
         about = shortened(self.title or self.summary or self.compressed or self.detail or "")
@@ -189,7 +189,7 @@ class Episode(WithDecisionIds):
 
 @dataclass(frozen=True)
 class Artifact:
-    """Something an episode produced or was about: a commit, a pull request, a decision record, a file."""
+    """Something an episode produced or was about: a commit, a pull request, a decision record or a file."""
 
     kind: str
     reference: str
@@ -249,7 +249,7 @@ class Procedure(WithDecisionIds):
 
 @dataclass(frozen=True)
 class Censor(WithDecisionIds):
-    """Something not to do: what sets it off, why, and how firmly it says so."""
+    """Something not to do: its trigger, the reason, and the severity."""
 
     def __repr__(self) -> str:
         when = f"{str(self.id)[:8]} {self.state} {self.learned_at:%Y-%m-%d}"
@@ -280,9 +280,9 @@ class Censor(WithDecisionIds):
     project_id: str | None
     rank_weight: float
     forgiven_count: int
-    """Activations that do not count towards a block: by meaning alone, reported as false, or before a lowering."""
+    """Activations that don't count towards a block: by meaning alone, reported as false, or before it was lowered."""
     is_escalated: bool
-    """Its activations made it a block, not a person."""
+    """Whether its activations made it a block, rather than a person."""
     exceptions: list[dict[str, Any]]
     """Actions reported as false alarms, the latest last: `action`, `activation_id`, `source_kind`, `reported_at`."""
     row_version: int
@@ -294,37 +294,37 @@ Memory = Fact | Episode | Procedure | Censor
 MEANINGS = {
     "id": "Its id.",
     "content": "One statement.",
-    "state": "Where it stands in its life.",
-    "last_confirmed_at": "When it was last said again.",
-    "confirmation_count": "How often it was said again.",
-    "superseded_by": "The fact that took its place.",
-    "contradiction_status": "Whether it is part of a contradiction, and whether that was decided.",
+    "state": "Its state in the lifecycle.",
+    "last_confirmed_at": "When it was last confirmed.",
+    "confirmation_count": "How often it was confirmed.",
+    "superseded_by": "The fact that superseded it.",
+    "contradiction_status": "Whether it is part of a contradiction, and whether that is resolved.",
     "activation_count": "How often it was activated.",
     "last_activated_at": "When it was last activated.",
     "false_positive_count": "How many activations were reported as false.",
     "success_count": "How many uses succeeded.",
     "failure_count": "How many uses failed.",
     "compression_tier": "How far it was condensed: raw, summary, compressed or fossil.",
-    "completed_at": "When it got its title, summary and facts.",
-    "compressed": "One line that says it.",
+    "completed_at": "When its title, summary and facts were written.",
+    "compressed": "Its text in one line.",
     "duration_seconds": "How long it took.",
-    "rank_weight": "What nights made of its use: recall multiplies its score by it.",
-    "row_version": "Counted up by every change.",
-    "slot": "Which thing it gives a value of, as its words have it.",
+    "rank_weight": "The weight nights derived from its use: recall multiplies its score by it.",
+    "row_version": "Its version, incremented by every change.",
+    "slot": "The attribute it gives a value of, from its words.",
     "detail": "What was said and done.",
-    "completion_note": "What its completion has to say, such as why it was set aside.",
-    "name": "What it is called.",
-    "review_reason": "Why a night wants it looked at.",
-    "trigger": "What sets it off.",
+    "completion_note": "A note on its completion, such as why it was set aside.",
+    "name": "Its name.",
+    "review_reason": "Why a night flagged it for review.",
+    "trigger": "What triggers it.",
     "reason": "Why not, or what to do instead.",
-    "title": "What it is called.",
+    "title": "Its name.",
     "status": "Whether it is pending, succeeded, failed or was abandoned.",
     "outcome": "What came of it.",
-    "resolved_at": "When it was said what became of it.",
-    "perhaps_replaces": "Earlier facts it may replace, though no judge is sure; recall puts it before them.",
-    "is_forgotten": "Somebody asked for it: archived, and out of questions about the past too.",
+    "resolved_at": "When it was resolved.",
+    "perhaps_replaces": "Earlier facts it perhaps replaces, though no judge is sure; recall puts it before them.",
+    "is_forgotten": "Forgotten on request: archived, and not found by questions about the past either.",
 }
-"""What fields of these mean that nobody tells; of the others `core/details.py` says it."""
+"""The meaning of fields that are not parameters; `core/details.py` explains the others."""
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Near:
-    """An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two."""
+    """An active fact near a new statement; `similarity` is their cosine, `verdict` a judge's."""
 
     fact: Fact
     similarity: float
@@ -345,25 +345,25 @@ class Near:
     """None where no judge was asked."""
     reason: str | None
     suggestion: str | None
-    """How to say that the new statement replaces it, where that may be so."""
+    """How to state that the new statement replaces it, where that is possible."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What learning did: `action`, the memory it led to, the fact it was compared with, and why."""
+    """The result of learning: `action`, the memory stored or confirmed, the fact it was compared with, and why."""
 
     action: LearnAction
     memory: Fact
     reason: str
     match: Neighbour | None = None
     contradicts: tuple[Neighbour, ...] = ()
-    """Facts that can't be so together with it; `contradictions` lists them until somebody decides."""
+    """Facts that contradict it; `contradictions` lists them until somebody decides."""
     near: tuple[Near, ...] = ()
-    """Up to five other active facts near it, the nearest first: what it might replace without anybody noticing."""
+    """Up to five other active facts near it, the nearest first: it may replace one of them."""
     forgotten: UUID | None = None
-    """A fact that said the same words and was forgotten: it stays forgotten, this is a new one."""
+    """A forgotten fact of the same words: it stays forgotten, and this is a new one."""
     hidden: int = 0
-    """How many credentials were hidden from what was told."""
+    """How many credentials were hidden in its texts."""
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ class NewFact:
     slot: str | None = None
     key: str | None = None
     hidden: int = 0
-    """How many credentials were hidden from it."""
+    """How many credentials were hidden in it."""
     summary: str | None = None
     compressed: str | None = None
     index_word: str | None = None
@@ -405,7 +405,7 @@ class NewFact:
 
 @dataclass(frozen=True)
 class EmbeddingSpace:
-    """Which vectors may be compared with each other: one model, one set of weights, one width."""
+    """The vectors that may be compared with each other: of one model, one set of weights, one width."""
 
     id: str
     model: str
@@ -427,7 +427,7 @@ class Kind(Generic[M]):
     """In schema `heart`."""
     value: type[M]
     changeable: frozenset[str]
-    """What a change may set. What was said, its origin and when it was learned are never rewritten."""
+    """The columns that may change. Its text, its origin and when it was learned never do."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -22,8 +22,7 @@ from nous_online.core import validation
 from nous_online.core.domain import DOCUMENT
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ContextPolicy
-from nous_online.core.texts import is_blank
-from nous_online.core.validation import MAX_IDS, MAX_NAMES
+from nous_online.core.validation import MAX_IDS, MAX_NAMES, is_blank
 
 MOST_LISTED = 100
 """Imports, errors or collaborators in one call."""
@@ -342,12 +341,12 @@ class InputRow:
 
 
 @cache
-def rows_of(told: Any) -> Mapping[str, InputRow]:
+def rows_of(source: Any) -> Mapping[str, InputRow]:
     """Return the rows of a table (a `TypedDict`), or of a verb and the tables it takes, by their names."""
-    if is_typeddict(told):
-        hints = get_type_hints(told, include_extras=True)
+    if is_typeddict(source):
+        hints = get_type_hints(source, include_extras=True)
         return {name: row_of(name, hint) for name, hint in hints.items()}
-    if (verb := inspect.unwrap(told)) is not told:
+    if (verb := inspect.unwrap(source)) is not source:
         return rows_of(verb)
     hints, rows = get_type_hints(verb, include_extras=True), dict[str, InputRow]()
     for name, parameter in inspect.signature(verb).parameters.items():
@@ -371,25 +370,25 @@ def checked_as(hint: Any, name: str, value: object, *, now: datetime | None = No
     return row_of(name, hint).checked(value, now=now)
 
 
-def checked_details(table: type, told: Mapping[str, object], *, now: datetime | None = None) -> dict[str, Any]:
+def checked_details(table: type, details: Mapping[str, object], *, now: datetime | None = None) -> dict[str, Any]:
     """Return a value for every row of a table, as it is stored; missing ones get their default.
 
     Raises `InvalidInput` for a value outside its limits. Without `now`, dates may be in the future.
     """
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for name, row in rows_of(table).items():
         if isinstance(row.field, Alias):
             continue
-        said, value = name, told.get(name, row.default)
+        given_as, value = name, details.get(name, row.default)
         if row.field.aliases:
-            said, value = validation.told_as(told, (name, *row.field.aliases))
-        found[name] = row.checked(value, now=now, name=said)
-    return found
+            given_as, value = validation.told_as(details, (name, *row.field.aliases))
+        checked[name] = row.checked(value, now=now, name=given_as)
+    return checked
 
 
-def check_known(told: Mapping[str, object], table: type) -> None:
+def check_known(details: Mapping[str, object], table: type) -> None:
     """Raise `InvalidInput` for a name that a table has no row for."""
-    unknown = sorted(set(told) - set(rows_of(table)))
+    unknown = sorted(set(details) - set(rows_of(table)))
     if unknown:
         raise InvalidInput(f"unknown detail {unknown[0]!r}; known: {', '.join(rows_of(table))}")
 
@@ -401,8 +400,8 @@ def describe(verb: Callable[..., Any]) -> None:
         return
     signature = inspect.signature(verb)
     parameters = sorted(shown(signature, rows), key=lambda each: (each.kind, each.name == "deadline_s"))
-    told = {name: row.field.sentence for name, row in rows.items()} | {"deadline_s": DEADLINE}
-    lines = [f"- `{each.name}`: {told[each.name]}" for each in parameters if each.name in told]
+    sentences = {name: row.field.sentence for name, row in rows.items()} | {"deadline_s": DEADLINE}
+    lines = [f"- `{each.name}`: {sentences[each.name]}" for each in parameters if each.name in sentences]
     verb.__dict__["__signature__"] = signature.replace(parameters=parameters)
     verb.__doc__ = "\n".join([f"{inspect.getdoc(verb)}\n", *lines])
 

@@ -8,35 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
-from uuid import UUID
+from typing import Any
 
 from nous_online.core.details import OriginDetails
-from nous_online.core.domain import Scope, SourceKind
+from nous_online.core.domain import Memory
 from nous_online.core.errors import Forbidden, InvalidInput
 from nous_online.core.fields import checked_details, rows_of
 from nous_online.core.policy import LearnPolicy, OnCredential
-
-
-class Trusted(Protocol):
-    """The fields of a memory of any kind that decide who may change it."""
-
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def trust(self) -> int: ...
-    @property
-    def is_pinned(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The source kind, trust, pin and scope a new memory gets."""
-
-    source_kind: SourceKind
-    trust: int
-    is_pinned: bool
-    scope: Scope
 
 
 @dataclass(frozen=True)
@@ -61,15 +39,15 @@ class Rights:
         """Return the default trust of a kind of source, at most that of this caller."""
         return min(dict(self.source_trust)[source_kind], self.max_trust)
 
-    def standing(self, told: Mapping[str, Any]) -> Standing:
-        """Return the trust, pin and scope of a memory from checked `ClaimDetails`.
+    def checked_claims(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `source_kind`, `trust`, `is_pinned` and `scope` of a new memory, from checked `ClaimDetails`.
 
         Raises `InvalidInput` for the scope `project` without a project, and `Forbidden` beyond the caller's rights.
         """
-        kind, scope, is_pinned = told["source_kind"], told["scope"], told["is_pinned"]
-        if scope == "project" and not told["project_id"]:
+        kind, scope, is_pinned = details["source_kind"], details["scope"], details["is_pinned"]
+        if scope == "project" and not details["project_id"]:
             raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
-        trust = self.trust_of(kind) if told["trust"] is None else told["trust"]
+        trust = self.trust_of(kind) if details["trust"] is None else details["trust"]
         if trust > self.max_trust:
             raise self._forbidden(f"trust {trust} is more than {self.max_trust}, the most that", "may claim")
         if kind == "operator" and not self.is_operator:
@@ -78,7 +56,7 @@ class Rights:
             self.check_may_pin()
         if scope == "system" and not self.may_pin:
             raise self._forbidden("scope 'system' is not for", "to give")
-        return Standing(kind, trust, is_pinned, scope)
+        return {"source_kind": kind, "trust": trust, "is_pinned": is_pinned, "scope": scope}
 
     def check_may_pin(self) -> None:
         """Raise `Forbidden` for a caller that may not pin."""
@@ -95,7 +73,7 @@ class Rights:
         if self.max_trust < dict(self.source_trust)["user"]:
             raise self._forbidden("where events are sent is not for", "to say")
 
-    def check_may_change(self, memory: Trusted) -> None:
+    def check_may_change(self, memory: Memory) -> None:
         """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""
         if memory.trust > self.max_trust:
             limit = f"trusted {memory.trust}, more than {self.max_trust}, the most that"
@@ -103,7 +81,7 @@ class Rights:
         if memory.is_pinned and not self.may_pin:
             raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "")
 
-    def may_retire(self, old: Trusted, new: Trusted) -> bool:
+    def may_retire(self, old: Memory, new: Memory) -> bool:
         """Tell whether this caller may supersede one memory by another."""
         return self.is_operator or (not old.is_pinned and old.trust <= new.trust)
 
@@ -139,12 +117,11 @@ class Origin:
 
 def origin_of(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> Origin:
     """Return the checked origin of a memory; raise `InvalidInput`, and `Forbidden` beyond the caller's rights."""
-    known = {name: value for name, value in details.items() if name in rows_of(OriginDetails)}
-    told = checked_details(OriginDetails, known, now=datetime.now(UTC))
-    standing = rights.standing(told)
+    given = {name: value for name, value in details.items() if name in rows_of(OriginDetails)}
+    values = checked_details(OriginDetails, given, now=datetime.now(UTC))
     return Origin(
-        **vars(standing),
-        encoded_frame=told["frame"],
-        encoded_censors=told["active_censors"],
-        **{name: told[name] for name in ("source", "learned_at", "user_id", "project_id")},
+        **rights.checked_claims(values),
+        encoded_frame=values["frame"],
+        encoded_censors=values["active_censors"],
+        **{name: values[name] for name in ("source", "learned_at", "user_id", "project_id")},
     )

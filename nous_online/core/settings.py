@@ -1,4 +1,4 @@
-"""Addresses and secrets from the environment, read once; opinions live in policies, not here."""
+"""Addresses and secrets from the environment, read once; thresholds are in policies, not here."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ from pydantic_core import PydanticCustomError
 from nous_online.core.errors import InvalidInput
 
 ENGINES = re.compile(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
-"""What NOUS_ENGINE may be."""
+"""The values of NOUS_ENGINE."""
 
 
 class Settings(BaseModel):
-    """What the environment may say, each under its name with the prefix NOUS_, in letters of either case."""
+    """The settings in the environment, each under its name with the prefix NOUS_, in upper or lower case."""
 
     model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
     database_url: SecretStr | None = None
-    """A PostgreSQL server with pgvector; without it the embedded one is used."""
+    """A PostgreSQL server with pgvector; by default the embedded one is used."""
     home: Path | None = None
-    """Where the embedded server, snapshots and Dagster keep their files."""
+    """The folder of the embedded server, of snapshots and of Dagster."""
     token: SecretStr | None = Field(default=None, min_length=16)
-    """What opens the doors that ask for no key, such as Dagster's interface; unless told, drawn at each start."""
+    """The token of interfaces that have no keys, such as Dagster's; by default a new one at each start."""
     agent: str = "default"
-    """The agent the command line speaks for when no --agent is given."""
+    """The agent of the command line when no --agent is given."""
     deadline_s: float = 10.0
     """How long an online call may take, in seconds."""
     nights: bool = True
-    """Whether Dagster's schedules are on where nobody has switched them by hand; `off` leaves nights to you."""
+    """Whether Dagster's schedules run, unless they were switched by hand; `off` turns them off."""
     night_cron: str = "0 3 * * *"
-    """When the schedule runs the last night that is over; five fields of cron."""
+    """When the schedule runs the last night that is over, in five fields of cron."""
     night_deadline_cron: str = "0 6 * * *"
-    """From when on a missing last night is reported."""
+    """When a missing last night is reported, in five fields of cron."""
     night_zone: str = "UTC"
     """The time zone of both, such as Europe/Berlin. A night itself always ends at midnight UTC."""
     engine: str = "in-process"
-    """Where a night works on its chunks of agents: `in-process`, `processes`, `processes:4` or `dask://host:8786`."""
+    """Where a night processes its chunks of agents: `in-process`, `processes`, `processes:4` or `dask://host:8786`."""
     engine_deadline_s: float = Field(default=900.0, gt=0)
-    """How long a chunk of agents may take in another process, in seconds; then it is tried once more elsewhere."""
+    """How long a chunk of agents may take in another process, in seconds, before it is retried once elsewhere."""
     embedding_url: str | None = None
-    """Base URL of an OpenAI-compatible embedding server; without it MiniLM runs in process."""
+    """Base URL of an OpenAI-compatible embedding server; by default MiniLM runs in process."""
     embedding_model: str = "text-embedding-3-small"
     embedding_dimensions: int = 1536
     embedding_api_key: SecretStr = SecretStr("")
     tokenizer: Literal["claude", "openai"] = "claude"
-    """Whose tokens budgets are counted in: Claude's since Opus 4.7, or OpenAI's o200k."""
+    """The tokenizer of budgets: Claude's since Opus 4.7, or OpenAI's o200k."""
     judge: Literal["auto", "offline", "claude"] = "auto"
-    """Who decides about pairs and condenses episodes; by itself a model does where NOUS_LLM or a key names one."""
+    """What judges pairs and summarises episodes; `auto` uses a language model if NOUS_LLM or a key is set."""
     llm: str | None = Field(default=None, pattern=r"^(anthropic|openai):\S+$")
-    """Which model judges and writes: `anthropic:` or `openai:` (any server that speaks its API), then its name."""
+    """The language model: `anthropic:` or `openai:` (any server with its API), then the name of the model."""
     llm_url: str | None = None
-    """Where it is asked; without it at its maker's address."""
+    """Its address; by default that of its provider."""
     llm_key: SecretStr = SecretStr("")
-    """The key for it; servers on one's own machine need none."""
+    """The key for it; local servers need none."""
     judge_model: str = "claude-haiku-5-5"
-    """What is asked about pairs, by default the model of NOUS_LLM; when it refuses, `writer_model` is asked once."""
+    """The model that judges pairs, by default that of NOUS_LLM; when it refuses, `writer_model` is asked once."""
     writer_model: str = "claude-sonnet-5-5"
-    """What condenses episodes, by default the model of NOUS_LLM; when it refuses, `judge_model` is asked once."""
+    """The model that summarises episodes, by default that of NOUS_LLM; when it refuses, `judge_model` is asked once."""
     claude_deadline_s: float = 4.0
-    """How long a model may take for one online question, in seconds; after that the night asks."""
+    """How long a model may take for one online question, in seconds; after that it is left to the night."""
     prices: Path | None = None
-    """A file of prices that go before the shipped ones, in the form of `nous_online/language/claude/prices.toml`."""
+    """A file of prices that override the shipped ones, in the format of `nous_online/language/claude/prices.toml`."""
     anthropic_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
 
     def __init__(self, **values: Any) -> None:
         """Use the values given, and take the others from the environment."""
-        found = {name.upper(): value for name, value in os.environ.items()}
+        environment = {name.upper(): value for name, value in os.environ.items()}
         for name, field in type(self).model_fields.items():
             alias = field.validation_alias
             variable = alias if isinstance(alias, str) else f"NOUS_{name.upper()}"
-            if variable in found and variable not in values:
-                values.setdefault(name, found[variable])
+            if variable in environment and variable not in values:
+                values.setdefault(name, environment[variable])
         super().__init__(**values)
 
     @field_validator("engine")
@@ -93,12 +93,12 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _follow_llm(self) -> Self:
-        """Let NOUS_LLM name both models, and what belongs to Claude, as far as nothing else does."""
+        """Use the model, key and address of NOUS_LLM where no other setting gives them."""
         if self.llm is not None:
             provider, _, model = self.llm.partition(":")
-            told = self.model_fields_set
-            self.judge_model = self.judge_model if "judge_model" in told else model
-            self.writer_model = self.writer_model if "writer_model" in told else model
+            given = self.model_fields_set
+            self.judge_model = self.judge_model if "judge_model" in given else model
+            self.writer_model = self.writer_model if "writer_model" in given else model
             if provider == "anthropic":
                 self.anthropic_api_key = self.llm_key if self.llm_key.get_secret_value() else self.anthropic_api_key
                 self.anthropic_base_url = self.llm_url or self.anthropic_base_url
@@ -106,14 +106,14 @@ class Settings(BaseModel):
 
     @property
     def provider(self) -> str:
-        """Whose API the model speaks: `anthropic` or `openai`."""
+        """The provider of the API of the model: `anthropic` or `openai`."""
         return (self.llm or "anthropic").partition(":")[0]
 
     @property
     def asks_model(self) -> bool:
         """Whether a language model judges and writes, rather than the offline judge and writer.
 
-        A key of Anthropic's that merely lies in the environment says so only where the package for it is installed.
+        With `auto` an Anthropic key in the environment counts only where the package for it is installed.
         """
         if self.judge == "auto" and self.llm is None:
             return bool(self.anthropic_api_key.get_secret_value()) and find_spec("anthropic") is not None
@@ -121,7 +121,7 @@ class Settings(BaseModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether the model is asked on this machine or in a private network, where nobody charges for tokens."""
+        """Whether the model runs on this machine or in a private network, where tokens cost nothing."""
         url = self.llm_url if self.provider == "openai" else self.anthropic_base_url
         host = urlsplit(url or "").hostname or ""
         try:

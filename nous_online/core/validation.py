@@ -1,9 +1,14 @@
-"""Checks of input values: each returns the value as it is stored, or raises `InvalidInput` with how to fix it."""
+"""Checks of input values, and texts without what a person does not see.
+
+Each check returns the value as it is stored, or raises `InvalidInput` with how to fix it. Enough invisible characters
+can carry a message that a model reads and a person does not.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -13,7 +18,6 @@ from uuid import UUID
 from nous_online.core.domain import Artifact, DecisionId, decision_of
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import MAX_CONTENT_BYTES, MAX_RECALL_LIMIT
-from nous_online.core.texts import is_blank
 
 C = TypeVar("C", bound=str)
 SHOWN_CHARACTERS = 40
@@ -27,6 +31,26 @@ ACTIVE_CENSORS = ("active_censors", "encoded_censors")
 """The name of each parameter, followed by its older names."""
 ADMINISTRATOR = "*"
 """The agent id in an HTTP key that is valid for all agents."""
+MAX_LINE_BYTES = 4 * 1024
+ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
+PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+MOST_INVISIBLE = 3
+"""How many invisible characters (joiners, soft hyphens, marks of direction) a copy of an honest text may differ by."""
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Control characters that are no white space, and what Unicode calls Default_Ignorable_Code_Point."""
+HIDDEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+"""Those of them that no script and no emoji needs, and lone surrogates; joiners and U+FE0F, the emoji mark, stay."""
+_BLANK_MARKS = "\u2800"
+"""The Braille pattern without dots: invisible, though not white space by Unicode."""
+
+PUNCTUATION = ".,;:!?…\"'“”‘’«»()[]"  # noqa: RUF001 (marks around words; signs such as - # % mean something)
 
 
 def checked_text(name: str, value: object, *, max_bytes: int) -> str:
@@ -78,14 +102,11 @@ def checked_names(name: str, values: object) -> list[str] | None:
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
     """Return the name a value was given under, and the value; raise `InvalidInput` where two names have two values."""
-    told = [(name, details[name]) for name in names if details.get(name) is not None]
-    for name, value in told[1:]:
-        if value != told[0][1]:
-            raise InvalidInput(f"{told[0][0]} is {told[0][1]!r}, and {name}, its other name, {value!r}; say it once")
-    return told[0] if told else (names[0], None)
-
-
-PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+    given = [(name, details[name]) for name in names if details.get(name) is not None]
+    for name, value in given[1:]:
+        if value != given[0][1]:
+            raise InvalidInput(f"{given[0][0]} is {given[0][1]!r}, and {name}, its other name, {value!r}; say it once")
+    return given[0] if given else (names[0], None)
 
 
 def checked_moment(name: str, value: object) -> datetime | None:
@@ -201,10 +222,6 @@ def checked_agent(value: object) -> str:
     return text
 
 
-MAX_LINE_BYTES = 4 * 1024
-ARTIFACT_KINDS = ("commit", "pr", "adr", "file")
-
-
 def checked_steps(name: str, values: object) -> list[Any]:
     """Return the steps of a workflow: a name each where it has no detail, else a name with its detail."""
 
@@ -213,11 +230,11 @@ def checked_steps(name: str, values: object) -> list[Any]:
             return checked_text("a step", step, max_bytes=MAX_LINE_BYTES)
         if not isinstance(step, Mapping) or not set(cast("Mapping[object, object]", step)) <= {"name", "detail"}:
             raise InvalidInput(f'a step must be a name or {{"name": …, "detail": …}}, got {step!r}')
-        told = cast("Mapping[str, object]", step)
-        step_name = checked_text("the name of a step", told.get("name"), max_bytes=MAX_LINE_BYTES)
-        if told.get("detail") is None:
+        parts = cast("Mapping[str, object]", step)
+        step_name = checked_text("the name of a step", parts.get("name"), max_bytes=MAX_LINE_BYTES)
+        if parts.get("detail") is None:
             return step_name
-        detail = checked_text("the detail of a step", told["detail"], max_bytes=MAX_LINE_BYTES)
+        detail = checked_text("the detail of a step", parts["detail"], max_bytes=MAX_LINE_BYTES)
         return {"name": step_name, "detail": detail}
 
     return checked_list(name, values, checked_step, most=MAX_NAMES)
@@ -264,3 +281,35 @@ def checked_new_reference(name: str, value: object) -> str | None:
     if reference is not None and isinstance(decision_of(reference), UUID):
         raise InvalidInput(f"{name} {reference!r} looks like the id of a decision; use another name")
     return reference
+
+
+# --- texts as a person sees them ---
+
+
+def invisible_difference(a: str, b: str) -> str | None:
+    """Return why two texts are not the same if one has more invisible characters than the other; None otherwise."""
+    difference = abs(len(_INVISIBLE.findall(a)) - len(_INVISIBLE.findall(b)))
+    return f"{difference} characters nobody sees" if difference > MOST_INVISIBLE else None
+
+
+def visible(text: str) -> str:
+    """Return a text without control and invisible characters, so that a model reads what a person sees."""
+    return HIDDEN.sub("", text)
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text has no visible character: only white space, invisible ones, or accents without a letter."""
+    return all(
+        char.isspace() or char in _BLANK_MARKS or unicodedata.category(char) in {"Cc", "Cf", "Mn", "Mc", "Me"}
+        for char in without_invisible(text)
+    )
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without invisible characters."""
+    return _INVISIBLE.sub("", text)
+
+
+def folded(text: str) -> str:
+    """Return a text without case, spacing and the punctuation around its words, for comparing two texts."""
+    return " ".join(filter(None, (word.strip(PUNCTUATION) for word in text.casefold().split())))

@@ -1,155 +1,40 @@
-"""Connections, transactions and deadlines: everything above sees a connection that already speaks for one agent."""
+"""Connections, transactions, deadlines and errors: code above gets a connection that is bound to one agent."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString, Self, TypeVar
 
 import psycopg
 from pgvector.psycopg.vector import register_vector_info
-from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import class_row
 from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.core.errors import DeadlineExceeded, InvalidInput, NotIsolated, NousError, Unavailable, Unsupported
+from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.driver_errors import connection_failure, driver_errors_translated, require_readable
-from nous_online.database.migrations import is_current, lock_schema, migrate
+from nous_online.database.schema import (
+    excess_rights,
+    is_current,
+    lock_schema,
+    migrate,
+    require_capable,
+    require_isolation,
+)
 from nous_online.database.statements import statements
 
 SQL = statements("nous_online.database", "connection.sql")
-
-OLDEST_POSTGRES = 15  # `security_invoker` views and `nulls not distinct` came with it
-OLDEST_VECTOR = (0, 8)  # iterative index scans came with it; without them a filtered search loses rows
-NEWEST_MINORS = {15: 20, 16: 16, 17: 12, 18: 6}
-"""The newest minor of each major that this version knows, as of `KNOWN_ON`: each fixes holes of those before it."""
-KNOWN_ON = "2026-08-13"
-SAFE_VECTOR = (0, 8, 2)  # fixes CVE-2026-3172
-SHOWN = 3  # isolation gaps quoted in an error
-
-
-@dataclass(frozen=True)
-class Capability:
-    """The version of a server and of its pgvector."""
-
-    server_version_num: int
-    vector_offered: str | None
-    """The version that could be installed; None where one is installed, or where the server has none to offer."""
-    vector_installed: str | None
-
-
-def require_capable(connection: Connection) -> None:
-    """Raise `Unsupported`, with the fix, unless the server is PostgreSQL >= 15 with pgvector >= 0.8."""
-    problem = unmet_requirement(capability(connection))
-    if problem:
-        raise Unsupported(f"The server at {connection.info.host}:{connection.info.port} will not do: {problem}")
-
-
-def find_missing_fixes(connection: Connection) -> list[str]:
-    """Return the security fixes a server lacks, each with the version that has it."""
-    return missing_fixes(capability(connection))
-
-
-def capability(connection: Connection) -> Capability:
-    """Read the versions of a server and of its pgvector."""
-    with connection.cursor(row_factory=class_row(Capability)) as cursor:
-        (found,) = cursor.execute(SQL["capability"]).fetchall()
-    if found.vector_installed is None:  # asked only here: to answer, the server reads the files of every extension
-        offered = connection.execute(SQL["vector_offered"]).fetchone()
-        found = replace(found, vector_offered=offered[0] if offered else None)
-    return found
-
-
-def missing_fixes(found: Capability) -> list[str]:
-    """Return a sentence for each part of a server that is older than a security fix this version knows of; pure."""
-    major, minor = divmod(found.server_version_num, 10_000)
-    sentences: list[str] = []
-    newest = NEWEST_MINORS.get(major, 0)
-    if minor < newest:
-        sentences.append(f"PostgreSQL {major}.{minor} lacks the security fixes of {major}.{newest} ({KNOWN_ON})")
-    vector = found.vector_installed or found.vector_offered
-    if vector and version_numbers(vector, 3) < SAFE_VECTOR:
-        sentences.append(f"pgvector {vector} lacks the fix of CVE-2026-3172 in 0.8.2")
-    return sentences
-
-
-def unmet_requirement(found: Capability) -> str | None:
-    """Return in one sentence what the server lacks and how to fix it; None when it meets every requirement."""
-    major, minor = divmod(found.server_version_num, 10_000)
-    if major < OLDEST_POSTGRES:
-        return (
-            f"it runs PostgreSQL {major}.{minor}, and Nous needs {OLDEST_POSTGRES} or newer. Upgrade it, or unset "
-            "NOUS_DATABASE_URL to use the embedded server."
-        )
-    version = found.vector_installed or found.vector_offered
-    if version is None:
-        return (
-            f"pgvector is not installed there. Install it (Debian: postgresql-{major}-pgvector; Docker: the image "
-            f"pgvector/pgvector), or unset NOUS_DATABASE_URL to use the embedded server."
-        )
-    if version_numbers(version, 2) >= OLDEST_VECTOR:
-        return None
-    fix = "Upgrade it on the server's machine"
-    if found.vector_installed:
-        fix = "Run `alter extension vector update` as its owner"
-    return f"it has pgvector {version}, and Nous needs 0.8 or newer. {fix}, after installing pgvector 0.8 or newer."
-
-
-def version_numbers(version: str, count: int) -> tuple[int, ...]:
-    """Return the first `count` numbers of a version; parts such as `0rc1`, which are no number, are left out."""
-    return tuple(int(part) for part in version.split(".")[:count] if part.isdigit())
-
-
-# --- isolation: checked in the database itself, before an agent's first call ---
-
-
-@dataclass(frozen=True)
-class IsolationGap:
-    """One way in which an agent could see or change rows of another, and the statement that closes it."""
-
-    opening: str
-    fix: str
-
-
-def find_isolation_gaps(connection: Connection) -> list[IsolationGap]:
-    """Return every way in which the current role could bypass row-level security; none when it holds.
-
-    The connection must be in a transaction; its agent and search path are changed until that ends.
-    """
-    connection.execute(SQL["bind_to_nobody"])  # an agent that can't exist: any row that is visible now is a gap
-    with connection.cursor(row_factory=class_row(IsolationGap)) as cursor:
-        return cursor.execute(SQL["find_openings"]).fetchall()
-
-
-def require_isolation(connection: Connection) -> None:
-    """Raise `NotIsolated` when one agent could see or change rows of another."""
-    gaps = find_isolation_gaps(connection)
-    if not gaps:
-        return
-    shown = "; ".join(f"{gap.opening} (close it: {gap.fix})" for gap in gaps[:SHOWN])
-    rest = f"; and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
-    raise NotIsolated(f"agents are not kept apart here: {shown}{rest}; nothing is served until that is mended")
-
-
-def excess_rights(connection: Connection) -> str | None:
-    """Return the most that the login user may do beyond acting as an agent; None when there is nothing."""
-    found = connection.execute(SQL["find_powers"]).fetchone()
-    return found[0] if found else None
-
-
-# --- connections ---
-
 V = TypeVar("V")
 Role = Literal["nous_app", "nous_night", "nous_purge"]
 LOGIN_OF: dict[Role, str] = {
@@ -169,6 +54,62 @@ GRACE_S = 0.2  # the server's own timeout comes first and spares the connection;
 KEEPALIVES = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 3}
 """Seconds after which an idle connection whose peer vanished is detected; the watchdog ends one in use."""
 RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
+TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], str]] = (
+    (
+        (PoolTimeout,),
+        DeadlineExceeded,
+        "no connection became free within {seconds:g} s; raise max_connections, or ask for less at once",
+    ),
+    (
+        (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable),
+        DeadlineExceeded,
+        "the call did not end within {seconds:g} s; raise deadline_s or ask for less",
+    ),
+    (
+        (psycopg.errors.DiskFull,),
+        Unavailable,
+        "the database can't be written to: the disk is full, free some space; nothing was stored",
+    ),
+    (
+        (psycopg.errors.ReadOnlySqlTransaction,),
+        Unavailable,
+        "the database can't be written to: it is read-only, or a standby; nothing was stored",
+    ),
+    (
+        (
+            psycopg.errors.UndefinedTable,
+            psycopg.errors.UndefinedColumn,
+            psycopg.errors.UndefinedFunction,
+            psycopg.errors.UndefinedObject,
+            psycopg.errors.InvalidSchemaName,
+        ),
+        Unsupported,
+        "the schema is incomplete ({name}); restore it, or run `nous doctor`",
+    ),
+    (
+        (psycopg.errors.InsufficientPrivilege,),
+        Refused,
+        "the database user may not do this; open the agent as itself, or the database once as its owner",
+    ),
+    ((psycopg.IntegrityError,), Refused, "a rule of the schema forbids it ({name}); nothing was stored"),
+    ((psycopg.DataError,), InvalidInput, "the database can't hold a value ({name}); nothing was stored"),
+)
+TROUBLES = (
+    (("Connection refused", "No such file or directory"), "nothing listens at its address"),
+    (("authentication failed", "no password supplied", "authentication method"), "it does not take this password"),
+    (("failed to resolve", "could not translate host name"), "nobody knows its host"),
+    (("timeout", "timed out"), "it does not answer"),
+    (("too many clients", "connection slots"), "all its connections are taken"),
+    (("permission denied to set role",), "its user may not act as an agent; open the database once as its owner"),
+    (("No space left",), "the disk is full, free some space"),
+    (("starting up", "shutting down", "recovery"), "it is starting or ending"),
+    (("closed", "reset", "Broken pipe", "terminating"), "the connection was closed"),
+)
+"""Words of libpq about a failed connection, and ours for them (it has no codes for these); the first match counts."""
+ABSENT = (("database ", "it has no such database"), ("role ", "it has no such user"))
+FORM = "postgresql://user:password@host:port/database"
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+HOST_AND_PORT = re.compile(r"\A(\[[^\]]*+\]|[^:\[\]]*)(:[0-9]*)?")
 
 
 class Database:
@@ -455,6 +396,97 @@ def pipelined(connection: psycopg.Connection) -> Generator[None]:
             with suppress(psycopg.Error):
                 pipeline.sync()
             raise
+
+
+# --- errors of the driver as ours: its texts may quote rows, hosts and passwords ---
+
+
+def connection_failure(error: psycopg.Error) -> str:
+    """Return in our words why a connection could not be made or broke."""
+    message = str(error)
+    for signs, words in TROUBLES:
+        if any(sign in message for sign in signs):
+            return words
+    return next((words for thing, words in ABSENT if thing in message and "does not exist" in message), "it refuses")
+
+
+@contextmanager
+def driver_errors_translated(timeout_s: float) -> Generator[None]:
+    """Raise driver errors of this block as ours, with how to fix them; the original stays as `__cause__`."""
+    try:
+        yield
+    except psycopg.Error as error:
+        name = type(error).__name__
+        if isinstance(error, psycopg.DataError) and "NUL" in str(error):
+            name = "a text holds a NUL character"
+        elif type(error) is psycopg.errors.IntegrityConstraintViolation:  # the class our own triggers raise
+            name = error.diag.message_primary or name
+        for raised, ours, template in TRANSLATIONS:
+            if isinstance(error, raised):
+                raise ours(template.format(name=name, seconds=timeout_s)) from error
+        # Only the server sends an SQLSTATE; libpq's own errors have none, and are about the connection.
+        why = type(error).__name__ if error.sqlstate else connection_failure(error)
+        raise Unavailable(f"the database failed ({why}); nothing was stored unless it was being committed") from error
+
+
+# --- URLs: checked before libpq reads them, because its message about a bad one quotes the password ---
+
+
+def require_readable(url: str) -> None:
+    """Raise `Unavailable` for a URL that libpq could not read, naming the part that is wrong but never its value."""
+    found = url_error(url)
+    if found:
+        raise Unavailable(f"can't connect to PostgreSQL: {found}; mend NOUS_DATABASE_URL, or run `nous up`")
+
+
+def url_error(url: str) -> str | None:
+    """Return what is wrong with a URL, parsed as libpq does; None for a valid one."""
+    scheme, is_url, rest = url.partition("://")
+    if is_url and scheme not in ("postgresql", "postgres"):
+        return "its URL does not begin with postgresql://"
+    if is_url and (found := url_part_error(rest)):
+        return found
+    try:
+        conninfo_to_dict(url)
+    except psycopg.Error:
+        return (
+            f"its URL can't be read; it has the form {FORM}, with % and two digits for what is neither letter nor digit"
+        )
+    return None
+
+
+def url_part_error(rest: str) -> str | None:
+    """Return what is wrong in the part of a URL after `://`; None for a valid one."""
+    head, _, tail = rest.partition("/")  # libpq looks for user and password before the first slash
+    credentials, has_credentials, hosts = head.partition("@") if "@" in head else ("", "", head)
+    if "@" in hosts:
+        return "the password in its URL has an @; write it as %40"
+    if not has_credentials and "@" in tail.partition("?")[0]:
+        return "the password in its URL has a /; write it as %2F"
+    user, _, password = credentials.partition(":")
+    hosts, _, options = hosts.partition("?")
+    database, _, parameters = tail.partition("?")
+    parts = {
+        "user": user,
+        "password": password,
+        "host": hosts,
+        "database": database,
+        "parameters": options + parameters,
+    }
+    for name, text in parts.items():
+        if BAD_ESCAPE.search(text):
+            return f"the {name} in its URL has a % without two hexadecimal digits after it; write it as %25"
+    if not all(HOST_AND_PORT.fullmatch(host) for host in hosts.split(",")):
+        return "the port in its URL is not a number"
+    return None
+
+
+def without_password(text: str, url: str) -> str:
+    """Return a text about a valid URL without the password of that URL."""
+    parts = conninfo_to_dict(url)
+    password = str(parts.pop("password", None) or "")
+    # A password that equals the user or the database hides nothing, and cutting it out would garble the text.
+    return text if not password or password in map(str, parts.values()) else text.replace(password, "…")
 
 
 # --- the watchdog: one thread for all deadlines; a timer for each call would cost more than the call's statements ---

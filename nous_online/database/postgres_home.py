@@ -210,13 +210,13 @@ class Server:
 
         Without `require_auth` libpq would tell the password to whoever took the port of a dead server.
         """
-        asked = {
+        options = {
             "host": self.host,
             "port": self.port,
             "passfile": self.home / PASSWORDS,
             "require_auth": "scram-sha-256",
         }
-        return f"postgresql://{self.user}@/{quote(database, safe='')}?{urlencode(asked, safe='/', quote_via=quote)}"
+        return f"postgresql://{self.user}@/{quote(database, safe='')}?{urlencode(options, safe='/', quote_via=quote)}"
 
 
 @dataclass(frozen=True)
@@ -383,9 +383,9 @@ def log_tail(home: Path, *, since: int = 0) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         lines = []
-    told = "\n".join(lines[-LOG_LINES:]) or "(empty)"
-    hint = "The disk is full: free some space. " if "No space left on device" in told else ""
-    return f"{hint}The end of {log}:\n{told}"
+    tail = "\n".join(lines[-LOG_LINES:]) or "(empty)"
+    hint = "The disk is full: free some space. " if "No space left on device" in tail else ""
+    return f"{hint}The end of {log}:\n{tail}"
 
 
 # --- the processes around a data directory: its live postmaster, and what has outlived one ---

@@ -22,13 +22,17 @@ from nous_online.database.connection import (
     LOGIN_OF,
     Role,
     act_as,
+    require_readable,
+    without_password,
+)
+from nous_online.database.schema import (
+    capability,
     excess_rights,
-    find_missing_fixes,
+    is_current,
+    missing_fixes,
     require_capable,
     require_isolation,
 )
-from nous_online.database.driver_errors import require_readable, without_password
-from nous_online.database.migrations import is_current
 from nous_online.database.statements import statements
 from nous_online.language.claude.anthropic_api import CATALOGUE_DEADLINE_S, MOST_NAMED, checked_model
 from nous_online.language.claude.chat import Chat
@@ -121,7 +125,7 @@ def look_at_server() -> str:
         row = connection.execute(SQL["read_versions"]).fetchone()
         found, vector = row or ("", None)
         at = f"{connection.info.host}:{connection.info.port}"
-        holes = find_missing_fixes(connection)
+        holes = missing_fixes(capability(connection))
     parts = [f"PostgreSQL {found}, pgvector {vector or 'not created yet'}, at {at}", *holes]
     if holes:
         parts.append(UPGRADE if settings().database_url else UPGRADE_EMBEDDED)

@@ -1,19 +1,21 @@
-"""One agent: its id, database, models and rights, and what all its verbs share."""
+"""One agent: its id, database, models and rights, what all its verbs share, and the events they emit."""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import wraps
-from threading import Event, RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline, within
 from nous_online.core.domain import EmbeddingSpace, Kind, M
@@ -28,18 +30,31 @@ from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
-from nous_online.language.writing.credentials import MARK, hidden
+from nous_online.language.writing.credentials import MARK, mask_credentials
 from nous_online.memories.store import query_space, register_agent, require_space
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
-    from nous_online.memories.events import Subscription
 
 logger = logging.getLogger(__name__)
 SESSIONS = statements("nous_online.memories", "sessions.sql")
+EVENTS = statements("nous_online.memories", "events.sql")
+EVERYTHING = "*"
+EventName = Literal[
+    "fact_learned",
+    "episode_closed",
+    "episode_completed",
+    "procedure_loaded",
+    "censor_activated",
+    "decision_recorded",
+    "decision_failed",
+    "guardrail_triggered",
+    "calibration_drift",
+    "event_skipped",
+]
 
 
-class WakeUpEvent(Event):
+class WakeUpEvent(threading.Event):
     """Set by verbs that leave work behind; `on_ring` is called each time, to start the thread that does the work."""
 
     def __init__(self) -> None:
@@ -66,8 +81,8 @@ class Agent:
     deadline_s: float
     rights: Rights = UNLIMITED
     """What the caller may claim: trust, pins, other users."""
-    at_work: RLock = field(default_factory=RLock, compare=False)
-    """Held by the thread of this process that completes episodes and delivers events, so that only one does."""
+    at_work: threading.RLock = field(default_factory=threading.RLock, compare=False)
+    """Held by the thread of this process that completes episodes and delivers events, so that only one does so."""
     awake: WakeUpEvent = field(default_factory=WakeUpEvent, compare=False)
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
@@ -162,45 +177,45 @@ def register(agent: Agent) -> Agent:
 
 def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
     """Return details with the frame and censors of their session, for those fields of `known` they leave out."""
-    told, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
-    wanted = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
-    missing = [each[0] for each in wanted if told_as(told, each)[1] is None]
+    given, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
+    parameters = [each for each in (FRAME, ACTIVE_CENSORS) if each[0] in known.__annotations__]
+    missing = [each[0] for each in parameters if told_as(given, each)[1] is None]
     if session_id is None or not missing:
-        return told
+        return given
     key = {"agent_id": agent.id, "session_id": session_id}
     with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}
-    return told | {name: row[name] for name in missing if row.get(name) is not None}
+    return given | {name: row[name] for name in missing if row.get(name) is not None}
 
 
-def hide_credentials(told: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
+def hide_credentials(details: Mapping[str, Any], names: Sequence[str], rights: Rights) -> tuple[dict[str, Any], int]:
     """Return the values with credentials in the fields `names` replaced by a mark, and how many there were.
 
     Raises `Refused` for any where the policy is `on_credential='refuse'`.
     """
-    values, count = dict(told), 0
+    values, count = dict(details), 0
     if rights.on_credential == "keep":
         return values, 0
-    for name in (each for each in names if each in told):
-        values[name], found = hide_in_value(values.get(name))
-        if found and rights.on_credential == "refuse":
+    for name in (each for each in names if each in details):
+        values[name], hidden_count = hide_in_value(values.get(name))
+        if hidden_count and rights.on_credential == "refuse":
             raise Refused(
                 f"{name} looks as if it held a credential, which the policy on_credential='refuse' keeps out: tell it "
                 f"without, or with {MARK} in its place; nothing was stored"
             )
-        count += found
+        count += hidden_count
     return values, count
 
 
 def loggable(text: str, rights: Rights) -> str:
     """Return a text as logs keep it: credentials hidden, unless the policy keeps them."""
-    return text if rights.on_credential == "keep" else hidden(text)[0]
+    return text if rights.on_credential == "keep" else mask_credentials(text)[0]
 
 
 def hide_in_value(value: Any) -> tuple[Any, int]:
     """Return a text, or all texts in lists and mappings, with credentials hidden, and how many there were."""
     if isinstance(value, str):
-        return hidden(value)
+        return mask_credentials(value)
     if isinstance(value, list | tuple):
         found = [hide_in_value(each) for each in cast("Sequence[object]", value)]
         return [text for text, _ in found], sum(count for _, count in found)
@@ -255,3 +270,60 @@ def routed_through_call(verb: Callable[..., Any]) -> Callable[..., Any]:
         return self._call(verb, arguments, details)  # pyright: ignore[reportPrivateUsage] (the method of its class)
 
     return call
+
+
+# --- events: stored in the transaction of the change they are about, delivered from the outbox ---
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to one agent; `memory_id` is the id of the memory or decision it is about."""
+
+    id: int
+    name: str
+    agent_id: str
+    memory_id: UUID | None
+    payload: dict[str, Any]
+    created_at: datetime
+
+
+Handler = Callable[[Event], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Subscription:
+    """The events one consumer receives; `cancel` ends it, and the consumer's position in the queue is kept."""
+
+    consumer: str
+    names: frozenset[str]
+    handler: Handler
+    among: list[Subscription] = field(repr=False)
+
+    def cancel(self) -> None:
+        """Stop delivery to this handler; cancelling twice does nothing."""
+        if self in self.among:
+            self.among.remove(self)
+
+    def wants(self, event: Event) -> bool:
+        """Tell whether this subscription is for such an event."""
+        return not self.names.isdisjoint((EVERYTHING, event.name))
+
+
+def emit(
+    connection: Connection,
+    agent_id: str,
+    name: EventName,
+    *,
+    memory_id: UUID | None = None,
+    payload: Mapping[str, Any] | None = None,
+) -> None:
+    """Store a built-in event in the transaction of the change it is about, so that both are committed or neither."""
+    write_event(connection, agent_id, name, memory_id=memory_id, payload=payload or {})
+
+
+def write_event(
+    connection: Connection, agent_id: str, name: str, *, memory_id: UUID | None, payload: Mapping[str, Any]
+) -> None:
+    """Store an event of any name in the outbox."""
+    row = {"agent_id": agent_id, "name": name, "memory_id": memory_id, "payload": Jsonb(dict(payload))}
+    connection.execute(EVENTS["write_event"], row)

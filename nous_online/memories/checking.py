@@ -1,4 +1,4 @@
-"""Whether an action is what a censor warns of: as written, nearly so, or in meaning."""
+"""Matching an action against the triggers of censors: as written, nearly so, or in meaning."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
     compare_words,
+    folded,
     likelihood,
     log_odds,
-    normal,
     shares_act,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
-from nous_online.language.writing.credentials import hidden
+from nous_online.language.writing.credentials import mask_credentials
 from nous_online.memories.agent import Agent
 
 POLICY = CensorPolicy()
@@ -42,41 +42,41 @@ KEPT: dict[tuple[str, str], Vectors] = {}
 
 @dataclass(frozen=True)
 class Activation:
-    """A censor an action set off, and how: the severity is the one that holds for this very action."""
+    """A censor that an action triggered, and how; the severity is the one for this action."""
 
     id: UUID | None
-    """By which it is reported as a false alarm; None where the check only looked."""
+    """The id for reporting it as a false alarm; None where the check was not recorded."""
     censor: Censor
     severity: str
-    """How firmly it speaks against this action: never more than a warning for a match by meaning alone."""
+    """Its severity for this action: at most a warning for a match by meaning alone."""
     match: Match
     """`literal`: as written; `near`: same act, same object, nothing against it; `meaning`: perhaps."""
     reason: str
     message: str
-    """What to tell whoever is about to act."""
+    """The message for the caller."""
     similarity: float | None
     """The cosine of the trigger and the part of the action; None for a trigger that occurs as written."""
     part: str
-    """What of the action set it off."""
+    """The part of the action that triggered it."""
 
 
 @dataclass(frozen=True)
 class CensorCheck:
-    """What speaks against an action, the firmest first; it can be iterated over.
+    """The censors that an action triggered, the strictest first; it can be iterated over.
 
-    As a condition it is refused with `TypeError`: an empty list used to mean "allowed", so either answer would mislead.
+    Its truth value raises `TypeError`: an empty list used to mean "allowed", so either value would mislead.
     """
 
     activations: tuple[Activation, ...]
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing more than warns."""
+        """Whether there is nothing stricter than a warning."""
         return self.severity in {None, "warn"}
 
     @property
     def severity(self) -> str | None:
-        """The firmest severity, None where nothing speaks against the action."""
+        """The strictest severity, None where no censor was triggered."""
         return self.activations[0].severity if self.activations else None
 
     def __bool__(self) -> bool:
@@ -94,7 +94,7 @@ class CensorCheck:
 
 @dataclass(frozen=True)
 class ActionQuestion:
-    """An action to be checked, cut into its parts, and who is about to do it."""
+    """An action to check, with its parts, and the session, user and project of the caller."""
 
     action: str
     parts: tuple[str, ...]
@@ -108,7 +108,7 @@ class ActionQuestion:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A censor that may be set off by a part of the action, counted from 1."""
+    """A censor that a part of the action may trigger; parts are counted from 1."""
 
     id: UUID
     trigger: str
@@ -124,7 +124,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class TriggerMatch:
-    """How a censor was set off."""
+    """How an action triggered a censor."""
 
     match: Match
     similarity: float | None
@@ -133,17 +133,17 @@ class TriggerMatch:
 
 
 def checked_question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
-    """Check what a caller asks; raise `InvalidInput` naming what to mend."""
+    """Return a checked question; raise `InvalidInput` for the first wrong argument."""
     check_known(details, CheckDetails)
-    told = checked_details(CheckDetails, details)
-    text, at = checked_as(Action, "action", action), told.pop("at") or now
-    return ActionQuestion(action=text, parts=parts_of(text, most=POLICY.most_parts), at=at, **told)
+    values = checked_details(CheckDetails, details)
+    text, at = checked_as(Action, "action", action), values.pop("at") or now
+    return ActionQuestion(action=text, parts=parts_of(text, most=POLICY.most_parts), at=at, **values)
 
 
 def parts_of(action: str, *, most: int) -> tuple[str, ...]:
-    """Return the whole action and, when it does several things, each of them: a vector of all drowns each one.
+    """Return the whole action and, if it does several things, each of them, which one vector of all would hide.
 
-    The first and the last of very many are kept: a script says what it is about first, and does its worst last.
+    Of very many the first and the last are kept: a script says what it is for first, and does its worst last.
     """
     parts = [part.strip() for part in PART_ENDS.split(action) if part.strip()]
     if len(parts) > most:
@@ -152,28 +152,28 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
 
 
 def find_matches(
-    agent: Agent, asked: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
+    agent: Agent, question: ActionQuestion, suspects: Sequence[Suspect], vectors: Vectors, deadline: Deadline
 ) -> dict[UUID, TriggerMatch]:
-    """Return how each censor that fires was set off; the reader and the embedder are asked for what decides."""
-    suspects = with_readings(asked, suspects, deadline)
+    """Return how each censor was triggered, with the pair reader and the embedder for the doubtful ones."""
+    suspects = with_readings(question, suspects, deadline)
     texts: list[str] = []
     for suspect in suspects:
         if suspect.read is None:
             continue
         deadline.remaining()
-        words = compare_words(suspect.trigger, asked.parts[suspect.part - 1])
+        words = compare_words(suspect.trigger, question.parts[suspect.part - 1])
         if may_fire(replace(words, similarity=suspect.similarity, narrowness=NARROWEST), suspect.read):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
             texts += [each["action"] for each in suspect.exceptions if each["action"]]
-    return match_suspects(asked, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
+    return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 
-def with_readings(asked: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
+def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
     """Return the literal suspects, and of the others the likeliest by their words, read together with their part."""
     likely: list[tuple[float, Suspect]] = []
     for suspect in suspects:
         deadline.remaining()
-        part = asked.parts[suspect.part - 1]
+        part = question.parts[suspect.part - 1]
         if suspect.is_literal or (
             suspect.similarity < POLICY.unlike_similarity and not shares_act(suspect.trigger, part)
         ):
@@ -182,13 +182,13 @@ def with_readings(asked: ActionQuestion, suspects: Sequence[Suspect], deadline: 
         likely.append((log_odds(words), suspect))
     likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))
     chosen = [suspect for _, suspect in likely[: POLICY.most_read]]
-    read = read_actions([(each.trigger, asked.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
+    read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
 
 
 def may_fire(compared: Comparison, read: float) -> bool:
-    """Tell whether an action is taken for what a trigger warns of: nearly its own words, or words and reader together.
+    """Tell whether an action matches a trigger: in nearly its words, or by words and pair reader together.
 
     A condition of time or amount that is not met outweighs both.
     """
@@ -198,7 +198,7 @@ def may_fire(compared: Comparison, read: float) -> bool:
 
 
 def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
-    """Return the vectors of texts that come again with every check, each embedded once a process."""
+    """Return the vectors of texts that recur in every check, each embedded once in a process."""
     space = agent.embedder.space.id
     missing = [text for text in texts if (space, text) not in KEPT]
     found = {text: KEPT[space, text] for text in texts if text not in missing}
@@ -212,33 +212,33 @@ def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> di
 
 
 def match_suspects(
-    asked: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
+    question: ActionQuestion, suspects: Iterable[Suspect], vectors: Vectors, others: Mapping[str, Vectors]
 ) -> dict[UUID, TriggerMatch]:
-    """Return how each censor that fires was set off, by its closest part; exceptions of a censor set it off no more."""
-    wording = ActionWording(asked.action)
-    found: dict[UUID, TriggerMatch] = {}
+    """Return how each censor was triggered, by its closest part; reported false alarms don't trigger it again."""
+    wording = ActionWording(question.action)
+    matches: dict[UUID, TriggerMatch] = {}
     for suspect in suspects:
         vector = vectors[suspect.part - 1]
-        each = match_of(asked, suspect, wording, vector, others)
-        if each is None or (suspect.id in found and each.closeness <= found[suspect.id].closeness):
+        each = match_of(question, suspect, wording, vector, others)
+        if each is None or (suspect.id in matches and each.closeness <= matches[suspect.id].closeness):
             continue
-        if not is_excepted(asked, suspect, each, vector, others):
-            found[suspect.id] = each
-    return found
+        if not is_excepted(question, suspect, each, vector, others):
+            matches[suspect.id] = each
+    return matches
 
 
 def match_of(
-    asked: ActionQuestion,
+    question: ActionQuestion,
     suspect: Suspect,
     wording: ActionWording,
     vector: Vectors,
     others: Mapping[str, Vectors],
 ) -> TriggerMatch | None:
-    """Return how one suspect is set off, None when it is not."""
-    part = asked.parts[suspect.part - 1]
+    """Return how one suspect is triggered, None when it is not."""
+    part = question.parts[suspect.part - 1]
     if suspect.is_literal:
         is_written = wording.holds(suspect.trigger)
-        return TriggerMatch("literal", None, asked.action, LITERAL_CLOSENESS) if is_written else None
+        return TriggerMatch("literal", None, question.action, LITERAL_CLOSENESS) if is_written else None
     if suspect.read is None:
         return None
     words = compare_words(suspect.trigger, part)
@@ -255,26 +255,26 @@ def match_of(
 
 
 def is_excepted(
-    asked: ActionQuestion, suspect: Suspect, found: TriggerMatch, vector: Vectors, others: Mapping[str, Vectors]
+    question: ActionQuestion, suspect: Suspect, match: TriggerMatch, vector: Vectors, others: Mapping[str, Vectors]
 ) -> bool:
     """Tell whether this action, or one like it, was reported as a false alarm of this censor.
 
-    An agent's own reports don't open what blocks where the censor is absolute, or trusted more than the agent: nobody
-    talks their own guard away. Like is what lies near and says no more of the trigger than the reported action does.
+    An agent's own reports don't count against a censor that is absolute, or trusted more than the agent: it must not
+    remove its own guard. Actions are alike when they are near and this one has no more of the trigger's words.
     """
     if not suspect.exceptions:
         return False
-    is_guarded = found.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > POLICY.agent_trust)
-    said = {normal(form) for text in (found.part, asked.action) for form in (text, hidden(text)[0])}
+    is_guarded = match.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > POLICY.agent_trust)
+    forms = {folded(form) for text in (match.part, question.action) for form in (text, mask_credentials(text)[0])}
     for each in suspect.exceptions:
         action: str | None = each["action"]
         if action is None or (is_guarded and each["source_kind"] != "user"):
             continue
-        if normal(action) in said:
+        if folded(action) in forms:
             return True
-        if found.match == "literal" or action not in others:
+        if match.match == "literal" or action not in others:
             continue
-        now, then = compare_words(suspect.trigger, found.part), compare_words(suspect.trigger, action)
+        now, then = compare_words(suspect.trigger, match.part), compare_words(suspect.trigger, action)
         says_more = now.coverage > then.coverage or now.is_near > then.is_near
         if float(vector @ others[action]) >= POLICY.like_similarity and not says_more:
             return True

@@ -1,4 +1,4 @@
-"""Contradictions: two facts of one slot of which nobody knows which is later; both are kept until somebody decides."""
+"""Contradictions: two facts of one slot, of which it is unknown which is later; both stay until somebody decides."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import FACT, Fact, shortened
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
+from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.rights import Rights
 from nous_online.core.validation import checked_choice, checked_id, checked_moment, checked_text
 from nous_online.database.changes import (
@@ -32,16 +33,15 @@ from nous_online.memories.store import fetch
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
 Reach = Mapping[str, str | None]
-"""Whose facts are looked among: `user_id` and `project_id`."""
+"""The `user_id` and `project_id` whose facts are searched."""
 Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
 RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
 STATUSES = ("open", "resolved")
-MAX_REASON_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+    """Two facts that can't both be true; `memory_a` is the one with the smaller id, which has no meaning."""
 
     def __repr__(self) -> str:
         a, b = (shortened(side["content"]) for _, side in sides_of(self))
@@ -57,7 +57,7 @@ class Contradiction:
     note: str | None
     judgement: Mapping[str, Any] | None
     a: Mapping[str, Any]
-    """What `memory_a` says: its `id`, `content` and `learned_at`."""
+    """`id`, `content` and `learned_at` of `memory_a`."""
     b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
     """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.
@@ -72,7 +72,7 @@ def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
 
 @dataclass(frozen=True)
 class Ruling:
-    """How a contradiction is to be resolved: who wins, why, and the fact that both are merged into."""
+    """How to resolve a contradiction: the winner, a note, and the fact that both are merged into."""
 
     resolution: Resolution | None
     note: str | None = None
@@ -121,10 +121,10 @@ class ContradictionVerbs(Verbs):
     ) -> Contradiction:
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
-        Or `keep` names the fact that wins; `contradiction.a` and `.b` have the texts of both.
-        The loser is superseded, stays in the store, and `undo` brings it back. Ruling the same twice changes nothing;
-        another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as
-        `proposed` for a caller below operator: the contradiction is returned open, for a person to decide.
+        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
+        The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling
+        raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a
+        caller who is not an operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -151,7 +151,7 @@ class ContradictionVerbs(Verbs):
 
 
 def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
-    """Return the contradictions a statement answers with, and what both sides say."""
+    """Return the contradictions a query finds, with the contents of both sides."""
     sides, in_reach = BLOCKS["sides"], REACH["in_reach"]
     return fetch(connection, Contradiction, BLOCKS[statement], parameters, sides=sides, in_reach=in_reach)
 
@@ -164,7 +164,7 @@ def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: 
 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
-    """Return the oldest open contradictions between facts that whoever asks could recall, at most `limit`."""
+    """Return the oldest open contradictions between facts that the caller could recall, at most `limit`."""
     wanted = {"agent_id": agent_id, "status": "open", "id": None, "merged_into": None, "limit": limit, **reach}
     return fetch_contradictions(connection, "contradictions_in_reach", wanted)
 
@@ -172,7 +172,7 @@ def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit:
 def check_reach(
     connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
 ) -> None:
-    """Raise `NotFound` unless whoever rules could recall both facts, and the one that is to take their place."""
+    """Raise `NotFound` unless the caller could recall both facts, and the fact they are merged into."""
     wanted = {"status": None, "id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
     if not fetch_contradictions(connection, "contradictions_in_reach", {"agent_id": agent_id, **wanted}):
         ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
@@ -182,7 +182,7 @@ def check_reach(
 def open_between(
     connection: Connection, agent_id: str, one: Fact, other: Fact, *, judgement: Mapping[str, Any], cause: Cause
 ) -> bool:
-    """Record that two facts contradict each other and mark both; return whether that is news."""
+    """Open a contradiction between two facts and mark both; return False where there is one already."""
     row = {
         "agent_id": agent_id,
         "one": one.id,
@@ -216,17 +216,17 @@ def resolve(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
             "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
         )
-    wanted = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
-    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, wanted)}
+    fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
+    facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
     key = {"agent_id": agent.id, "id": found.id}
-    told = {"resolution": ruling.resolution, "note": ruling.note}
+    outcome = {"resolution": ruling.resolution, "note": ruling.note}
     if not may_decide(agent.rights, found, ruling, facts):
         into = None if ruling.merged_into is None else str(ruling.merged_into)
-        proposed = {**told, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
+        proposed = {**outcome, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
         return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
-    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **told, "at": at})
+    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
     apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
 
@@ -269,8 +269,13 @@ def apply_ruling(
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
-        gone = {"state": "superseded", "superseded_by": str(winner), "superseded_at": at.isoformat(), "succession": how}
-        facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), gone, cause=cause)
+        values = {
+            "state": "superseded",
+            "superseded_by": str(winner),
+            "superseded_at": at.isoformat(),
+            "succession": how,
+        }
+        facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), values, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
         row = connection.execute(

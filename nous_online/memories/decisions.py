@@ -1,9 +1,7 @@
-"""Decisions of the agent: recorded with their reasons, resolved once, each with an event that reactions use."""
+"""Decisions of the agent: recorded with their reasons, resolved once, each with an event for the reactions."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,20 +19,18 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
 from nous_online.database.statements import statements
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, hide_credentials
+from nous_online.memories.agent import Agent, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.events import emit
-from nous_online.memories.store import KeyedRequest
+from nous_online.memories.store import KeyedCall
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "decisions.sql")
-VERB = "record_decision"
 RESOLUTIONS = DECISION_STATUSES[1:]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the agent decided, why, and what became of it."""
+    """A decision of the agent, with its rationale, status and outcome."""
 
     def __repr__(self) -> str:
         return f"<decision {str(self.id)[:8]} {self.status} {self.decided_at:%Y-%m-%d}: {shortened(self.title)!r}>"
@@ -53,11 +49,11 @@ class Decision:
     resolved_at: datetime | None
     row_version: int
     reference: str | None = None
-    """What the agent calls it."""
+    """The agent's own name for it."""
 
     @property
     def name(self) -> DecisionId:
-        """What episodes and censors name it by: its reference, where it has one."""
+        """Its reference if it has one, else its id: by this episodes and censors refer to it."""
         return self.reference or self.id
 
 
@@ -74,24 +70,23 @@ class NewDecision:
     episode_id: UUID | None
     decided_at: datetime
     reference: str | None
-    idempotency_key: str | None
-    content_hash: str
-    """What makes a retry recognisable: the SHA-256 of the verb and of all it was told."""
+    call: KeyedCall
+    """By which a retry is recognised."""
 
 
 def new_decision(title: object, details: DecisionDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewDecision:
-    """Check everything said about a decision; raise `InvalidInput` naming what to mend."""
+    """Return a checked decision; raise `InvalidInput` for the first wrong argument."""
     check_known(details, DecisionDetails)
-    known = checked_details(DecisionDetails, details, now=now)
-    told, _ = hide_credentials(
-        {"title": checked_as(DecisionTitle, "title", title), **known}, ("title", "rationale"), rights
+    checked = checked_details(DecisionDetails, details, now=now)
+    arguments, _ = hide_credentials(
+        {"title": checked_as(DecisionTitle, "title", title), **checked}, ("title", "rationale"), rights
     )
-    key, reference = told.pop("idempotency_key"), told.pop("reference")
-    told |= {"files": told["files"] or [], "tags": told["tags"] or []}
-    told |= {"reference": reference} if reference else {}
-    new: dict[str, Any] = {**told, "reference": reference, "decided_at": told["decided_at"] or now}
-    request = json.dumps([VERB, told], sort_keys=True, default=str)  # a moment it did not tell differs at each retry
-    return NewDecision(**new, idempotency_key=key, content_hash=hashlib.sha256(request.encode()).hexdigest())
+    key, reference = arguments.pop("idempotency_key"), arguments.pop("reference")
+    arguments |= {"files": arguments["files"] or [], "tags": arguments["tags"] or []}
+    arguments |= {"reference": reference} if reference else {}
+    new: dict[str, Any] = {**arguments, "reference": reference, "decided_at": arguments["decided_at"] or now}
+    # Without the default of `decided_at`, which differs at each retry.
+    return NewDecision(**new, call=KeyedCall.of("record_decision", key, arguments, action="recorded"))
 
 
 def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
@@ -100,31 +95,31 @@ def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
     Returns the first answer for a known key. Raises `Conflict` for a key used otherwise, or a reference that is taken.
     """
     with agent.transaction(deadline) as connection:
-        if new.idempotency_key:
-            store.lock_agent(connection, agent.id)  # so that two calls with one key can't both find it unused
-            told = (new.idempotency_key, new.content_hash)
-            earlier = store.earlier_request(
-                connection, agent.id, *told, unlike="something else; use a new key for this"
-            )
-            if earlier is not None:
-                return get(connection, agent.id, earlier.memory_id)
-        if new.episode_id is not None:
-            get_memory(connection, agent.id, EPISODE, new.episode_id)
-        # Read now: when the event is reacted to, the episode may be over, or another one open.
-        episode_id = new.episode_id or getattr(current_episode(connection, agent.id, new.session_id), "id", None)
-        if new.reference is not None:
-            check_reference_free(connection, agent.id, new.reference)
-        (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent.id, **vars(new)})
-        payload = {
-            "decision_id": str(decision.id),
-            "title": decision.title,
-            "session_id": decision.session_id,
-            "episode_id": None if episode_id is None else str(episode_id),
-        }
-        emit(connection, agent.id, "decision_recorded", memory_id=decision.id, payload=payload)
-        if new.idempotency_key:
-            request = KeyedRequest(new.idempotency_key, new.content_hash, decision.id, "recorded")
-            store.store_request(connection, agent.id, VERB, request)
+        return store.act_once(
+            connection,
+            agent.id,
+            new.call,
+            read=lambda known_id: get(connection, agent.id, known_id),
+            act=lambda: store_decision(connection, agent.id, new),
+        )
+
+
+def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> Decision:
+    """Insert a decision with its event; raise `NotFound` for an unknown episode, `Conflict` for a reference in use."""
+    if new.episode_id is not None:
+        get_memory(connection, agent_id, EPISODE, new.episode_id)
+    # Read now: when the event is reacted to, the episode may be over, or another one open.
+    episode_id = new.episode_id or getattr(current_episode(connection, agent_id, new.session_id), "id", None)
+    if new.reference is not None:
+        check_reference_free(connection, agent_id, new.reference)
+    (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
+    payload = {
+        "decision_id": str(decision.id),
+        "title": decision.title,
+        "session_id": decision.session_id,
+        "episode_id": None if episode_id is None else str(episode_id),
+    }
+    emit(connection, agent_id, "decision_recorded", memory_id=decision.id, payload=payload)
     return decision
 
 
@@ -139,7 +134,7 @@ def check_reference_free(connection: Connection, agent_id: str, reference: str) 
 def resolve(
     agent: Agent, decision_id: DecisionId, status: str, outcome: str | None, *, at: datetime, deadline: Deadline
 ) -> Decision:
-    """Store the outcome of a decision, with an event for a failure; the same again, or less, changes nothing.
+    """Store the outcome of a decision, with an event for a failure; the same status and outcome change nothing.
 
     Raises `NotFound`, and `Conflict` when it was resolved otherwise: reactions have used the first outcome already.
     """
@@ -149,12 +144,12 @@ def resolve(
             return known
         if known.status != "pending":
             raise Conflict(
-                f"decision {decision_id} was resolved as {known.status!r} already, neither that nor the outcome told "
-                f"then can become another ({status!r}); record a new decision that says what changed"
+                f"decision {decision_id} was resolved as {known.status!r} already, and neither status nor outcome can "
+                f"be changed (to {status!r}); record a new decision that says what changed"
             )
         key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
-        said = {**key, "status": status, "outcome": outcome, "at": at}
-        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], said)
+        values = {**key, "status": status, "outcome": outcome, "at": at}
+        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], values)
         if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
@@ -171,7 +166,7 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
 
 
 def reread(agent: Agent, decision: Decision, deadline: Deadline) -> Decision:
-    """Return a decision as reactions left it, or as it was stored when it can't be read in time."""
+    """Return a decision as it is after its reactions, or as it was stored if it can't be read in time."""
     try:
         with agent.transaction(deadline) as connection:
             return get(connection, agent.id, decision.id)
@@ -186,8 +181,8 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
     connection.execute(BLOCKS["link_decision"], row)
 
 
-def find(connection: Connection, agent_id: str, wanted: DecisionFilter) -> list[Decision]:
-    """Return decisions, the latest first; raise `InvalidInput` for a filter that makes no sense."""
-    check_known(wanted, DecisionFilter)
-    asked = {"agent_id": agent_id, **checked_details(DecisionFilter, wanted)}
-    return store.fetch(connection, Decision, BLOCKS["find_decisions"], asked)
+def find(connection: Connection, agent_id: str, given: DecisionFilter) -> list[Decision]:
+    """Return decisions, the latest first; raise `InvalidInput` for a wrong filter."""
+    check_known(given, DecisionFilter)
+    parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, given)}
+    return store.fetch(connection, Decision, BLOCKS["find_decisions"], parameters)

@@ -15,7 +15,7 @@ from psycopg import Connection
 from nous_online.core.deadline import Deadline
 from nous_online.core.domain import DOCUMENT, FACT, Fact, NewFact
 from nous_online.core.errors import Stale
-from nous_online.core.texts import is_blank
+from nous_online.core.validation import is_blank
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.memories import facts, store

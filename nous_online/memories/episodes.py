@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -36,11 +35,10 @@ from nous_online.database.changes import Cause, Growth, add_memory, change_memor
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
-from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
-from nous_online.memories.events import emit
+from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, with_session_frame
 from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import KeyedRequest
+from nous_online.memories.store import KeyedCall, KeyedRequest
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
@@ -139,19 +137,21 @@ class EpisodeVerbs(Verbs):
         """Begin an episode, in state `open` and tier `raw`.
 
         An open episode of the same session stays open: the one begun last is the current one. Raises `InvalidInput`,
-        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another title.
+        `NotFound` for an unknown procedure, and `Conflict` when the key was used for another title.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, StartDetails)
-        told = with_session_frame(agent, details, StartDetails, deadline)
-        change = checked_change({**told, "title": title}, agent.rights)
-        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        framed = with_session_frame(agent, details, StartDetails, deadline)
+        change = checked_change({**framed, "title": title}, agent.rights)
+        beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         check_quota(agent, deadline, count=1, size=size_of(change.append))
-        call = RetryKey("start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False))
+        call = KeyedCall.of(
+            "start_episode", beginning.idempotency_key, request_fields(beginning, change, is_dated=False)
+        )
         cause = Cause("agent", "started", "the episode began", effective_at=beginning.started_at)
         values = {**beginning_values(beginning), **changed_values(change, None), "state": "open"}
         with agent.transaction(deadline) as connection:
-            return call.once(connection, agent.id, lambda: insert_episode(connection, agent.id, values, change, cause))
+            return once(connection, agent.id, call, lambda: insert_episode(connection, agent.id, values, change, cause))
 
     def update_episode(
         self,
@@ -163,9 +163,9 @@ class EpisodeVerbs(Verbs):
     ) -> Episode:
         """Update an episode: `append` adds a line to its detail, lists grow, single values are replaced.
 
-        Values it has already change nothing. An outcome set after the episode was completed is stored, but has no
-        further effect: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`,
-        `Refused` for a line more of an episode that is over, and `Conflict` when the key was used for anything else.
+        Equal values change nothing. An outcome set after the episode was completed is stored, but has no further
+        effect: no procedure is counted and no censor suggested. Raises `NotFound`, `InvalidInput`, `Refused` for a line
+        appended to an episode that is over, and `Conflict` when the key was used for other arguments.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ChangeDetails)
@@ -176,10 +176,10 @@ class EpisodeVerbs(Verbs):
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
-        """End an episode; within 30 s a worker gives it a title, a summary and up to twelve facts.
+        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts.
 
-        Closing one that is over returns it unchanged: `update_episode` adds to it. Raises
-        `NotFound`, `Conflict` when it was closed with another outcome, `InvalidInput` for an end before the beginning.
+        An episode that is over is returned unchanged; use `update_episode` to add to it. Raises `NotFound`, `Conflict`
+        when it was closed with another outcome, and `InvalidInput` for an end before the beginning.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, EndDetails)
@@ -205,34 +205,35 @@ class EpisodeVerbs(Verbs):
         """Store an episode that is over, in one call; it is completed as a closed one is.
 
         Without dates it happened now; with one of the two it began and ended at that moment. Raises `InvalidInput`,
-        `NotFound` for a procedure that is not there, and `Conflict` when the key was used for another content.
+        `NotFound` for an unknown procedure, and `Conflict` when the key was used for another content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, RecordDetails)
-        told = with_session_frame(agent, details, RecordDetails, deadline)
-        change = checked_change({**told, "append": detail}, agent.rights)
-        beginning = checked_beginning(told, now=datetime.now(UTC), rights=agent.rights)
+        framed = with_session_frame(agent, details, RecordDetails, deadline)
+        change = checked_change({**framed, "append": detail}, agent.rights)
+        beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
-        said = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
-        call = RetryKey("record_episode", beginning.idempotency_key, said)
-        if (known := call.answered(agent, deadline)) is not None:
+        arguments = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}
+        call = KeyedCall.of("record_episode", beginning.idempotency_key, arguments)
+        if (known := earlier_episode(agent, call, deadline)) is not None:
             return known
         check_quota(agent, deadline, count=1, size=size_of(change.append))
         ended_at = checked_end(end, started_at=beginning.started_at, now=datetime.now(UTC))
         vector = vector_of(agent, None, change, deadline)
         with agent.space_transaction(deadline) as connection:
-
-            def act() -> Episode:
-                return record(connection, agent, beginning, change, end=ended_at, vector=vector)
-
-            episode = call.once(connection, agent.id, act)
+            episode = once(
+                connection,
+                agent.id,
+                call,
+                lambda: record(connection, agent, beginning, change, end=ended_at, vector=vector),
+            )
         agent.awake.set()
         return episode
 
     def retry_episode(self, episode_id: UUID, *, deadline_s: float | None = None) -> Episode:
-        """Queue a closed episode again that was set aside after too many failures, as its note says.
+        """Queue the completion of a closed episode again that was set aside after too many failures.
 
-        Its text stayed as it was. Raises `NotFound`, and `Refused` for one that is complete, open or archived.
+        Raises `NotFound`, and `Refused` for one that is complete, open or archived.
         """
         known_id = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
@@ -262,7 +263,7 @@ class EpisodeVerbs(Verbs):
             return full_text(connection, self.agent.id, wanted)
 
     def episode_artifacts(self, episode_id: UUID, *, deadline_s: float | None = None) -> list[Artifact]:
-        """Return the commits, pull requests, decision records and files an episode named; `NotFound` without it."""
+        """Return the commits, pull requests, decision records and files of an episode; raise `NotFound` if unknown."""
         wanted = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, EPISODE, wanted)
@@ -276,22 +277,22 @@ class EpisodeVerbs(Verbs):
 
 def checked_change(details: Mapping[str, Any], rights: Rights = UNLIMITED) -> EpisodeChange:
     """Return a checked change of an episode; raise `InvalidInput` for the first wrong field."""
-    told, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
-    lists: dict[str, Any] = {name: tuple(told.pop(name) or ()) for name in (*LISTS, "artifacts")}
-    frame, censors = told.pop("frame"), told.pop("active_censors")
-    return EpisodeChange(frame_used=frame, encoded_censors=censors, **told, **lists)
+    values, _ = hide_credentials(checked_details(ChangeDetails, details), TEXTS, rights)
+    lists: dict[str, Any] = {name: tuple(values.pop(name) or ()) for name in (*LISTS, "artifacts")}
+    frame, censors = values.pop("frame"), values.pop("active_censors")
+    return EpisodeChange(frame_used=frame, encoded_censors=censors, **values, **lists)
 
 
 def checked_beginning(details: Mapping[str, Any], *, now: datetime, rights: Rights = UNLIMITED) -> Beginning:
     """Return the checked start and reach of an episode; raise `InvalidInput`, and `Forbidden` beyond the rights."""
-    told = checked_details(BeginningDetails, details, now=now)
+    values = checked_details(BeginningDetails, details, now=now)
     ended_at = checked_said("ended_at", details.get("ended_at"), now=now)
-    told |= {**vars(rights.standing(told)), "started_at": told["started_at"] or ended_at or now}
-    return Beginning(**told)
+    values |= {**rights.checked_claims(values), "started_at": values["started_at"] or ended_at or now}
+    return Beginning(**values)
 
 
 def checked_end(value: object, *, started_at: datetime, now: datetime) -> datetime:
-    """Return when an episode ended: `now` unless told; raise `InvalidInput` when that is before it began."""
+    """Return the checked end of an episode, by default `now`; raise `InvalidInput` when it is before the beginning."""
     ended_at = checked_said("ended_at", value, now=now) or max(now, started_at)
     if ended_at < started_at:
         raise InvalidInput(f"ended_at {ended_at.isoformat()} lies before started_at {started_at.isoformat()}")
@@ -321,9 +322,9 @@ def changed_values(change: EpisodeChange, known: Episode | None) -> dict[str, An
         grown = f"{known.detail}\n{change.append}" if known and known.detail is not None else change.append
         values["detail"] = checked_text("detail", grown, max_bytes=MAX_DETAIL_BYTES)
     for name in SCALARS:
-        told = getattr(change, name)
-        if told is not None and told != getattr(known, name, None):
-            values[name] = told
+        value = getattr(change, name)
+        if value is not None and value != getattr(known, name, None):
+            values[name] = value
     for name in LISTS:
         before = list[Any](getattr(known, name, ()))
         after = union(before, getattr(change, name))
@@ -351,45 +352,27 @@ def beginning_values(beginning: Beginning) -> dict[str, Any]:
 # --- retries ---
 
 
-@dataclass(frozen=True)
-class RetryKey:
-    """Recognises a repeated call: by the verb, its idempotency key if it has one, and a hash of all arguments."""
+def earlier_episode(agent: Agent, call: KeyedCall, deadline: Deadline) -> Episode | None:
+    """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
+    if call.key is None:
+        return None
+    with agent.transaction(deadline) as connection:
+        request = store.earlier_request(connection, agent.id, call)
+        return None if request is None else get_memory(connection, agent.id, EPISODE, request.memory_id)
 
-    verb: str
-    key: str | None
-    told: dict[str, Any]
 
-    def answered(self, agent: Agent, deadline: Deadline) -> Episode | None:
-        """Return the episode of an earlier call with this key; raise `Conflict` if its arguments differed."""
-        if self.key is None:
-            return None
-        with agent.transaction(deadline) as connection:
-            return self._earlier(connection, agent.id)
-
-    def once(self, connection: Connection, agent_id: str, act: Callable[[], Episode]) -> Episode:
-        """Call `act` unless the key is known; return its episode, or raise `Conflict` as `answered` does."""
-        if self.key is None:
-            return act()
-        store.lock_agent(connection, agent_id)
-        episode = self._earlier(connection, agent_id)
-        if episode is None:
-            episode = act()
-            request = KeyedRequest(self.key, self._content_hash(), episode.id, "stored")
-            store.store_request(connection, agent_id, self.verb, request)
-        return episode
-
-    def _content_hash(self) -> str:
-        return hashlib.sha256(json.dumps([self.verb, self.told], default=str, sort_keys=True).encode()).hexdigest()
-
-    def _earlier(self, connection: Connection, agent_id: str) -> Episode | None:
-        request = store.earlier_request(connection, agent_id, self.key, self._content_hash())
-        return None if request is None else get_memory(connection, agent_id, EPISODE, request.memory_id)
+def once(connection: Connection, agent_id: str, call: KeyedCall, act: Callable[[], Episode]) -> Episode:
+    """Return the episode that `act` stores, or that of an earlier call with this key."""
+    return store.act_once(
+        connection, agent_id, call, read=lambda known_id: get_memory(connection, agent_id, EPISODE, known_id), act=act
+    )
 
 
 def request_fields(beginning: Beginning, change: EpisodeChange, *, is_dated: bool) -> dict[str, Any]:
     """Return the arguments of a new episode for the hash of a retry, with `started_at` only if the caller gave it."""
-    told = {**asdict(beginning), **asdict(change)}
-    return {name: told[name] for name in told if name != "idempotency_key" and (is_dated or name != "started_at")}
+    left_out = {"idempotency_key"} if is_dated else {"idempotency_key", "started_at"}
+    arguments = {**asdict(beginning), **asdict(change)}
+    return {name: value for name, value in arguments.items() if name not in left_out}
 
 
 # --- reading and writing ---
@@ -421,37 +404,36 @@ def current_episode(connection: Connection, agent_id: str, session_id: str | Non
 
 
 def with_episode_trust(
-    agent: Agent, told: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
+    agent: Agent, entries: Sequence[Mapping[str, Any]], name: str, deadline: Deadline
 ) -> list[dict[str, Any]]:
     """Return details of memories with the trust of their source episode, the field `name`, unless they have their own.
 
-    Raises `NotFound` for an episode this agent has not, and `InvalidInput` where the source kind is `episode` and none
-    is named.
+    Raises `NotFound` for an unknown episode, and `InvalidInput` where the source kind is `episode` and there is none.
     """
-    for each in told:
+    for each in entries:
         if each.get("source_kind") == "episode" and each.get(name) is None:
             raise InvalidInput(f"source_kind 'episode' needs {name}, the episode it was drawn from")
-    ids = [None if each.get(name) is None else checked_id(name, each[name]) for each in told]
-    known: dict[UUID, Episode] = {}
+    ids = [None if each.get(name) is None else checked_id(name, each[name]) for each in entries]
+    episodes: dict[UUID, Episode] = {}
     if any(ids):
         with agent.transaction(deadline) as connection:
-            known = {each: get_memory(connection, agent.id, EPISODE, each) for each in set(ids) if each is not None}
+            episodes = {each: get_memory(connection, agent.id, EPISODE, each) for each in set(ids) if each is not None}
     return [
-        {**each, "trust": min(known[drawn].trust, agent.rights.max_trust)}
-        if drawn is not None and each.get("source_kind") == "episode" and each.get("trust") is None
+        {**each, "trust": min(episodes[episode_id].trust, agent.rights.max_trust)}
+        if episode_id is not None and each.get("source_kind") == "episode" and each.get("trust") is None
         else dict(each)
-        for drawn, each in zip(ids, told, strict=True)
+        for episode_id, each in zip(ids, entries, strict=True)
     ]
 
 
 def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | None, deadline: Deadline) -> Episode:
     """Add to an episode; one that is over is embedded again when its title or summary changes.
 
-    Raises `Forbidden` for an episode trusted more than the caller: what is drawn from it is trusted as it is.
+    Raises `Forbidden` for an episode trusted more than the caller: facts drawn from it get its trust.
     """
-    call = RetryKey("update_episode", key, {**asdict(change), "episode_id": episode_id})
-    if (answered := call.answered(agent, deadline)) is not None:
-        return answered
+    call = KeyedCall.of("update_episode", key, {**asdict(change), "episode_id": episode_id})
+    if (earlier := earlier_episode(agent, call, deadline)) is not None:
+        return earlier
     if not agent.rights.is_operator:
         agent.rights.check_may_change(get_episode(agent, episode_id, deadline))
     check_quota(agent, deadline, count=0, size=size_of(change.append))
@@ -461,8 +443,8 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
         vector = None if known.state == "open" else vector_of(agent, known, change, deadline)
     at = datetime.now(UTC)
     with agent.space_transaction(deadline) as connection:
-        return call.once(
-            connection, agent.id, lambda: amend(connection, agent, episode_id, change, at=at, vector=vector)
+        return once(
+            connection, agent.id, call, lambda: amend(connection, agent, episode_id, change, at=at, vector=vector)
         )
 
 
@@ -496,7 +478,7 @@ def record(
 def insert_episode(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
-    """Store a new episode with its artifacts; raise `NotFound` when it names a procedure that is not there."""
+    """Store a new episode with its artifacts; raise `NotFound` for an unknown procedure."""
     check_procedures(connection, agent_id, change)
     episode = add_memory(connection, agent_id, EPISODE, values, cause=cause)
     store_artifacts(connection, agent_id, {episode.id: change.artifacts})
@@ -611,9 +593,9 @@ def note_completion(
 
 
 def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewEpisode:
-    """Check everything said about an episode; raise `InvalidInput` naming what to mend.
+    """Return a checked episode that is over; raise `InvalidInput` for the first wrong argument.
 
-    Without dates it happened at `now`; with one of the two it began and ended in that moment.
+    Without dates it happened at `now`; with one of the two it began and ended at that moment.
     """
     began, ended = (checked_said(name, details.get(name), now=now) for name in ("started_at", "ended_at"))
     started_at = began or ended or now
@@ -629,8 +611,8 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
 def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
     """Store closed episodes and queue their completion, all or none; return how many were new.
 
-    Known idempotency keys are skipped. Completions fall due by when the episodes ended, so that what is drawn from
-    them is learned in the order it happened.
+    Known idempotency keys are skipped. Completions fall due in the order in which the episodes ended, so that facts are
+    learned in the order they happened.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
     texts = [text_to_embed(new.change.title, new.change.summary, new.detail) for new in news]
@@ -674,12 +656,12 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
 
 
 def content_hash(new: NewEpisode) -> str:
-    """Return the SHA-256 of what was told; the title of a conversation may still change and says nothing."""
+    """Return the SHA-256 of title and detail; of a conversation without the title, which may still change."""
     title = None if new.beginning.session_id else new.change.title
     return hashlib.sha256(f"{title or ''}\n{new.detail}".encode()).hexdigest()
 
 
 def stored_until(connection: Connection, agent_id: str, key: str) -> datetime | None:
-    """Return when the episode ended that was stored under an idempotency key; None where none was."""
+    """Return the end of the episode stored under an idempotency key; None where there is none."""
     row = connection.execute(SQL["stored_until"], {"agent_id": agent_id, "key": key}).fetchone()
     return row[0] if row else None

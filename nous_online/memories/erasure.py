@@ -1,4 +1,4 @@
-"""Erasing an agent, some of its memories, or everything of one user: copies, rows, and quotations in other rows.
+"""Erasing an agent, some of its memories, or everything of one user: copies, rows, quotations, and the disk.
 
 An agent is deleted with every row in one transaction; a hash of it stays. When a part is erased, facts that others
 stated too stay, in the words of their oldest remaining statement.
@@ -11,16 +11,17 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
 from itertools import groupby
 from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 from psycopg.rows import class_row, dict_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
@@ -28,21 +29,25 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
-from nous_online.database.connection import Database, connect
-from nous_online.database.driver_errors import driver_errors_translated
+from nous_online.database.connection import Database, connect, driver_errors_translated
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder, embedder_of
-from nous_online.language.passages import passages
+from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.store import vector_columns
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "erasure.sql")
+SCRUB = statements("nous_online.memories", "scrub.sql")
 ERASERS_GROUP = "nous.erasers"
 PLANS = "lifecycle.plans"
 WAIT_S = 60  # for the lock of an agent that a night or a call holds
 ERASE_TIMEOUT_S = 3600.0
+SCRUB_TIMEOUT_S = 4 * 3600.0  # rewriting a table of a million vectors takes some minutes
+NEEDS_SUPERUSER = (
+    "the planner's statistics and the write-ahead log are a superuser's to rewrite: as one, VACUUM FULL pg_statistic,"
+    " then pg_switch_wal() and CHECKPOINT until pg_wal holds no older segment; archives and standbys keep theirs"
+)
 ERASED = "[erased]"
 LONG = 12
 """From this many characters on a quotation is also found inside words; a shorter one must be a whole word, because
@@ -191,16 +196,16 @@ def erase_everywhere(
     failure half-way is fixed by erasing again.
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
-    if is_dry_run:
-        erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=True)
-        erased = Erased(agent_id, count_rows(url, agent_id), erase_copies(erasure, erasers), is_dry_run=True)
-    else:
-        with exclusive_copies_lock(url):
-            erasure = Erasure(url, agent_id, find_quotations(url, agent_id), is_dry_run=False)
-            copies = Counter(erase_copies(erasure, erasers))
+    with nullcontext() if is_dry_run else exclusive_copies_lock(url):
+        with purge_transaction(url) as connection:
+            erasure = Erasure(url, agent_id, find_quotations(connection, agent_id), is_dry_run)
+            rows = count_rows(connection, agent_id) if is_dry_run else {}
+        copies = Counter(erase_copies(erasure, erasers))
+        if not is_dry_run:
             rows = erase_agent(url, agent_id, reason=reason).rows
             # The copies once more: a call may have made one between the first pass and the deletion.
-            erased = Erased(agent_id, rows, {**(copies + Counter(erase_copies(erasure, erasers)))})
+            copies += Counter(erase_copies(erasure, erasers))
+    erased = Erased(agent_id, rows, dict(copies), is_dry_run)
     if not erased:
         raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to erase; see `nous status --agent`")
     return erased
@@ -224,10 +229,10 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
     """
     erasers = list(installed_erasers() if erasers is None else erasers)
     with purge_transaction(url) as connection:
-        found = find_part(connection, agent_id, part)
-        rows = count_part(connection, found)
-        erasure = erasure_of(connection, url, found, is_dry_run=is_dry_run)
-        made = {} if is_dry_run else remaining_fact_values(connection, found, embedder_of)
+        contents = find_part(connection, agent_id, part)
+        rows = count_part(connection, contents)
+        erasure = erasure_of(connection, url, contents, is_dry_run=is_dry_run)
+        new_values = {} if is_dry_run else remaining_fact_values(connection, contents, embedder_of)
     if is_dry_run:
         copies = Counter(erase_copies(erasure, erasers))
     else:
@@ -235,20 +240,20 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
             copies = Counter(erase_copies(erasure, erasers))
             with purge_transaction(url) as connection:
                 lock_agent_exclusively(connection, agent_id)
-                found = find_part(connection, agent_id, part)  # again, under the lock: more may belong to it by now
-                erasure = erasure_of(connection, url, found, is_dry_run=False)
-                rows = erase_part(connection, found, made, erasure.quotations)
+                contents = find_part(connection, agent_id, part)  # again, under the lock: more may belong to it by now
+                erasure = erasure_of(connection, url, contents, is_dry_run=False)
+                rows = erase_part(connection, contents, new_values, erasure.quotations)
             copies += Counter(erase_copies(erasure, erasers))
         vacuum(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
         logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
-    named = {"with_it": tuple(found.drawn), "reworded": tuple(found.touched), "told_in": tuple(found.episodes)}
+    named = {"with_it": tuple(contents.drawn), "reworded": tuple(contents.touched), "told_in": tuple(contents.episodes)}
     return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
 
 
-def erasure_of(connection: Connection, url: str, found: PartContents, *, is_dry_run: bool) -> Erasure:
+def erasure_of(connection: Connection, url: str, contents: PartContents, *, is_dry_run: bool) -> Erasure:
     """Return the request to erasers for a part."""
-    ids = frozenset(map(str, (*found.ids, *found.statements, *found.recalls, *found.decisions)))
-    return Erasure(url, found.agent_id, quotations_of(connection, found), is_dry_run, ids)
+    ids = frozenset(map(str, (*contents.ids, *contents.statements, *contents.recalls, *contents.decisions)))
+    return Erasure(url, contents.agent_id, quotations_of(connection, contents), is_dry_run, ids)
 
 
 def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
@@ -259,7 +264,7 @@ def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
     """
     with purge_transaction(url) as connection:
         lock_agent_exclusively(connection, agent_id)
-        if count_rows_of(connection, agent_id):
+        if count_rows(connection, agent_id):
             connection.execute(BLOCKS["bury"], {"agent_id": agent_id})
         key = {"agent_id": agent_id}
         tables = tables_in_order(connection)
@@ -331,12 +336,7 @@ def tables_in_order(connection: Connection) -> list[AgentTable]:
     return [tables[name] for name in order.static_order() if name in tables]
 
 
-def count_rows(url: str, agent_id: str) -> dict[str, int]:
-    with purge_transaction(url) as connection:
-        return count_rows_of(connection, agent_id)
-
-
-def count_rows_of(connection: Connection, agent_id: str) -> dict[str, int]:
+def count_rows(connection: Connection, agent_id: str) -> dict[str, int]:
     """Return how many rows an agent has in each table that has any."""
     statements_by_name: dict[str, Composed] = {
         **{table.name: table.composed("count_rows") for table in tables_in_order(connection)},
@@ -349,11 +349,9 @@ def count_rows_of(connection: Connection, agent_id: str) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def find_quotations(url: str, agent_id: str) -> frozenset[str]:
+def find_quotations(connection: Connection, agent_id: str) -> frozenset[str]:
     """Return the texts and ids by which copies of an agent's memories are recognised."""
-    with purge_transaction(url) as connection:
-        found = connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}).fetchall()
-    return frozenset(row[0] for row in found)
+    return frozenset(text for (text,) in connection.execute(BLOCKS["find_quotations"], {"agent_id": agent_id}))
 
 
 def installed_erasers() -> list[Eraser]:
@@ -363,10 +361,10 @@ def installed_erasers() -> list[Eraser]:
 
 def erase_copies(erasure: Erasure, erasers: Iterable[Eraser]) -> dict[str, int]:
     """Remove an agent from all copies and return how many of which."""
-    found: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
     for eraser in erasers:
-        found.update(eraser(erasure))
-    return {name: count for name, count in sorted(found.items()) if count}
+        removed.update(eraser(erasure))
+    return {name: count for name, count in sorted(removed.items()) if count}
 
 
 def vacuum(url: str, tables: Iterable[str]) -> None:
@@ -392,26 +390,28 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
     """Return the ids of all rows that belong to a part; raise `NotFound` where the agent has none of it."""
     key = {"agent_id": agent_id, "ids": list(part.memory_ids), "user_id": part.user_id}
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
-    found = PartContents(agent_id, *row)
-    missing = sorted(set(part.memory_ids) - set(found.ids))
-    if missing or not (found.ids or found.statements or found.sessions or found.recalls or found.decisions):
+    contents = PartContents(agent_id, *row)
+    missing = sorted(set(part.memory_ids) - set(contents.ids))
+    if missing or not (
+        contents.ids or contents.statements or contents.sessions or contents.recalls or contents.decisions
+    ):
         what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
         raise NotFound(f"agent {agent_id!r} has {what}, so there is nothing to erase")
-    key |= vars(found)
+    key |= vars(contents)
     (count,) = connection.execute(BLOCKS["count_pairs"], key).fetchall()
     pairs = connection.execute(BLOCKS["all_pairs" if count[0] > MOST_PAIRS else "pairs_of"], key).fetchall()
-    return replace(found, pairs=sorted({pair for (pair,) in pairs}))
+    return replace(contents, pairs=sorted({pair for (pair,) in pairs}))
 
 
-def quotations_of(connection: Connection, found: PartContents) -> frozenset[str]:
+def quotations_of(connection: Connection, contents: PartContents) -> frozenset[str]:
     """Return the texts by which copies of a part are recognised, without texts that remaining rows have too."""
-    return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(found)))
+    return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(contents)))
 
 
-def count_part(connection: Connection, found: PartContents) -> dict[str, int]:
+def count_part(connection: Connection, contents: PartContents) -> dict[str, int]:
     """Return how many rows of each table belong to a part."""
     counts = {
-        table: connection.execute(part_statement("count_of_part", table, condition), vars(found)).fetchall()[0][0]
+        table: connection.execute(part_statement("count_of_part", table, condition), vars(contents)).fetchall()[0][0]
         for table, condition in ROWS
     }
     return {table: count for table, count in sorted(counts.items()) if count}
@@ -423,7 +423,7 @@ def part_statement(block: str, table: str, condition: str) -> Composed:
 
 
 def remaining_fact_values(
-    connection: Connection, found: PartContents, find_embedder: EmbedderOf
+    connection: Connection, contents: PartContents, find_embedder: EmbedderOf
 ) -> dict[UUID, dict[str, Any]]:
     """Return the new columns of facts that stay, by id: where needed the words of the oldest statement left, embedded.
 
@@ -431,37 +431,37 @@ def remaining_fact_values(
     no embedder for the agent's space.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
-        told = {row["id"]: row for row in cursor.execute(BLOCKS["facts_told"], vars(found))}
-        left = cursor.execute(BLOCKS["remaining_statements"], vars(found)).fetchall()
-    by_fact = {fact_id: list(rows) for fact_id, rows in groupby(left, key=lambda row: row["fact_id"])}
+        facts = {row["id"]: row for row in cursor.execute(BLOCKS["facts_told"], vars(contents))}
+        remaining = cursor.execute(BLOCKS["remaining_statements"], vars(contents)).fetchall()
+    by_fact = {fact_id: list(rows) for fact_id, rows in groupby(remaining, key=lambda row: row["fact_id"])}
     reworded = [
-        fact_id for fact_id, rows in by_fact.items() if told[fact_id]["content"] not in {r["content"] for r in rows}
+        fact_id for fact_id, rows in by_fact.items() if facts[fact_id]["content"] not in {r["content"] for r in rows}
     ]
-    vectors = vectors_of(connection, found.agent_id, [by_fact[fact_id][0] for fact_id in reworded], find_embedder)
-    made: dict[UUID, dict[str, Any]] = {}
+    vectors = vectors_of(connection, contents.agent_id, [by_fact[fact_id][0] for fact_id in reworded], find_embedder)
+    new_values: dict[UUID, dict[str, Any]] = {}
     for fact_id, rows in by_fact.items():
         values: dict[str, Any] = {
             "confirmation_count": max(0, sum(row["counts"] for row in rows) - 1),
             "sources": list(dict.fromkeys(row["source"] for row in rows if row["source"])),
         }
-        first = next((row for row in rows if row["content"] == told[fact_id]["content"]), rows[0])
+        first = next((row for row in rows if row["content"] == facts[fact_id]["content"]), rows[0])
         if fact_id in reworded:
-            values |= rewritten_columns(rows[0], told[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
+            values |= rewritten_columns(rows[0], facts[fact_id]) | vectors[rows[0]["content"], rows[0]["subject"]]
         values |= {"source_episode_id": first["episode_id"], "source_decision_id": first["decision_id"]}
-        made[fact_id] = json_values(values)
-    return made
+        new_values[fact_id] = json_values(values)
+    return new_values
 
 
-def rewritten_columns(statement: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def rewritten_columns(statement: Mapping[str, Any], fact: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a fact that are copied or derived from the statement that is its text now."""
     content, subject = statement["content"], statement["subject"]
-    said = {"content": content, "context": None, "subject": subject, "slot": slot_of(content, subject)}
-    whence = {
+    texts = {"content": content, "context": None, "subject": subject, "slot": slot_of(content, subject)}
+    origin = {
         "source": statement["source"],
         "source_kind": statement["source_kind"],
         "encoded_frame": statement["frame"],
     }
-    return {**said, **whence, "learned_at": statement["said_at"], **stored_levels({**told, **said})}
+    return {**texts, **origin, "learned_at": statement["said_at"], **stored_levels({**fact, **texts})}
 
 
 def vectors_of(
@@ -476,32 +476,35 @@ def vectors_of(
     if embedder is None:
         message = f"{len(rows)} facts take other words and nobody here embeds for {space.id!r}: set NOUS_EMBEDDING_URL"
         raise Unsupported(message)
-    told = [(row["content"], row["subject"]) for row in rows]
-    texts = list(dict.fromkeys(text for each in told for text in passages(*each, None)))
+    stated = [(row["content"], row["subject"]) for row in rows]
+    texts = list(dict.fromkeys(text for each in stated for text in passages(*each, None)))
     vectors = dict(zip(texts, embedder.embed_documents(texts), strict=True))
-    return {each: vector_columns(*each, None, vectors, space.id) for each in told}
+    return {each: vector_columns(*each, None, vectors, space.id) for each in stated}
 
 
 def erase_part(
-    connection: Connection, found: PartContents, made: Mapping[UUID, Mapping[str, Any]], quotations: Collection[str]
+    connection: Connection,
+    contents: PartContents,
+    new_values: Mapping[UUID, Mapping[str, Any]],
+    quotations: Collection[str],
 ) -> dict[str, int]:
     """Delete the rows of a part and its quotations in other rows, and return how many rows of each table went.
 
     Call it in a transaction of `nous_purge` that has locked the agent and found the part. Raises `Conflict` when
-    `made`, the new columns of facts that stay, is for other facts than those found.
+    `new_values`, the columns of facts that stay, are of other facts than those found.
     """
-    if set(made) != set(found.touched):
-        raise Conflict(f"agent {found.agent_id!r} learned meanwhile what bears on it; erase again")
-    proposals = [row[0] for row in connection.execute(BLOCKS["proposals_about"], vars(found))]
-    parameters = {**vars(found), "proposals": proposals}
+    if set(new_values) != set(contents.touched):
+        raise Conflict(f"agent {contents.agent_id!r} learned something about it meanwhile; erase again")
+    proposals = [row[0] for row in connection.execute(BLOCKS["proposals_about"], vars(contents))]
+    parameters = {**vars(contents), "proposals": proposals}
     for block in BEFORE_REWRITING:
         connection.execute(BLOCKS[block], parameters)
-    for fact_id, values in made.items():
+    for fact_id, values in new_values.items():
         given = {
             "given": SQL(", ").join(map(Identifier, values)),
             "given_of_r": SQL(", ").join(Identifier("r", name) for name in values),
         }
-        key = {"agent_id": found.agent_id, "id": fact_id, "values": Jsonb(dict(values))}
+        key = {"agent_id": contents.agent_id, "id": fact_id, "values": Jsonb(dict(values))}
         connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
     for block in BEFORE_DELETING:
         connection.execute(BLOCKS[block], parameters)
@@ -513,7 +516,7 @@ def erase_part(
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
     connection.execute(BLOCKS["forget_words"], parameters)
-    redact_rows(connection, found.agent_id, quotations)
+    redact_rows(connection, contents.agent_id, quotations)
     return {table: count for table, count in sorted(rows.items()) if count}
 
 
@@ -528,8 +531,8 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
     replace = redactor(quotations)
     for table, column, kind in TEXTS:
         names = {"table": Identifier(*table.split(".")), "column": Identifier(column), "type": Identifier(kind)}
-        whose = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
-        find, write = (SQL(BLOCKS[b]).format(**names, agent=whose) for b in ("find_quoting", "write_unquoted"))
+        condition = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
+        find, write = (SQL(BLOCKS[b]).format(**names, agent=condition) for b in ("find_quoting", "write_unquoted"))
         for ctid, text in connection.execute(find, parameters).fetchall():
             new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
@@ -562,7 +565,55 @@ def erase_again(connection: Connection, agent_id: str, find_embedder: EmbedderOf
     ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
     if not ids:
         return 0
-    found = find_part(connection, agent_id, Part(ids))
-    made = remaining_fact_values(connection, found, find_embedder)
-    erase_part(connection, found, made, quotations_of(connection, found))
-    return len(found.ids)
+    contents = find_part(connection, agent_id, Part(ids))
+    new_values = remaining_fact_values(connection, contents, find_embedder)
+    erase_part(connection, contents, new_values, quotations_of(connection, contents))
+    return len(contents.ids)
+
+
+# --- the disk: deleted rows stay in the files of tables and of the write-ahead log until these are rewritten ---
+
+
+def scrub(url: str) -> tuple[str, ...]:
+    """Rewrite all tables, Dagster's too, empty the write-ahead log, and return what is left for a superuser to do.
+
+    Then no deleted row is left in the files of the server. Each table is locked while it is rewritten, and needs its
+    size on the disk once more. The log is the whole server's; where the owner of the database is not a superuser it is
+    left as it is, and the answer says so.
+    """
+    with driver_errors_translated(SCRUB_TIMEOUT_S), closing(connect(url)) as connection:
+        for (name,) in connection.execute(SCRUB["find_dagster"]).fetchall():
+            with closing(connect(urlunsplit(urlsplit(url)._replace(path=f"/{name}")))) as records:
+                rewrite_tables(records)
+        rewrite_tables(connection)
+        if connection.execute(SCRUB["is_superuser"]).fetchone() != (True,):
+            return (NEEDS_SUPERUSER,)
+        try:
+            empty_log(connection)
+        except InsufficientPrivilege:  # hosted servers forbid their superusers some of it
+            return (NEEDS_SUPERUSER,)
+    return ()
+
+
+def rewrite_tables(connection: Connection) -> None:
+    """Rewrite every table of a database with its indexes, and collect its statistics again."""
+    for schema, table in connection.execute(SCRUB["find_tables"]).fetchall():
+        connection.execute(SQL(SCRUB["rewrite_table"]).format(table=Identifier(schema, table)))
+    with suppress(InsufficientPrivilege):
+        connection.execute(SCRUB["rewrite_statistics"])
+
+
+def empty_log(connection: Connection) -> None:
+    """Fill every segment of the write-ahead log, and have the server remove them instead of recycling them."""
+    connection.execute(SCRUB["set_recycling"])
+    try:
+        connection.execute(SCRUB["reload"])
+        connection.execute(SCRUB["checkpoint"])
+        (count,) = connection.execute(SCRUB["count_segments"]).fetchone() or (0,)
+        for _ in range(count + 1):
+            connection.execute(SCRUB["leave_segment"])
+        for _ in range(2):  # the first leaves the segment that holds its own beginning
+            connection.execute(SCRUB["checkpoint"])
+    finally:
+        connection.execute(SCRUB["reset_recycling"])
+        connection.execute(SCRUB["reload"])

@@ -19,8 +19,8 @@ from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
+from nous_online.language.embedding import passages, recall_vector
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
-from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.contradictions import open_between
@@ -42,8 +42,7 @@ from nous_online.memories.learning import (
 )
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement
-from nous_online.memories.verdicts import keep_readings
+from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement, keep_readings
 
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # so many processes can learn values of one slot at once; the rest is left to the night
@@ -73,7 +72,7 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
     check_interval(told, now=now)
-    values: dict[str, Any] = {**told, **vars(rights.standing(told)), "learned_at": told["learned_at"] or now}
+    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
     values["tags"] = told["tags"] or []
     frame, censors = values.pop("frame"), values.pop("active_censors")
     slot = slot_of(text, told["subject"])

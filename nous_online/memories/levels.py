@@ -21,7 +21,7 @@ from nous_online.language.writing.fact_lines import (
     terse_line,
     with_subject,
 )
-from nous_online.language.writing.lexrank import LONGEST_INDEX, condensed, index_word
+from nous_online.language.writing.lexrank import LONGEST_INDEX, index_word, one_line
 
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
 """The list fields of a procedure, besides steps and template."""
@@ -81,8 +81,8 @@ def stored_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
 def scope_of(row: Mapping[str, Any]) -> str | None:
     """Return the scope shown with a fact: its category, its project or its first tag, if short enough."""
     tags: Sequence[str] = row.get("tags") or ()
-    told = (row.get("category"), row.get("project_id"), *tags[:1])
-    return next((each for each in told if each and len(each) <= LONGEST_SCOPE), None)
+    candidates = (row.get("category"), row.get("project_id"), *tags[:1])
+    return next((each for each in candidates if each and len(each) <= LONGEST_SCOPE), None)
 
 
 def episode_levels(row: Mapping[str, Any]) -> Levels:
@@ -90,8 +90,8 @@ def episode_levels(row: Mapping[str, Any]) -> Levels:
     title = row.get("title") or row.get("subject") or ""
     written = (row.get("content"), row.get("detail"), row.get("summary"), row.get("compressed"), title)
     full = next(filter(None, written), None) or row.get("index_word") or "episode"
-    summary = row.get("summary") or row.get("compressed") or title or condensed(full)
-    compressed = row.get("compressed") or title or condensed(summary)
+    summary = row.get("summary") or row.get("compressed") or title or one_line(full)
+    compressed = row.get("compressed") or title or one_line(summary)
     return descending(full, summary, compressed, (row.get("index_word"), title))
 
 
@@ -111,13 +111,15 @@ def procedure_levels(row: Mapping[str, Any]) -> Levels:
 
 def procedure_text(name: str, row: Mapping[str, Any]) -> str:
     """Return all fields of a procedure, a line each, as recall shows it."""
-    told = (f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band))
+    bands = (
+        f"{title}: {'; '.join(row[band])}" for band, title in zip(BANDS, BAND_TITLES, strict=True) if row.get(band)
+    )
     steps: Sequence[Any] = row.get("steps") or ()
-    said = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
-    numbered = (f"{place}. {step}" for place, step in enumerate(said, start=1))
+    lines = (each if isinstance(each, str) else ": ".join(filter(None, map(each.get, STEP_PARTS))) for each in steps)
+    numbered = (f"{place}. {step}" for place, step in enumerate(lines, start=1))
     template: Mapping[str, Any] = row.get("template") or {}
     filled = (f"{part}: {value}" for part, value in template.items())
-    return "\n".join(filter(None, (name, row.get("trigger"), *told, *numbered, *filled)))
+    return "\n".join(filter(None, (name, row.get("trigger"), *bands, *numbered, *filled)))
 
 
 def step_name(step: str | Mapping[str, str]) -> str:
@@ -166,8 +168,8 @@ def descending(full: str, summary: str, compressed: str, names: Iterable[str | N
     shorter = summary if byte_count(summary) <= byte_count(full) else full
     line = _SPACES.sub(" ", compressed).strip()
     line = line if line and byte_count(line) <= byte_count(shorter) else shorter
-    told = (" ".join(name.split()) for name in names if name)
-    fitting = (name for name in (*told, index_word(line)) if name and is_index(name, line))
+    spaced = (" ".join(name.split()) for name in names if name)
+    fitting = (name for name in (*spaced, index_word(line)) if name and is_index(name, line))
     opening = line[:LONGEST_INDEX]
     whole = opening if len(line) <= LONGEST_INDEX else opening.rpartition(" ")[0] or opening
     return Levels(full, shorter, line, next(fitting, whole.strip() or opening))

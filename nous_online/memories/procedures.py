@@ -39,9 +39,8 @@ from nous_online.database.changes import (
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
-from nous_online.memories.agent import Agent, Verbs, hide_credentials
+from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.events import emit
 from nous_online.memories.levels import BANDS, hint_of, step_name
 from nous_online.memories.status import check_quota
 
@@ -78,31 +77,27 @@ class ProcedureVerbs(Verbs):
         """Store how something is done under a name, and return the procedure.
 
         The same name with other content makes a new version: counts stay, a review ends, and events keep the earlier
-        content; with the same content nothing changes. Raises `InvalidInput` for a procedure that says nothing
-        of how it is done, `Refused` when the name belongs to one of another kind, another scope or more trust,
-        `NotFound` for a related procedure that is not there, and `Conflict` for a key used for another content.
+        content; the same content changes nothing. Raises `InvalidInput` for a procedure without steps, template or
+        bands, `Refused` when the name belongs to one of another kind, another scope or more trust, `NotFound` for an
+        unknown related procedure, and `Conflict` for a key used for another content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         new = new_procedure(name, details, agent.rights)
         check_quota(agent, deadline, count=1, size=0)
         (vector,) = agent.embed([new.embedded_text], deadline)
         cause = Cause("agent", "learned", "told by the agent", effective_at=new.origin.learned_at or datetime.now(UTC))
-        told = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
-        content_hash = hashlib.sha256(told.encode()).hexdigest()
+        arguments = json.dumps([new.name, new.kind, dict(new.content)], sort_keys=True)
+        content_hash = hashlib.sha256(arguments.encode()).hexdigest()
+        call = store.KeyedCall("store_procedure", new.idempotency_key, content_hash)
         with agent.space_transaction(deadline) as connection:
-            store.lock_agent(connection, agent.id)
-            earlier = store.earlier_request(connection, agent.id, new.idempotency_key, content_hash)
-            if earlier is not None:
-                return get_memory(connection, agent.id, PROCEDURE, earlier.memory_id)
-            parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
-            absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
-            if absent:
-                raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
-            kept = store_or_revise(connection, agent, new, vector, cause=cause)
-            if new.idempotency_key:
-                request = store.KeyedRequest(new.idempotency_key, content_hash, kept.id, "stored")
-                store.store_request(connection, agent.id, "store_procedure", request)
-        return kept
+            store.lock_agent(connection, agent.id)  # also without a key: two calls may find the name free
+            return store.act_once(
+                connection,
+                agent.id,
+                call,
+                read=lambda known_id: get_memory(connection, agent.id, PROCEDURE, known_id),
+                act=lambda: store_or_revise(connection, agent, new, vector, cause=cause),
+            )
 
     def activate_procedure(
         self,
@@ -114,16 +109,16 @@ class ProcedureVerbs(Verbs):
     ) -> Procedure:
         """Load a procedure, named by its id, its name or its slug, into the session's working memory.
 
-        It is counted, noted in the episode that is open, and announced, all at once or not at all. Raises `NotFound`,
-        and `InvalidInput` when a slug fits several.
+        It is counted, added to the open episode, and announced as an event, in one transaction. Raises `NotFound`, and
+        `InvalidInput` when a slug fits several.
         """
         agent = self.agent
         session = checked_text("session_id", session_id, max_bytes=100)
         moment = checked_moment("at", at) or datetime.now(UTC)
-        asked = checked_text("name_or_id", str(name_or_id), max_bytes=2000).strip()
+        wanted = checked_text("name_or_id", str(name_or_id), max_bytes=2000).strip()
         cause = Cause("agent", "activated", f"loaded in session {session!r}", effective_at=moment)
         with self._transaction(deadline_s) as connection:
-            procedure_id = find(connection, agent.id, asked)
+            procedure_id = find(connection, agent.id, wanted)
             # Locked in this order, episode before session, as `end_session` does.
             episode_id = note_in_episode(connection, agent.id, procedure_id, session, at=moment)
             known = lock_memory(connection, agent.id, PROCEDURE, procedure_id)
@@ -151,7 +146,7 @@ class ProcedureVerbs(Verbs):
         note: str | None = None,
         deadline_s: float | None = None,
     ) -> Procedure:
-        """Say that a procedure worked; raise `NotFound` when there is none of that id."""
+        """Count a success of a procedure; raise `NotFound` when there is none of that id."""
         cause = outcome_cause("succeeded", note, at, usual="it worked")
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
@@ -165,7 +160,7 @@ class ProcedureVerbs(Verbs):
         note: str | None = None,
         deadline_s: float | None = None,
     ) -> Procedure:
-        """Say that a procedure failed; nights flag for review those that mostly do."""
+        """Count a failure of a procedure; nights flag those that mostly fail for review."""
         cause = outcome_cause("failed", note, at, usual="it failed")
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
@@ -178,7 +173,7 @@ class ProcedureVerbs(Verbs):
     def list_procedures(
         self, *, domain: str | None = None, state: str | None = None, deadline_s: float | None = None
     ) -> list[Procedure]:
-        """Return the procedures of a domain and a state, what worked best first; all but the archived unless named."""
+        """Return the procedures of a domain and a state, by default all that are not archived; the best first."""
         chosen = None if state is None else checked_choice("state", state, STATES)
         with self._transaction(deadline_s) as connection:
             return list_procedures(connection, self.agent.id, domain=domain, state=chosen)
@@ -186,7 +181,7 @@ class ProcedureVerbs(Verbs):
     def related_procedures(
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
     ) -> list[Procedure]:
-        """Return procedures related to one: those it names or that name it, then its domain's, then near ones."""
+        """Return procedures related to one: linked ones, then those of its domain, then those near in meaning."""
         count, known_id = checked_limit(limit), checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, PROCEDURE, known_id)
@@ -201,24 +196,24 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     """Return a checked procedure; raise `InvalidInput` for the first wrong field."""
     check_known(details, ProcedureDetails)
     title = " ".join(checked_text("name", name, max_bytes=2000).split())
-    told, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
-    title = checked_as(ProcedureName, "name", told.pop("name"))
-    bands: dict[str, list[str]] = {band: told[band] or [] for band in BANDS}
-    steps: list[Any] = told["steps"] or []
+    values, _ = hide_credentials({**checked_details(ProcedureDetails, details), "name": title}, TEXTS, rights)
+    title = checked_as(ProcedureName, "name", values.pop("name"))
+    bands: dict[str, list[str]] = {band: values[band] or [] for band in BANDS}
+    steps: list[Any] = values["steps"] or []
     usual = "workflow" if steps and not any(bands.values()) else "k_line"
-    kind = told["kind"] if "kind" in details else usual
-    check_substance(title, kind, bands=bands, steps=steps, template=told["template"])
+    kind = values["kind"] if "kind" in details else usual
+    check_substance(title, kind, bands=bands, steps=steps, template=values["template"])
     content = {
         **bands,
-        **{name: told[name] for name in ("domain", "template", "trigger")},
-        **{name: told[name] or [] for name in ("steps", "censors", "tags")},
+        **{name: values[name] for name in ("domain", "template", "trigger")},
+        **{name: values[name] or [] for name in ("steps", "censors", "tags")},
         **{
-            name: list(dict.fromkeys(map(str, told[name] or [])))
+            name: list(dict.fromkeys(map(str, values[name] or [])))
             for name in ("related_procedures", "related_decision_ids")
         },
-        "compressed": told["hint"] or hint_of(title, bands=bands, steps=steps, template=told["template"]),
+        "compressed": values["hint"] or hint_of(title, bands=bands, steps=steps, template=values["template"]),
     }
-    return NewProcedure(title, kind, content, origin_of(details, rights), told["idempotency_key"])
+    return NewProcedure(title, kind, content, origin_of(details, rights), values["idempotency_key"])
 
 
 def check_substance(
@@ -235,25 +230,25 @@ def check_substance(
 
 def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     """Return the text that is embedded for a procedure, from its name and its columns."""
-    told = [content["domain"], *(line for band in BANDS for line in content[band])]
+    lines = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
-    return "\n".join(filter(None, (name, content["trigger"], *told, *steps)))
+    return "\n".join(filter(None, (name, content["trigger"], *lines, *steps)))
 
 
 def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
     """Return the columns whose new values differ from the known procedure's."""
-    told = {
+    before = {
         name: list(map(str, value)) if name.startswith("related_") else value
         for name in new.content
         for value in [getattr(known, name)]
     }
-    return {name: value for name, value in new.content.items() if value != told[name]}
+    return {name: value for name, value in new.content.items() if value != before[name]}
 
 
 def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
     """Return the cause of counting an outcome, from a checked note and time."""
-    said = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
-    return Cause("agent", action, said, effective_at=checked_moment("at", at) or datetime.now(UTC))
+    reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
+    return Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
 
 
 # --- reading and writing ---
@@ -262,11 +257,15 @@ def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, u
 def store_or_revise(
     connection: Connection, agent: Agent, new: NewProcedure, vector: Vectors, *, cause: Cause
 ) -> Procedure:
-    """Store a procedure whose name is free; otherwise revise the one that has the name, which ends a review.
+    """Store a procedure, or revise the one that has its name, which ends a review.
 
-    Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `Refused` when the name is taken by a
-    procedure that this one may not replace.
+    Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `NotFound` for a related procedure
+    that is not there, and `Refused` when the name is taken by a procedure that this one may not replace.
     """
+    parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
+    absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
+    if absent:
+        raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:
@@ -362,7 +361,7 @@ def flag_for_review(
 def list_procedures(
     connection: Connection, agent_id: str, *, domain: str | None = None, state: str | None = None
 ) -> list[Procedure]:
-    """Return the procedures of a domain and a state (all but the archived, unless given), what worked best first.
+    """Return the procedures of a domain and a state, by default all that are not archived; the best first.
 
     Ordered by (successes + 1) / (uses + 2), the posterior mean with a Beta(1, 1) prior, so that one use weighs little.
     """

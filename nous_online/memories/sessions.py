@@ -24,7 +24,7 @@ from nous_online.core.details import (
     SessionFrame,
     SessionTask,
 )
-from nous_online.core.domain import EPISODE, Episode, Outcome
+from nous_online.core.domain import EPISODE, Episode
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES, SessionPolicy
@@ -35,25 +35,13 @@ from nous_online.language.minilm import Vectors
 from nous_online.memories import episodes
 from nous_online.memories.agent import Agent, Verbs, hide_credentials
 from nous_online.memories.episodes import EpisodeChange, checked_beginning, checked_change
-from nous_online.memories.working_memory import (
-    NOTE,
-    Item,
-    Session,
-    WorkingMemory,
-    held_items,
-    overflow,
-    parting_text,
-    show_items,
-    with_items,
-    with_relevance,
-    with_task,
-    without,
-)
 
 SQL = statements("nous_online.memories", "sessions.sql")
 POLICY = SessionPolicy()
 MAX_THREAD_BYTES = 2000
 ROUNDS = 5
+NOTE = "note"
+"""The kind of an item that is a text of its own, not a memory."""
 LOADED = {"fact_ids": "fact", "episode_ids": "episode", "censor_ids": "censor", "memory_ids": None}
 """Which kind of memory each list of `load_context` names; None is any."""
 UNKNOWN = 0.0
@@ -61,8 +49,82 @@ UNKNOWN = 0.0
 
 
 @dataclass(frozen=True)
+class Item:
+    """One entry of a working memory as it is stored: a memory by its id, or a note by its text."""
+
+    kind: str
+    id: UUID
+    relevance: float
+    loaded_at: datetime
+    is_explicit: bool = False
+    """The agent gave its relevance, so a new task does not change it."""
+    text: str | None = None
+    is_set_aside: bool = False
+    """An evicted note, kept for the session's episode."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "id": str(self.id), "loaded_at": self.loaded_at.isoformat()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Item:
+        converted: dict[str, Any] = {"id": UUID(value["id"]), "loaded_at": datetime.fromisoformat(value["loaded_at"])}
+        return cls(**{**value, **converted})
+
+
+@dataclass(frozen=True)
+class Session:
+    """A working memory as it is stored."""
+
+    session_id: str
+    task: str | None
+    frame: str | None
+    items: tuple[Item, ...]
+    open_threads: tuple[str, ...]
+    capacity: int
+    episode_id: UUID | None
+    created_at: datetime
+    active_censors: list[str] | None = None
+
+    @property
+    def notes(self) -> list[Item]:
+        """Every note of the session, held or set aside, in the order they were taken."""
+        return sorted((item for item in self.items if item.kind == NOTE), key=lambda item: item.loaded_at)
+
+
+@dataclass(frozen=True)
+class Held:
+    """One entry of a working memory as it is shown."""
+
+    kind: str
+    id: UUID
+    text: str
+    relevance: float
+    loaded_at: datetime
+    state: str
+    """The memory's state now: it may have been superseded or archived since it was loaded."""
+    superseded_by: UUID | None = None
+
+
+@dataclass(frozen=True)
+class WorkingMemory:
+    """What a session is about and what it holds, the most relevant first."""
+
+    session_id: str
+    task: str | None
+    frame: str | None
+    items: tuple[Held, ...]
+    open_threads: tuple[str, ...]
+    capacity: int
+    episode_id: UUID | None
+    evicted: tuple[Held, ...] = ()
+    """The items that this call evicted; memories stay stored, notes are kept for the session's episode."""
+    active_censors: list[str] | None = None
+    """The default of `active_censors` for verbs in this session, as `frame` is that of `frame`."""
+
+
+@dataclass(frozen=True)
 class SessionEnd:
-    """What became of a session: the episode that keeps what was worth keeping, None where there was nothing."""
+    """The result of ending a session: the episode that has its texts, None where there were none."""
 
     session_id: str
     task: str | None
@@ -71,29 +133,8 @@ class SessionEnd:
     """The memories it held."""
 
 
-@dataclass(frozen=True)
-class Parting:
-    """What is said of a session when it ends, and whose its new episode is; checked."""
-
-    outcome: Outcome | None
-    lessons: tuple[str, ...]
-    reach: BeginningDetails
-
-    def change(self, session: Session, known: Episode | None) -> EpisodeChange:
-        """Return what its episode is told; the frame the episode has already stands."""
-        return EpisodeChange(
-            append=parting_text(session, self.lessons),
-            outcome=self.outcome,
-            lessons_learned=self.lessons,
-            frame_used=None if known and known.frame_used else session.frame,
-        )
-
-
 class SessionVerbs(Verbs):
-    """What an agent does with the working memory of a session.
-
-    It outlives the turn and the process. Whoever loads at the same time loses nothing.
-    """
+    """What an agent does with the working memory of a session, which is stored and safe for concurrent calls."""
 
     def focus(
         self,
@@ -105,11 +146,10 @@ class SessionVerbs(Verbs):
         capacity: Capacity = None,
         deadline_s: float | None = None,
     ) -> WorkingMemory:
-        """Say what a session is about now: what it holds is weighed again, and the least relevant goes.
+        """Set task, frame, censors or capacity of a session: its items are ranked again, the least relevant evicted.
 
-        Begins the session where there is none. What is left out stays as it is: the task, the frame and the censors
-        that are active, and the capacity (20 items at first). Frame and censors count for every verb that is told this
-        `session_id` and no others.
+        Begins the session if there is none. Parameters left out stay as they are. Frame and censors are the defaults of
+        every verb that is called with this `session_id`.
         """
         deadline, about = self.agent.deadline(deadline_s), checked_as(SessionTask, "task", task)
         situation = {
@@ -117,31 +157,32 @@ class SessionVerbs(Verbs):
             "active_censors": checked_as(SessionCensors, "active_censors", active_censors),
             "capacity": checked_as(Capacity, "capacity", capacity),
         }
-        told = {name: value for name, value in situation.items() if value is not None}
+        given = {name: value for name, value in situation.items() if value is not None}
         name = checked_session(session_id)
         if about is not None:
-            return refocus(self.agent, name, about, told, deadline)
+            return refocus(self.agent, name, about, given, deadline)
         with self.agent.transaction(deadline) as connection:
-            session = within_bounds(replace(lock_session(connection, self.agent.id, name), **told))
+            session = within_bounds(replace(lock_session(connection, self.agent.id, name), **given))
             connection.execute(SQL["situate_session"], situation_row(self.agent.id, session))
             return store_session(connection, self.agent.id, session)
 
     def load_context(
         self, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None, **details: Unpack[ContextDetails]
     ) -> WorkingMemory:
-        """Take memories, or a note, into working memory; the answer names what had to go for them.
+        """Load memories, or a note, into working memory; the answer names the items evicted for them.
 
-        The least relevant goes, and among equals what was loaded longest ago; that may be what was just loaded. How
-        relevant a memory is, is its cosine to the task, unless `relevance` says. Raises `NotFound` and `InvalidInput`.
+        The least relevant items are evicted, and among equals those loaded first; a new item may be one of them. The
+        relevance of a memory is its cosine to the task, unless `relevance` is given. Raises `NotFound` and
+        `InvalidInput`.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, ContextDetails)
-        told, _ = hide_credentials(checked_details(ContextDetails, details), ["note"], agent.rights)
-        wanted = [] if told["procedure_id"] is None else [("procedure", told["procedure_id"])]
-        wanted += [(kind, each) for name, kind in LOADED.items() for each in told[name] or ()]
-        if not wanted and told["note"] is None:
+        values, _ = hide_credentials(checked_details(ContextDetails, details), ["note"], agent.rights)
+        wanted = [] if values["procedure_id"] is None else [("procedure", values["procedure_id"])]
+        wanted += [(kind, each) for name, kind in LOADED.items() for each in values[name] or ()]
+        if not wanted and values["note"] is None:
             raise InvalidInput("there is nothing to load; name memories by their ids, or give a note")
-        session, text, relevance = checked_session(session_id), told["note"], told["relevance"]
+        session, text, relevance = checked_session(session_id), values["note"], values["relevance"]
         notes = {} if text is None else {uuid4(): agent.embed([text], deadline)[0]}
         with agent.transaction(deadline) as connection:
             return load_items(connection, agent, session, wanted, notes=notes, text=text, relevance=relevance)
@@ -149,31 +190,31 @@ class SessionVerbs(Verbs):
     def unload(
         self, ids: Sequence[UUID], *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Let go of memories and notes by their ids; notes are kept for the session's episode."""
-        wanted = set(
+        """Unload memories and notes by their ids; notes are kept for the session's episode."""
+        item_ids = set(
             checked_list("ids", ids, lambda each: checked_id("the id of an item", each), most=POLICY.max_capacity)
         )
         with self._locked(session_id, deadline_s) as (connection, session):
-            gone = [item for item in held_items(session.items) if item.id in wanted]
-            left = replace(session, items=tuple(without(session.items, gone)))
+            unloaded = [item for item in held_items(session.items) if item.id in item_ids]
+            left = replace(session, items=tuple(without(session.items, unloaded)))
             return store_session(connection, self.agent.id, left)
 
     def open_thread(
         self, text: str, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Keep in mind what is still to be done; what is open when the session ends goes into its episode."""
+        """Add an open thread, something to be done; open threads are stored in the session's episode at its end."""
         thread = checked_text("thread", text, max_bytes=MAX_THREAD_BYTES)
         with self._locked(session_id, deadline_s) as (connection, session):
             threads = tuple(dict.fromkeys((*session.open_threads, thread)))
             if len(threads) > POLICY.max_thread_count:
-                said = f"session {session.session_id!r} has {POLICY.max_thread_count} open threads already"
-                raise InvalidInput(f"{said}; close one first")
+                limit = f"session {session.session_id!r} has {POLICY.max_thread_count} open threads already"
+                raise InvalidInput(f"{limit}; close one first")
             return store_session(connection, self.agent.id, replace(session, open_threads=threads))
 
     def close_thread(
         self, thread: str | int, *, session_id: str = DEFAULT_SESSION, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Close a thread, named by its text or its place from 0; raise `NotFound` when there is none such."""
+        """Close a thread by its text or its place from 0; raise `NotFound` when there is none."""
         with self._locked(session_id, deadline_s) as (connection, session):
             threads = list(session.open_threads)
             is_named = not isinstance(thread, bool)
@@ -186,9 +227,9 @@ class SessionVerbs(Verbs):
     def get_working_memory(
         self, session_id: str = DEFAULT_SESSION, *, deadline_s: float | None = None
     ) -> WorkingMemory:
-        """Return what a session holds, the most relevant first, each as short as it still makes sense.
+        """Return the items of a session, the most relevant first, with short texts.
 
-        A memory that was superseded or archived meanwhile says so in its `state`; a forgotten or erased one is gone.
+        The `state` of a memory may have become superseded or archived; forgotten and erased ones are left out.
         """
         name, agent_id = checked_session(session_id), self.agent.id
         with self._transaction(deadline_s) as connection:
@@ -205,34 +246,30 @@ class SessionVerbs(Verbs):
         deadline_s: float | None = None,
         **details: Unpack[PartingDetails],
     ) -> SessionEnd:
-        """End a session: its task, notes, open threads and lessons go into its episode, and its memory is cleared.
+        """End a session: store its task, notes, open threads and lessons in its episode, and delete it.
 
-        The episode that is open is closed, or a new one stored where there is something to keep; its completion
-        then draws facts from it, which are seen by whom the episode is: `scope`, `user_id` and `project_id` say so of
-        a new one. Raises `NotFound` for a session that has ended already or was never begun, and `InvalidInput`.
+        The open episode is closed, or a new one stored if there is any text. Its completion draws facts from it, with
+        the scope, user and project of the episode: `scope`, `user_id` and `project_id` set those of a new one. Raises
+        `NotFound` for a session that has ended or was never begun, and `InvalidInput`.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         check_known(details, PartingDetails)
-        change, whose = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
-        reach = BeginningDetails(scope=whose.scope, user_id=whose.user_id, project_id=whose.project_id)
-        parting, name = Parting(change.outcome, change.lessons_learned, reach), checked_session(session_id)
+        end, owner = checked_change(details, agent.rights), checked_beginning(details, now=datetime.now(UTC))
+        reach = BeginningDetails(scope=owner.scope, user_id=owner.user_id, project_id=owner.project_id)
+        name = checked_session(session_id)
         with agent.transaction(deadline) as connection:
             session = get_session(connection, agent.id, name)
-            known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, parting.lessons))
-        vector = episodes.vector_of(agent, known, parting.change(session, known), deadline)
+            known = if_room_for(open_episode(connection, agent.id, name), parting_text(session, end.lessons_learned))
+        vector = episodes.vector_of(agent, known, change_at_end(session, known, end), deadline)
         with agent.space_transaction(deadline) as connection:
-            # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
-            current = open_episode(connection, agent.id, name, is_locked=True)
-            session = get_session(connection, agent.id, name, is_locked=True)
-            episode = store_session_end(connection, agent, session, current, parting, vector=vector)
-            connection.execute(SQL["end_session"], session_key(agent.id, name))
+            session, episode = store_session_end(connection, agent, name, end, reach=reach, vector=vector)
         agent.awake.set()
         released = tuple(item.id for item in held_items(session.items) if item.kind != NOTE)
         return SessionEnd(name, session.task, episode, released)
 
     @contextmanager
     def _locked(self, session_id: object, deadline_s: float | None) -> Generator[tuple[Connection, Session]]:
-        """Start the clock of a call, and yield its connection with the session, begun if need be and locked."""
+        """Yield a connection with the deadline of a call and its session, begun if need be and locked."""
         deadline, name = self.agent.deadline(deadline_s), checked_session(session_id)
         with self.agent.transaction(deadline) as connection:
             yield connection, lock_session(connection, self.agent.id, name)
@@ -245,7 +282,7 @@ def checked_session(value: object) -> str:
     return text
 
 
-# --- what a session is about, and what it holds ---
+# --- the task and the items of a session ---
 
 
 def refocus(
@@ -275,7 +312,7 @@ def situation_row(agent_id: str, session: Session) -> dict[str, Any]:
     return {**named, "frame": session.frame, "active_censors": censors, "capacity": session.capacity}
 
 
-def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its vector)
+def load_items(  # noqa: PLR0913 (memories, and a note with its vector)
     connection: Connection,
     agent: Agent,
     session_id: str,
@@ -287,7 +324,7 @@ def load_items(  # noqa: PLR0913 (what is loaded: memories, and a note with its 
 ) -> WorkingMemory:
     """Add memories, each a kind (None for any) and an id, and a note to a session, in the caller's transaction.
 
-    Raises `NotFound` for a memory this agent has not.
+    Raises `NotFound` for an unknown memory.
     """
     notes = notes or {}
     session = lock_session(connection, agent.id, session_id)
@@ -322,7 +359,7 @@ def within_bounds(session: Session) -> Session:
 
 
 def kinds_of(connection: Connection, agent_id: str, wanted: Sequence[tuple[str | None, UUID]]) -> dict[UUID, str]:
-    """Return the kinds of memories by their id; raise `NotFound` for one this agent has not, or not of that kind."""
+    """Return the kinds of memories by id; raise `NotFound` for an unknown one, or one of another kind."""
     found = shown_memories(connection, agent_id, [each for _, each in wanted])
     for kind, each in wanted:
         if each not in found or kind not in (None, found[each]["kind"]):
@@ -343,33 +380,46 @@ def relevance_to_task(
     return relevance
 
 
+def change_at_end(session: Session, known: Episode | None, end: EpisodeChange) -> EpisodeChange:
+    """Return the outcome and lessons of a session with its text; an episode that has a frame keeps it."""
+    frame = None if known and known.frame_used else session.frame
+    return replace(end, append=parting_text(session, end.lessons_learned), frame_used=frame)
+
+
 def store_session_end(
     connection: Connection,
     agent: Agent,
-    session: Session,
-    current: Episode | None,
-    parting: Parting,
+    session_id: str,
+    end: EpisodeChange,
     *,
+    reach: BeginningDetails,
     vector: Vectors | None,
-) -> Episode | None:
-    """Store a session's task, notes, threads and lessons in its open episode or a new one; None where it has none."""
-    now = datetime.now(UTC)
-    known = if_room_for(current, parting_text(session, parting.lessons))
+) -> tuple[Session, Episode | None]:
+    """Store task, notes, threads and lessons of a session in its open episode or a new one, and delete the session.
+
+    Returns the session, and the episode; None where there was nothing to store.
+    """
+    # The episode is locked before the session, as `activate_procedure` does: else the two could deadlock.
+    current = open_episode(connection, agent.id, session_id, is_locked=True)
+    session = get_session(connection, agent.id, session_id, is_locked=True)
     if current is not None:
         agent.rights.check_may_change(current)
-    change = parting.change(session, known)
+    now, known = datetime.now(UTC), if_room_for(current, parting_text(session, end.lessons_learned))
+    change, episode = change_at_end(session, known, end), None
     if known is not None:
-        return episodes.close(connection, agent, known.id, change, ended_at=max(now, known.started_at), vector=vector)
-    if current is not None:
-        full = EpisodeChange(outcome=parting.outcome)
+        ended_at = max(now, known.started_at)
+        episode = episodes.close(connection, agent, known.id, change, ended_at=ended_at, vector=vector)
+    elif current is not None:
+        full = EpisodeChange(outcome=end.outcome)
         episodes.close(connection, agent, current.id, full, ended_at=max(now, current.started_at))
-    if change.append is None:
-        return None
-    began = {"session_id": session.session_id, "started_at": min(session.created_at, now)}
-    beginning = checked_beginning(
-        {**parting.reach, **began, "source": f"session:{session.session_id}"}, now=now, rights=agent.rights
-    )
-    return episodes.record(connection, agent, beginning, change, end=now, vector=vector)
+    if known is None and change.append is not None:
+        began = {"session_id": session_id, "started_at": min(session.created_at, now)}
+        beginning = checked_beginning(
+            {**reach, **began, "source": f"session:{session_id}"}, now=now, rights=agent.rights
+        )
+        episode = episodes.record(connection, agent, beginning, change, end=now, vector=vector)
+    connection.execute(SQL["end_session"], session_key(agent.id, session_id))
+    return session, episode
 
 
 def if_room_for(episode: Episode | None, more: str | None) -> Episode | None:
@@ -436,10 +486,10 @@ def open_episode(connection: Connection, agent_id: str, session_id: str, *, is_l
 
 def store_session(connection: Connection, agent_id: str, session: Session) -> WorkingMemory:
     """Evict what exceeds the session's capacity, store it, and return it as it is shown."""
-    gone = overflow(session.items, session.capacity)
+    evicted = overflow(session.items, session.capacity)
     stored = replace(
         session,
-        items=tuple(without(session.items, gone)),
+        items=tuple(without(session.items, evicted)),
         episode_id=episode_of(connection, agent_id, session.session_id) or session.episode_id,
     )
     row = {
@@ -449,23 +499,25 @@ def store_session(connection: Connection, agent_id: str, session: Session) -> Wo
         "episode_id": stored.episode_id,
     }
     connection.execute(SQL["store_session"], row)
-    return show_session(connection, agent_id, stored, gone)
+    return show_session(connection, agent_id, stored, evicted)
 
 
-def show_session(connection: Connection, agent_id: str, session: Session, gone: Sequence[Item] = ()) -> WorkingMemory:
+def show_session(
+    connection: Connection, agent_id: str, session: Session, evicted: Sequence[Item] = ()
+) -> WorkingMemory:
     """Return a session as it is shown, with the texts its memories have now."""
     held = held_items(session.items)
-    memories = shown_memories(connection, agent_id, [item.id for item in (*held, *gone) if item.kind != NOTE])
+    memories = shown_memories(connection, agent_id, [item.id for item in (*held, *evicted) if item.kind != NOTE])
     order = sorted(held, key=lambda item: (item.relevance, item.loaded_at), reverse=True)
     return WorkingMemory(
         session_id=session.session_id,
         task=session.task,
         frame=session.frame,
-        items=show_items(order, memories, max_characters=POLICY.shown_characters),
+        items=show_items(order, memories),
         open_threads=session.open_threads,
         capacity=session.capacity,
         episode_id=session.episode_id,
-        evicted=show_items(gone, memories, max_characters=POLICY.shown_characters),
+        evicted=show_items(evicted, memories),
         active_censors=session.active_censors,
     )
 
@@ -477,3 +529,82 @@ def shown_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["show_memories"], {"agent_id": agent_id, "ids": list(ids)}).fetchall()
     return {row["id"]: row for row in rows}
+
+
+# --- the items of a session; pure ---
+
+
+def held_items(items: Sequence[Item]) -> list[Item]:
+    """Return the items that were not evicted."""
+    return [item for item in items if not item.is_set_aside]
+
+
+def with_items(items: Sequence[Item], new: Sequence[Item]) -> list[Item]:
+    """Return the items with new ones at the end; a known item moves there, and keeps a relevance the agent gave it."""
+    before, fresh = {item.id: item for item in items}, dict[UUID, Item]()
+    for item in new:
+        known = before.get(item.id)
+        is_given = known is not None and known.is_explicit and not item.is_explicit
+        fresh[item.id] = replace(item, relevance=known.relevance, is_explicit=True) if known and is_given else item
+    return [item for item in items if item.id not in fresh] + list(fresh.values())
+
+
+def with_task(session: Session, task: str, *, note_id: UUID, at: datetime) -> Session:
+    """Return the session with a new task; the earlier task becomes a note for its episode."""
+    if session.task in (None, task):
+        return replace(session, task=task)
+    before = Item(NOTE, note_id, 0.0, at, text=f"Earlier task: {session.task}", is_set_aside=True)
+    is_known = any(note.text == before.text for note in session.notes)
+    return replace(session, task=task, items=session.items if is_known else (*session.items, before))
+
+
+def with_relevance(items: Sequence[Item], relevance: Mapping[UUID, float]) -> list[Item]:
+    """Return the items with their relevance to a new task; a relevance that the agent gave stays."""
+    return [
+        item if item.is_explicit else replace(item, relevance=relevance.get(item.id, item.relevance)) for item in items
+    ]
+
+
+def overflow(items: Sequence[Item], capacity: int) -> list[Item]:
+    """Return the items to evict: the least relevant, and among equals those loaded first."""
+    held = held_items(items)
+    ranked = sorted(held, key=lambda item: (item.relevance, item.loaded_at))
+    return ranked[: max(len(held) - capacity, 0)]
+
+
+def without(items: Sequence[Item], evicted: Sequence[Item]) -> list[Item]:
+    """Return the items without evicted ones; evicted notes are kept, marked as set aside."""
+    ids = {item.id for item in evicted}
+    kept = [item for item in items if item.id not in ids]
+    aside = [replace(item, is_set_aside=True) for item in items if item.id in ids and item.kind == NOTE]
+    return kept + aside
+
+
+def parting_text(session: Session, lessons: Sequence[str]) -> str | None:
+    """Return the text for a session's episode: task, notes, open threads and lessons, a line each; None for nothing."""
+    lines = [f"Task: {session.task}"] if session.task else []
+    lines += [note.text for note in session.notes if note.text]
+    lines += [f"Still open: {thread}" for thread in session.open_threads]
+    lines += [f"Lesson: {lesson}" for lesson in lessons]
+    return "\n".join(lines) or None
+
+
+def show_items(items: Sequence[Item], memories: Mapping[UUID, Mapping[str, Any]]) -> tuple[Held, ...]:
+    """Return items as they are shown, without those whose memory was erased."""
+    entries: list[Held] = []
+    for item in items:
+        note: dict[str, Any] = {"kind": NOTE, "text": item.text or "", "state": "active", "superseded_by": None}
+        memory = note if item.kind == NOTE else memories.get(item.id)
+        if memory is not None:
+            text = shortened(memory["text"], POLICY.shown_characters)
+            state, successor = memory["state"], memory["superseded_by"]
+            entries.append(Held(memory["kind"], item.id, text, item.relevance, item.loaded_at, state, successor))
+    return tuple(entries)
+
+
+def shortened(text: str, max_characters: int) -> str:
+    """Return a text of at most `max_characters`, cut between words."""
+    if len(text) <= max_characters:
+        return text
+    cut = text[: max_characters - 1]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut}…"

@@ -1,4 +1,4 @@
-"""How much an agent remembers and may keep, and what of it is still to be done."""
+"""How much an agent remembers, its quota, and the work and decisions that are still open."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ QUESTIONS = {
         "`nous console` lists the state review",
     ),
 }
-"""How each is said of one and of several, and where a person settles it."""
+"""The words for one and for several questions of each sort, and where a person decides them."""
 
 
 def question(name: str, count: int) -> str:
-    """Return a sentence with how many questions of one sort are open, and where a person settles them."""
+    """Return a sentence with the number of open questions of one sort, and where a person decides them."""
     one, many, how = QUESTIONS[name]
     return f"{count:,} {one if count == 1 else many}: {how}"
 
 
 @dataclass(frozen=True)
 class Status:
-    """The memories of one agent, counted by kind and state, how often it recalled, and what is still to be done."""
+    """The memories of one agent by kind and state, the number of its recalls, open work and open questions."""
 
     agent: str
     memories: Mapping[str, Mapping[str, int]]
@@ -104,11 +104,11 @@ class Status:
     nights: Nights
     questions: OpenQuestions
     needs: tuple[str, ...]
-    """What waits for a person, a sentence each, with how to settle it."""
+    """What a person has to do, a sentence each, with the command for it."""
 
 
 def status_of(connection: Connection, agent_id: str) -> Status:
-    """Count what an agent remembers; one that is not known here remembers nothing."""
+    """Return the status of an agent; an unknown one has no memories."""
     rows = connection.execute(SQL["count_memories"], {"agent_id": agent_id}).fetchall()
     (recalls,) = connection.execute(SQL["count_recalls"], {"agent_id": agent_id}).fetchone() or (0,)
     kinds = sorted({kind for kind, _, _ in rows})
@@ -122,7 +122,7 @@ def status_of(connection: Connection, agent_id: str) -> Status:
 
 
 def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:
-    """Yield what waits for a person, and how to settle it."""
+    """Yield what a person has to do, with the command for it."""
     yield from (question(name, count) for name, count in vars(questions).items() if count)
     if waiting.set_aside:
         ids = " ".join(map(str, waiting.set_aside_ids))
@@ -133,7 +133,7 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
 
 
 def nights_of(connection: Connection, agent_id: str) -> Nights:
-    """Return which night an agent was last in, and what has waited for one since."""
+    """Return the last night of an agent, and the changes that wait for the next one."""
     found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": last_night_end()}).fetchone()
     last, first_change, changes = found or (None, None, 0)
     missed_from = first_change.astimezone(UTC).date() if first_change else None
@@ -141,23 +141,23 @@ def nights_of(connection: Connection, agent_id: str) -> Nights:
 
 
 def waiting_of(connection: Connection, agent_id: str) -> WaitingWork:
-    """Count what an agent left to whoever works."""
+    """Return the work that an agent left to the worker."""
     row = connection.execute(SQL["count_completions"], {"agent_id": agent_id}).fetchone()
     episodes, failed, last_error = row or (0, 0, None)
     aside, aside_ids = connection.execute(SQL["count_set_aside"], {"agent_id": agent_id}).fetchone() or (0, [])
     events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
-    told = {consumer: count for consumer, count in events.items() if count}
-    return WaitingWork(episodes, failed, last_error, told, aside, tuple(aside_ids))
+    undelivered = {consumer: count for consumer, count in events.items() if count}
+    return WaitingWork(episodes, failed, last_error, undelivered, aside, tuple(aside_ids))
 
 
 def last_night_applied(connection: Connection) -> date | None:
-    """Return the last night that was applied for anybody, None where there was none; any role may ask."""
+    """Return the last night that was applied for any agent, None where there was none; any role may call it."""
     (last,) = connection.execute(SQL["last_night"]).fetchone() or (None,)
     return last
 
 
 def agents_waiting(connection: Connection) -> int:
-    """Count the agents with changes that no night of theirs has seen, though it is over."""
+    """Return the number of agents with changes that no night has seen, although their night is over."""
     (count,) = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0,)
     return count
 
@@ -167,12 +167,12 @@ def last_night_end() -> datetime:
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-# --- how much an agent may keep: measured now and then, estimated in between, and refused where it is too much ---
+# --- the quota of an agent: measured from time to time, estimated in between ---
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What an agent holds, measured and with what was stored since; and until when that stands."""
+    """The memories and bytes of an agent: a measurement plus what was stored since, and until when it is valid."""
 
     memories: int
     bytes: int

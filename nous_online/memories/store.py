@@ -1,12 +1,14 @@
-"""Queries on facts and their statements: the caller owns the transaction, and gets frozen values."""
+"""Queries on facts, their statements and verdicts on pairs: the caller owns the transaction, and gets frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -17,17 +19,19 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound
-from nous_online.core.texts import folded
+from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
+from nous_online.language.embedding import recall_vector
 from nous_online.language.minilm import Vectors
-from nous_online.language.passages import recall_vector
-from nous_online.memories.learning import slot_of
+from nous_online.language.pairs.judging import Judgement
+from nous_online.memories.learning import pair_hash, slot_of, statement_digest
 
 V = TypeVar("V")
 FACTS = statements("nous_online.memories", "facts.sql")
 MOVES = statements("nous_online.memories", "moving.sql")
 STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
+VERDICTS = statements("nous_online.memories", "verdicts.sql")
 REEMBEDDED = "re-embedded"
 """The action of an event that moved a memory to another embedding space; it changes no text, so it is never undone."""
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
@@ -41,6 +45,23 @@ class KeyedRequest:
     content_hash: str
     memory_id: UUID
     action: str
+
+
+@dataclass(frozen=True)
+class KeyedCall:
+    """A call that may be repeated: its verb, its idempotency key if it has one, and a hash of its arguments."""
+
+    verb: str
+    key: str | None
+    content_hash: str
+    action: str = "stored"
+    """What is recorded as done."""
+
+    @classmethod
+    def of(cls, verb: str, key: str | None, arguments: Mapping[str, Any], action: str = "stored") -> KeyedCall:
+        """Return a call by its arguments."""
+        text = json.dumps([verb, arguments], default=str, sort_keys=True)
+        return cls(verb, key, hashlib.sha256(text.encode()).hexdigest(), action)
 
 
 @dataclass(frozen=True)
@@ -136,23 +157,23 @@ def query_space(connection: Connection, agent_id: str) -> Cursor[EmbeddingSpace]
     return cursor.execute(FACTS["agent_space"], {"agent_id": agent_id}, prepare=True)
 
 
-def read_space(asked: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
+def read_space(query: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
     """Return the answer to `query_space`; raise `NotFound` for an unknown agent."""
-    space = asked.fetchone()
+    space = query.fetchone()
     if space is None:
         raise NotFound(f"agent {agent_id!r} is not known here")
     return space
 
 
-def require_space(asked: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
+def require_space(query: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
     """Raise `Moved` when the answer to `query_space` is another space than that of the caller's vectors."""
-    found = read_space(asked, agent_id)
-    if found.id != space.id:
+    home = read_space(query, agent_id)
+    if home.id != space.id:
         message = (
-            f"agent {agent_id!r} was re-embedded: its memories live in embedding space {found.id!r}, this process "
-            f"embeds for {space.id!r}; open its heart again with the embedder of {found.id!r}"
+            f"agent {agent_id!r} was re-embedded: its memories live in embedding space {home.id!r}, this process "
+            f"embeds for {space.id!r}; open its heart again with the embedder of {home.id!r}"
         )
-        raise Moved(message, found)
+        raise Moved(message, home)
 
 
 def lock_moving(connection: Connection, agent_id: str, kind: Kind[Any], space_id: str) -> int:
@@ -179,19 +200,31 @@ def find_requests(connection: Connection, agent_id: str, keys: Sequence[str]) ->
     return {row.idempotency_key: row for row in query_requests(connection, agent_id, keys).fetchall()}
 
 
-def earlier_request(
-    connection: Connection,
-    agent_id: str,
-    key: str | None,
-    content_hash: str,
-    *,
-    unlike: str = "another content; use a new key for it",
-) -> KeyedRequest | None:
-    """Return the earlier use of an idempotency key; raise `Conflict`, quoting `unlike`, if its content differed."""
-    request = find_requests(connection, agent_id, [key]).get(key) if key else None
-    if request is not None and request.content_hash != content_hash:
-        raise Conflict(f"idempotency key {key!r} was used for {unlike}")
+def earlier_request(connection: Connection, agent_id: str, call: KeyedCall) -> KeyedRequest | None:
+    """Return the earlier use of a call's idempotency key; raise `Conflict` if it was for other arguments."""
+    request = find_requests(connection, agent_id, [call.key]).get(call.key) if call.key else None
+    if request is not None and request.content_hash != call.content_hash:
+        raise Conflict(f"idempotency key {call.key!r} was used for something else; use a new key for this")
     return request
+
+
+def act_once(
+    connection: Connection, agent_id: str, call: KeyedCall, *, read: Callable[[UUID], V], act: Callable[[], V]
+) -> V:
+    """Return what `act` stores, or, for a key that was used before, what `read` returns for the id stored then.
+
+    Raises `Conflict` as `earlier_request` does. With a key it takes the agent's lock.
+    """
+    if call.key is None:
+        return act()
+    lock_agent(connection, agent_id)  # so that two calls with one key can't both find it unused
+    request = earlier_request(connection, agent_id, call)
+    if request is not None:
+        return read(request.memory_id)
+    stored = act()
+    row_id: UUID = cast("Any", stored).id
+    store_request(connection, agent_id, call.verb, KeyedRequest(call.key, call.content_hash, row_id, call.action))
+    return stored
 
 
 def query_requests(connection: Connection, agent_id: str, keys: Sequence[str]) -> Cursor[KeyedRequest]:
@@ -226,16 +259,16 @@ def lock_and_find_neighbours(
     of a forgotten fact of the same words. Raises `Moved` when the agent's memories live in another space.
     """
     fact = new.fact
-    whose = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
+    reach = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
     with connection.cursor(row_factory=dict_row) as neighbours:
         home = query_space(connection, agent_id)
         connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
         requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
-        asked = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
+        flags = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
         parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
-        neighbours.execute(fact_statement("nearest_facts", space, "f", **whose), parameters)
+        neighbours.execute(fact_statement("nearest_facts", space, "f", **reach), parameters)
         rows = neighbours.fetchall()  # all of the above leave in one round trip on a connection in pipeline mode
-        has_splits, has_forgotten = asked.fetchone() or (False, False)
+        has_splits, has_forgotten = flags.fetchone() or (False, False)
         require_space(home, agent_id, space)
         earlier = requests.fetchone() if requests else None
     near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
@@ -243,17 +276,17 @@ def lock_and_find_neighbours(
     if has_splits:
         splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
         apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}
-        said = {*replaces, *(each.fact.id for each in near if fact.key and each.fact.key == fact.key)}
-        near = [each for each in near if each.fact.id not in apart - said]
-    gone = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
-    return earlier, near, gone[0] if gone else None
+        named = {*replaces, *(each.fact.id for each in near if fact.key and each.fact.key == fact.key)}
+        near = [each for each in near if each.fact.id not in apart - named]
+    forgotten = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
+    return earlier, near, forgotten[0] if forgotten else None
 
 
 def match_parameters(agent_id: str, new: Embedded) -> dict[str, Any]:
     """Return the parameters of a new fact for `nearest_facts` and `find_forgotten`."""
     names = ("content", "slot", "key", "scope", "user_id", "project_id")
-    told = {name: getattr(new.fact, name) for name in names}
-    return {"agent_id": agent_id, "embedding": Vector(new.embedding), "exact_limit": EXACT_LIMIT, **told}
+    values = {name: getattr(new.fact, name) for name in names}
+    return {"agent_id": agent_id, "embedding": Vector(new.embedding), "exact_limit": EXACT_LIMIT, **values}
 
 
 def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
@@ -264,8 +297,8 @@ def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at
 
 def values_before(connection: Connection, agent_id: str, late: Fact, *, heir: Fact) -> list[Fact]:
     """Return the values superseded by `heir` that should have ended when `late`, learned out of order, began."""
-    told = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
-    key = {"agent_id": agent_id, "heir_id": heir.id, **told}
+    late_values = {"late_id": late.id, "learned_at": late.learned_at, "key": late.key, "slot": late.slot}
+    key = {"agent_id": agent_id, "heir_id": heir.id, **late_values}
     return fetch(connection, Fact, FACTS["values_before"], key, row="f")
 
 
@@ -351,13 +384,13 @@ def count_facts(connection: Connection, agent_id: str) -> dict[str, int]:
 
 def confirming_statement(known: Fact, new: NewFact) -> ConfirmingStatement:
     """Return the statement by which `new` confirms a known fact."""
-    said = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
-    whose = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
-    said["frame"] = new.encoded_frame
+    values = {name: getattr(new, name) for name in ("content", "subject", "source", "source_kind", "trust", "scope")}
+    reach = {"user_id": new.user_id, "project_id": new.project_id, "session_id": new.session_id}
+    values["frame"] = new.encoded_frame
     drawn_from = {"episode_id": new.source_episode_id, "decision_id": new.source_decision_id}
     reason = "repeat" if folded(new.content) == folded(known.content) else "reworded"
     moments = {"id": uuid4(), "said_at": new.learned_at, "reason": reason}
-    return ConfirmingStatement(json_values({**said, **whose, **drawn_from, **moments}))
+    return ConfirmingStatement(json_values({**values, **reach, **drawn_from, **moments}))
 
 
 def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:
@@ -383,30 +416,83 @@ def revoke_statement(connection: Connection, agent_id: str, statement_id: UUID) 
     connection.execute(STATEMENTS["take_back"], {"agent_id": agent_id, "id": statement_id})
 
 
-def is_first_statement(said: Statement) -> bool:
+def is_first_statement(statement: Statement) -> bool:
     """Tell whether a fact was stored with this statement, whose words are its content."""
-    return said.reason in {"first", "imported"}
+    return statement.reason in {"first", "imported"}
 
 
-def fact_from_statement(said: Statement, known: Fact) -> NewFact:
+def fact_from_statement(statement: Statement, fact: Fact) -> NewFact:
     """Return the new fact of a statement that is split off: its own fields, and those of its fact it has none for."""
     own = ("content", "subject", "source", "source_kind", "trust", "scope", "user_id", "project_id")
     rest = ("category", "tags", "confidence", "valid_from", "valid_to")
     return NewFact(
-        **{name: getattr(said, name) for name in own},
-        **{name: getattr(known, name) for name in rest},
-        slot=slot_of(said.content, said.subject),
+        **{name: getattr(statement, name) for name in own},
+        **{name: getattr(fact, name) for name in rest},
+        slot=slot_of(statement.content, statement.subject),
         context=None,
         is_pinned=False,
-        learned_at=said.said_at,
-        encoded_frame=said.frame,
+        learned_at=statement.said_at,
+        encoded_frame=statement.frame,
         encoded_censors=None,
         idempotency_key=None,
-        source_episode_id=said.episode_id,
-        source_decision_id=said.decision_id,
+        source_episode_id=statement.episode_id,
+        source_decision_id=statement.decision_id,
     )
 
 
-def unrecorded_count(fact: Fact, said: Sequence[Statement]) -> int:
+def unrecorded_count(fact: Fact, stated: Sequence[Statement]) -> int:
     """Return how many confirmations of a fact have no statement: those counted before statements were stored."""
-    return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in said))
+    return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in stated))
+
+
+# --- the verdict cache: judgements by the content of a pair, so that no judge reads the same pair twice ---
+
+
+def keep_readings(
+    connection: Connection,
+    agent_id: str,
+    new: NewFact,
+    near: Sequence[Neighbour],
+    judgements: Mapping[UUID, Judgement],
+    *,
+    space_id: str,
+) -> None:
+    """Store the built-in judge's verdicts on a new fact and its neighbours, so that no night reads the pairs again.
+
+    On a connection in pipeline mode this waits for nothing.
+    """
+    # A night reads every pair with the earlier statement first, so only verdicts in that order can serve it.
+    known = [each.fact for each in near if each.fact.id in judgements and judgements[each.fact.id].later == "b"]
+    if not known:
+        return
+    later = statement_digest(new.content, new.subject)
+    earlier = [statement_digest(fact.content, fact.subject) for fact in known]
+    keys = [(agent_id, pair_hash(each, later, space_id, is_ordered=True)) for each in earlier]
+    read = [judgements[fact.id] for fact in known]
+    store_verdicts(connection, keys, read, model=read[0].model, prompt_version=read[0].prompt_version)
+
+
+def store_verdicts(
+    connection: Connection,
+    keys: Sequence[tuple[str, str]],
+    judgements: Sequence[Judgement],
+    *,
+    model: str,
+    prompt_version: str,
+) -> None:
+    """Store a judgement for each agent and hash of a pair; what is stored already stays."""
+    columns = {
+        "model": model,
+        "prompt_version": prompt_version,
+        "agent_ids": [agent_id for agent_id, _ in keys],
+        "pair_hashes": [pair_hash for _, pair_hash in keys],
+        "verdicts": [judgement.verdict.value for judgement in judgements],
+        "confidences": [judgement.confidence for judgement in judgements],
+        "slots": [judgement.slot for judgement in judgements],
+        "laters": [judgement.later for judgement in judgements],
+        "reasons": [judgement.reason for judgement in judgements],
+        "input_tokens": [judgement.input_tokens for judgement in judgements],
+        "output_tokens": [judgement.output_tokens for judgement in judgements],
+        "costs_usd": [judgement.cost_usd for judgement in judgements],
+    }
+    connection.execute(VERDICTS["keep_verdicts"], columns)

@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Identifier
 
 from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
 from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
+from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.changes import (
     Alteration,
@@ -60,7 +61,6 @@ UNITED = ("tags", "sources")
 """Lists that a confirmation extends: undo removes what it added, so that later additions stay."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
-MAX_REASON_BYTES = 4 * 1024
 MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 
@@ -103,7 +103,7 @@ class HistoryVerbs(Verbs):
     """The history of memories, and undo."""
 
     def history(self, memory_id: UUID, *, deadline_s: float | None = None) -> list[PastChange]:
-        """Return every change of one memory, the latest first: who, why, when, and what it was before.
+        """Return every change of one memory, the latest first: who changed it, why, when, and the values before.
 
         Raises `NotFound` when this agent has no memory of that id.
         """
@@ -112,11 +112,11 @@ class HistoryVerbs(Verbs):
             return history(connection, self.agent.id, known_id)
 
     def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> PastChange:
-        """Take back the latest change of a memory that still stands, and return it; again for the one before.
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
-        Taking back that a fact was learned archives it and brings back what it had superseded. Taking back that other
-        words confirmed a fact makes them a fact of their own: no statement is lost. Raises `Refused` for
-        what a night changed (`nous undo` takes back the whole proposal) and where later changes depend on it.
+        Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a
+        confirmation in other words makes these a fact of their own, so that no statement is lost. Raises `Refused` for
+        a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
@@ -129,69 +129,69 @@ class HistoryVerbs(Verbs):
                 event = last_change(connection, agent.id, known_id)
                 if not agent.rights.is_operator:
                     agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
-                said = statement_of(connection, agent.id, event)
-                if said is None or said.reason != "reworded" or said.id in ready:
-                    undo_change(connection, agent, event, said, ready, reason=why)
+                statement = statement_of(connection, agent.id, event)
+                if statement is None or statement.reason != "reworded" or statement.id in ready:
+                    undo_change(connection, agent, event, statement, ready, reason=why)
                     return event
-                known = get_memory(connection, agent.id, FACT, said.fact_id)
+                fact = get_memory(connection, agent.id, FACT, statement.fact_id)
             # Embedding may take seconds, so never inside a transaction that others wait for; then everything is read
             # again, because it may have changed meanwhile.
-            (ready[said.id],) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
+            (ready[statement.id],) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
 
     def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
-        """Take back all that one source said, the latest first; what can't be taken back stays, and says why.
+        """Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason.
 
-        `source` is what statements and memories name as theirs, or the name an import was given. What it began is
-        archived, also what was drawn from its episodes, and brings back what it had taken the place of; what it only
-        confirmed loses that. Of each memory all is taken back, or nothing: a fact that others said too is refused.
-        `restore` brings back what was archived. Raises `NotFound` where nothing of the source stands.
+        `source` is the source of statements and memories, or the name given to an import. Memories it began are
+        archived, also those drawn from its episodes, and what they had superseded is active again; memories it only
+        confirmed lose the confirmation. Of each memory everything is undone, or nothing: a fact with statements of
+        other sources is refused. `restore` brings archived memories back. Raises `NotFound` where nothing is in effect.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        named = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
+        name = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
         why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         with agent.transaction(deadline) as connection:
-            found = changes_of(connection, agent.id, named)
-        if not found:
-            raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {named!r}")
+            changes = changes_of(connection, agent.id, name)
+        if not changes:
+            raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {name!r}")
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
         # A transaction for each memory: one that is refused must not keep the others from being undone.
-        for memory_id in dict.fromkeys(event.memory_id for event in found):
+        for memory_id in dict.fromkeys(event.memory_id for event in changes):
             try:
                 with agent.transaction(deadline) as connection:
                     store.lock_agent(connection, agent.id)
                     # Read again under the lock: undoing one memory also undoes changes of others.
-                    now = changes_of(connection, agent.id, named)
-                    for event in (each for each in now if each.memory_id == memory_id):
-                        undo_source_change(connection, agent, event, [each.id for each in now], reason=why)
+                    remaining = changes_of(connection, agent.id, name)
+                    for event in (each for each in remaining if each.memory_id == memory_id):
+                        undo_source_change(connection, agent, event, [each.id for each in remaining], reason=why)
                 undone.append(memory_id)
             except (Forbidden, Refused) as refusal:
                 refused[memory_id] = str(refusal)
         return SourceUndone(tuple(undone), refused)
 
     def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
-        """Make a statement a fact of its own, and return that; `undo` joins the two again.
+        """Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again.
 
-        The fact it was taken for loses a confirmation, and the two stay apart: neither nights nor the same words,
-        learned again, join them. The first statement of a fact that was merged away brings that fact back. Raises
-        `NotFound`, and `Refused` for the statement that gave a fact its words.
+        The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again
+        join them. Splitting the first statement of a merged fact makes that fact active again. Raises `NotFound`, and
+        `Refused` for the statement whose words are the fact's content.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         known_id = checked_id("statement_id", statement_id)
         why = checked_optional("reason", reason, max_characters=1000) or "a person said they are not the same"
         with agent.transaction(deadline) as connection:
-            said = get_statement(connection, agent.id, known_id)
-            known = get_memory(connection, agent.id, FACT, said.fact_id)
-        check_splittable(said, known)
-        agent.rights.check_may_change(known)
-        if is_first_statement(said):
+            statement = get_statement(connection, agent.id, known_id)
+            fact = get_memory(connection, agent.id, FACT, statement.fact_id)
+        check_splittable(statement, fact)
+        agent.rights.check_may_change(fact)
+        if is_first_statement(statement):
             with agent.transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
-                return unmerge(connection, agent, said, reason=why)
-        (ready,) = facts.embed_facts(agent, [fact_from_statement(said, known)], [None], deadline)
+                return unmerge(connection, agent, statement, reason=why)
+        (embedded,) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
-            return split_from_fact(connection, agent, said, ready, reason=why)
+            return split_from_fact(connection, agent, statement, embedded, reason=why)
 
 
 # --- one change ---
@@ -208,10 +208,10 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
     """Return the latest change of a memory that is not undone; raise `Refused` for one that a night made."""
-    left = effective_changes(history(connection, agent_id, memory_id))
-    if not left:
+    effective = effective_changes(history(connection, agent_id, memory_id))
+    if not effective:
         raise Refused(f"every change of memory {memory_id} has been taken back")
-    event = left[0]
+    event = effective[0]
     if event.proposal_id is not None:
         message = (
             f"the night of {event.night} changed memory {memory_id} ({event.reason}); "
@@ -223,35 +223,37 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
 
 def statement_of(connection: Connection, agent_id: str, event: PastChange) -> Statement | None:
     """Return the statement of a confirmation; None for any other event, and for confirmations without a statement."""
-    named = event.after.get("statement")
-    is_kept = event.action == "confirmed" and named is not None
-    return get_statement(connection, agent_id, UUID(named)) if is_kept else None
+    statement_id = event.after.get("statement")
+    is_kept = event.action == "confirmed" and statement_id is not None
+    return get_statement(connection, agent_id, UUID(statement_id)) if is_kept else None
 
 
 def undo_change(
     connection: Connection,
     agent: Agent,
     event: PastChange,
-    said: Statement | None,
+    statement: Statement | None,
     ready: Mapping[UUID, Embedded],
     *,
     reason: str,
 ) -> None:
     """Undo a change and those made together with it; a rewording that confirmed a fact becomes a fact of its own."""
     restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
-    if said is None:
+    if statement is None:
         return
-    if said.id in ready:
-        split = Split(said.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}")
-        store.store_split(connection, agent.id, ready[said.id], split, space=agent.embedder.space)
+    if statement.id in ready:
+        split = Split(
+            statement.id, event.memory_id, "learned", f"its confirmation of another fact was undone: {reason}"
+        )
+        store.store_split(connection, agent.id, ready[statement.id], split, space=agent.embedder.space)
         return
-    if said.fact_id == event.memory_id:
-        revoke_statement(connection, agent.id, said.id)
+    if statement.fact_id == event.memory_id:
+        revoke_statement(connection, agent.id, statement.id)
         return
     # It was split off and joined again: its own fact becomes active when it no longer confirms the other.
-    (own,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
+    (own,) = lock_memories(connection, agent.id, FACT, [statement.fact_id])
     if own.superseded_by == event.memory_id and own.succession == "merged":
-        note = EventNote({"statement": str(said.id), "split_from": str(event.memory_id)})
+        note = EventNote({"statement": str(statement.id), "split_from": str(event.memory_id)})
         cause = Cause("agent", "learned", reason, datetime.now(UTC))
         values = {"state": "active", "superseded_by": None, "superseded_at": None, "succession": None}
         change_memory(connection, agent.id, version_of(FACT, own), values, cause=cause, noted=note)
@@ -277,16 +279,16 @@ def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> l
     """
     if (learned := late_learning(connection, agent_id, event)) is not None:
         return [event, *supersessions(connection, agent_id, learned), learned]
-    other = event.after.get("split_off") or event.after.get("absorbed")
+    other_id = event.after.get("split_off") or event.after.get("absorbed")
     if event.action == "split":
-        other = other or event.after["split_from"]
+        other_id = other_id or event.after["split_from"]
     if event.after.get("succession") == "merged":
-        other = event.after["superseded_by"]
-    if other is None:
+        other_id = event.after["superseded_by"]
+    if other_id is None:
         return [*supersessions(connection, agent_id, event), event]
-    left = effective_changes(history(connection, agent_id, UUID(other)))
-    found = [each for each in left if is_other_side(each, event)]
-    for each in (event, *found):
+    effective = effective_changes(history(connection, agent_id, UUID(other_id)))
+    other_side = [each for each in effective if is_other_side(each, event)]
+    for each in (event, *other_side):
         if each.action == "split" and "split_from" in each.after:
             last = effective_changes(history(connection, agent_id, each.memory_id))[0]
             if last.id != each.id:
@@ -294,7 +296,7 @@ def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> l
                     f"fact {each.memory_id}, which was split off, was changed since: {last.action} by {last.actor} "
                     f"({last.reason}); undo that first"
                 )
-    return [*found, event]
+    return [*other_side, event]
 
 
 def late_learning(connection: Connection, agent_id: str, event: PastChange) -> PastChange | None:
@@ -314,8 +316,9 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
         return one.after["statement"] == other.after["statement"]
     pairs = ((one, other), (other, one))
     return any(
-        keeper.after.get("absorbed") == str(gone.memory_id) and gone.after.get("superseded_by") == str(keeper.memory_id)
-        for keeper, gone in pairs
+        keeper.after.get("absorbed") == str(absorbed.memory_id)
+        and absorbed.after.get("superseded_by") == str(keeper.memory_id)
+        for keeper, absorbed in pairs
     )
 
 
@@ -369,19 +372,19 @@ def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
     # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which nobody may undo;
     # contradiction statuses, which follow the contradictions by themselves, except those a night proposed.
     undone = {event.undoes for event in events}
-    followed = {REEMBEDDED, REDACTED}
+    ignored = {REEMBEDDED, REDACTED}
     changes = [
         event
         for event in events
-        if event.undoes is None and event.action not in (followed if event.proposal_id else followed | MARKED)
+        if event.undoes is None and event.action not in (ignored if event.proposal_id else ignored | MARKED)
     ]
     return [event for event in changes if event.id not in undone]
 
 
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
     """Restore what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
-    found = lock_rows(connection, agent_id, [event])
-    change_memories(connection, agent_id, [restoration(connection, agent_id, event, found, cause=cause)])
+    locked = lock_rows(connection, agent_id, [event])
+    change_memories(connection, agent_id, [restoration(connection, agent_id, event, locked, cause=cause)])
 
 
 @dataclass(frozen=True)
@@ -413,24 +416,27 @@ def lock_rows(
 
 
 def restoration(
-    connection: Connection, agent_id: str, event: PastChange, found: LockedRows, *, cause: Cause
+    connection: Connection, agent_id: str, event: PastChange, locked: LockedRows, *, cause: Cause
 ) -> Alteration[Any]:
     """Return the change that restores what one event changed; raise `Refused` where a later change depends on it."""
     kind = KINDS[event.memory_kind]
-    if event.memory_id not in found.rows:
+    if event.memory_id not in locked.rows:
         raise Refused(f"{kind.name} {event.memory_id} is gone")
-    version, now = found.rows[event.memory_id]
-    left = {"state": event.to_state, **{name: value_after_event(event, name, now.get(name)) for name in event.after}}
+    version, now = locked.rows[event.memory_id]
+    after_event = {
+        "state": event.to_state,
+        **{name: value_after_event(event, name, now.get(name)) for name in event.after},
+    }
     compared = set(now) - VECTORS  # a move to another embedding space changes no text
     compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
-    changed = [name for name in left if name in compared and left[name] != now[name]]
+    changed = [name for name in after_event if name in compared and after_event[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
         raise Refused(
             f"{kind.name} {event.memory_id} was changed since ({', '.join(changed)}): "
             f"{later.action} by {later.actor} ({later.reason}); undo that first"
         )
-    cold = found.cold.get(event.memory_id, {})
+    cold = locked.cold.get(event.memory_id, {})
     values = values_before(event, now, cause) | texts_from_cold_storage(event, cold)
     return Alteration(Version(kind, event.memory_id, version), values, cause)
 
@@ -439,8 +445,8 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     """Return the columns of a memory before an event; undoing its first event archives it, since none is deleted."""
     at = cause.effective_at.isoformat()
     if event.from_state == "new" and event.action == "split":
-        gone = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
-        return {**gone, "succession": "merged"}
+        values = {"state": "superseded", "superseded_by": event.after["split_from"], "superseded_at": at}
+        return {**values, "succession": "merged"}
     if event.from_state == "new" or event.action == "learned":
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
@@ -463,16 +469,16 @@ def values_without_confirmation(connection: Connection, agent_id: str, event: Pa
     }
 
 
-def texts_from_cold_storage(event: PastChange, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def texts_from_cold_storage(event: PastChange, cold: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the texts an event moved to cold storage, by column; raise `Refused` when one was purged since."""
     tiers = cold_tiers(event)
-    purged = [name for name, tier in tiers.items() if kept.get(tier, {}).get(name) is None]
+    purged = [name for name, tier in tiers.items() if cold.get(tier, {}).get(name) is None]
     if purged:
         raise Refused(
             f"the {' and '.join(sorted(purged))} of {event.memory_kind} {event.memory_id} left cold storage for good "
             f"when its time there was over; what the night of {event.night} made of it is all there is"
         )
-    return {name: kept[tier][name] for name, tier in tiers.items()}
+    return {name: cold[tier][name] for name, tier in tiers.items()}
 
 
 def value_after_event(event: PastChange, name: str, now: Any) -> Any:
@@ -483,8 +489,8 @@ def value_after_event(event: PastChange, name: str, now: Any) -> Any:
 
 def placeholder(before: Any, what: str) -> Any:
     """Return what an event keeps in place of a text: its length (`characters`) or its tier (`cold_text`); or None."""
-    kept = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
-    return kept[what] if set(kept) == {what} else None
+    stored = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
+    return stored[what] if set(stored) == {what} else None
 
 
 def cold_tiers(event: PastChange) -> dict[str, str]:
@@ -506,7 +512,7 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
     return before
 
 
-# --- everything that a source said ---
+# --- all changes by a source ---
 
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
@@ -527,7 +533,7 @@ def undo_source_change(
     memory = lock_memory(connection, agent.id, kind, event.memory_id)
     agent.rights.check_may_change(memory)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
-    said = statement_of(connection, agent.id, event)
+    statement = statement_of(connection, agent.id, event)
     if event.from_state != "new":
         restore(connection, agent.id, event, cause=cause)
     elif memory.state != "archived":
@@ -535,10 +541,10 @@ def undo_source_change(
             check_unshared(connection, agent.id, event, memory.state, of_source)
         values = {"state": "archived", "archived_at": now.isoformat()}
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    back = supersessions(connection, agent.id, event)
-    restore_all(connection, agent.id, back, reason=reason, besides=[event.memory_id])
-    if said is not None:
-        revoke_statement(connection, agent.id, said.id)
+    superseded = supersessions(connection, agent.id, event)
+    restore_all(connection, agent.id, superseded, reason=reason, besides=[event.memory_id])
+    if statement is not None:
+        revoke_statement(connection, agent.id, statement.id)
 
 
 def check_unshared(
@@ -554,45 +560,49 @@ def check_unshared(
         raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
 
 
-# --- a statement that was matched to a fact ---
+# --- splitting a statement off its fact ---
 
 
-def check_splittable(said: Statement, known: Fact) -> None:
+def check_splittable(statement: Statement, fact: Fact) -> None:
     """Raise `Refused` where a statement can't be split off its fact."""
-    if is_first_statement(said) and known.succession != "merged":
+    if is_first_statement(statement) and fact.succession != "merged":
         raise Refused(
-            f"statement {said.id} is what fact {known.id} says, so it can't be split off it; split off another of its "
-            "statements, or undo the fact"
+            f"statement {statement.id} is what fact {fact.id} says, so it can't be split off it; split off another "
+            "of its statements, or undo the fact"
         )
-    if said.taken_back_at is not None:
-        raise Refused(f"the confirmation by statement {said.id} was undone, so it no longer counts for fact {known.id}")
-    if not is_first_statement(said) and known.succession == "merged":
+    if statement.taken_back_at is not None:
         raise Refused(
-            f"statement {said.id} came with fact {known.id}, which was merged into {known.superseded_by}; "
-            f"split off the first statement of {known.id}, then this one"
+            f"the confirmation by statement {statement.id} was undone, so it no longer counts for fact {fact.id}"
+        )
+    if not is_first_statement(statement) and fact.succession == "merged":
+        raise Refused(
+            f"statement {statement.id} came with fact {fact.id}, which was merged into {fact.superseded_by}; "
+            f"split off the first statement of {fact.id}, then this one"
         )
 
 
-def split_from_fact(connection: Connection, agent: Agent, said: Statement, ready: Embedded, *, reason: str) -> Fact:
+def split_from_fact(
+    connection: Connection, agent: Agent, statement: Statement, embedded: Embedded, *, reason: str
+) -> Fact:
     """Store a statement as a fact of its own, and remove what it added to the fact it confirmed."""
-    (known,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
-    check_unmoved(connection, agent, said, known)
-    events = history(connection, agent.id, known.id)
-    confirmation = next(event for event in events if event.after.get("statement") == str(said.id))
+    (fact,) = lock_memories(connection, agent.id, FACT, [statement.fact_id])
+    check_unmoved(connection, agent, statement, fact)
+    events = history(connection, agent.id, fact.id)
+    confirmation = next(event for event in events if event.after.get("statement") == str(statement.id))
     new = store.store_split(
-        connection, agent.id, ready, Split(said.id, known.id, "split", reason), space=agent.embedder.space
+        connection, agent.id, embedded, Split(statement.id, fact.id, "split", reason), space=agent.embedder.space
     )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
-    note = EventNote({"statement": str(said.id), "split_off": str(new.id)})
+    note = EventNote({"statement": str(statement.id), "split_off": str(new.id)})
     values = values_without_confirmation(connection, agent.id, confirmation)
-    change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=note)
+    change_memory(connection, agent.id, version_of(FACT, fact), values, cause=cause, noted=note)
     return new
 
 
-def unmerge(connection: Connection, agent: Agent, said: Statement, *, reason: str) -> Fact:
+def unmerge(connection: Connection, agent: Agent, statement: Statement, *, reason: str) -> Fact:
     """Make a merged fact active again, and remove what the merge added to the other one."""
-    (merged,) = lock_memories(connection, agent.id, FACT, [said.fact_id])
-    check_unmoved(connection, agent, said, merged)
+    (merged,) = lock_memories(connection, agent.id, FACT, [statement.fact_id])
+    check_unmoved(connection, agent, statement, merged)
     if merged.superseded_by is None:
         raise Conflict(f"fact {merged.id} was brought back meanwhile")
     (keeper,) = lock_memories(connection, agent.id, FACT, [merged.superseded_by])
@@ -605,18 +615,18 @@ def unmerge(connection: Connection, agent: Agent, said: Statement, *, reason: st
         )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
     count = max(0, keeper.confirmation_count - merged.confirmation_count - 1)
-    note = EventNote({"statement": str(said.id), "split_off": str(merged.id)})
+    note = EventNote({"statement": str(statement.id), "split_off": str(merged.id)})
     change_memory(
         connection, agent.id, version_of(FACT, keeper), {"confirmation_count": count}, cause=cause, noted=note
     )
-    back = EventNote({"statement": str(said.id), "split_from": str(keeper.id)})
+    back = EventNote({"statement": str(statement.id), "split_from": str(keeper.id)})
     values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
     return change_memory(connection, agent.id, version_of(FACT, merged), values, cause=cause, noted=back)
 
 
-def check_unmoved(connection: Connection, agent: Agent, said: Statement, known: Fact) -> None:
+def check_unmoved(connection: Connection, agent: Agent, statement: Statement, fact: Fact) -> None:
     """Raise `Conflict` when a statement was split off since it was read, `Refused` as `check_splittable` does."""
-    now = get_statement(connection, agent.id, said.id)
-    if (now.fact_id, now.reason) != (said.fact_id, said.reason):
-        raise Conflict(f"statement {said.id} was split off meanwhile, as fact {now.fact_id}")
-    check_splittable(now, known)
+    now = get_statement(connection, agent.id, statement.id)
+    if (now.fact_id, now.reason) != (statement.fact_id, statement.reason):
+        raise Conflict(f"statement {statement.id} was split off meanwhile, as fact {now.fact_id}")
+    check_splittable(now, fact)

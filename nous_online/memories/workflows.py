@@ -38,7 +38,7 @@ MOST_NAMESAKES = 50
 STEP_CHARACTERS = 80
 DETAIL_CHARACTERS = 400
 STEP = "Step: "
-"""How a line of an episode's detail opens that records a step: "Step: build | docker build -t app ."."""
+"""The beginning of a line of an episode's detail with a step, such as "Step: build | docker build -t app ."."""
 PARTED = " | "
 _STEP_LINE = re.compile(r"^Step: (?P<name>[^|\n]{1,80}?)(?: \| (?P<detail>[^\n]{1,400}+))?[ \t]*+$", re.MULTILINE)
 Action = Literal["stored", "known", "found"]
@@ -101,10 +101,11 @@ class WorkflowVerbs(Verbs):
     def record_step(
         self, name: str, *, detail: str | None = None, session_id: str | None = None, deadline_s: float | None = None
     ) -> Episode:
-        """Add a step, such as "build", to the episode that is open in a session, and return the episode.
+        """Add a step, such as "build", to the open episode of a session, and return the episode.
 
-        It is a line of the episode's detail; what looks like a credential in `detail` is left out. Raises `NotFound`
-        where no episode is open, and `InvalidInput` for a name that is no short line or looks like a credential.
+        It becomes a line of the episode's detail; a `detail` that looks like a credential is left out. Raises
+        `NotFound` where no episode is open, and `InvalidInput` for a name that is not a short line or looks like a
+        credential.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         line = " ".join(checked_text("name", name, max_bytes=4 * STEP_CHARACTERS).split())
@@ -131,32 +132,32 @@ class WorkflowVerbs(Verbs):
         is_recorded: bool = True,
         deadline_s: float | None = None,
     ) -> list[LearnedWorkflow]:
-        """Keep the runs of steps that at least three closed episodes share as workflows, and return them.
+        """Store the runs of steps that at least three closed episodes share as workflows, and return them.
 
-        Looks at the latest 500 closed episodes of that user and project that recorded steps, and of those at the first
-        200 steps, 20,000 in all. A workflow of the same steps is found again, not stored twice, and each episode counts
-        once for it as a success or a failure. With `is_recorded=False` nothing is written. Raises `Refused` where
-        fifty procedures have the name of a new one.
+        Reads the latest 500 closed episodes of that user and project with steps, of each the first 200 steps, 20,000
+        in all. A workflow with the same steps is not stored twice, and each episode counts once for it as a success or
+        a failure. With `is_recorded=False` nothing is stored. Raises `Refused` where fifty procedures have the name of
+        a new one.
         """
-        told = {"user_id": user_id, "project_id": project_id}
-        whose = {name: checked_optional(name, value, max_characters=100) for name, value in told.items()}
+        given = {"user_id": user_id, "project_id": project_id}
+        reach = {name: checked_optional(name, value, max_characters=100) for name, value in given.items()}
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         with agent.transaction(deadline) as connection:
-            sequences, trust = read_steps(connection, agent.id, whose)
-            known = known_workflows(connection, agent.id, whose)
+            sequences, trust = read_steps(connection, agent.id, reach)
+            known = known_workflows(connection, agent.id, reach)
         learned: list[LearnedWorkflow] = []
-        for found in within(deadline.remaining(), lambda: workflows_in(sequences), name="search for workflows"):
-            procedure_id = known.get(keys_of(found))
+        for workflow in within(deadline.remaining(), lambda: workflows_in(sequences), name="search for workflows"):
+            procedure_id = known.get(keys_of(workflow))
             action: Action = "known" if procedure_id else "found"
             if not is_recorded:
-                learned.append(LearnedWorkflow(action, found, None))
+                learned.append(LearnedWorkflow(action, workflow, None))
                 continue
             if procedure_id is None:
-                trusted = min(trust[each] for each in found.sessions)
-                action, procedure_id = store_workflow(agent, found, whose, trusted, deadline)
+                trusted = min(trust[each] for each in workflow.sessions)
+                action, procedure_id = store_workflow(agent, workflow, reach, trusted, deadline)
             with agent.transaction(deadline) as connection:
                 learned.append(
-                    LearnedWorkflow(action, found, count_sessions(connection, agent.id, procedure_id, found))
+                    LearnedWorkflow(action, workflow, count_sessions(connection, agent.id, procedure_id, workflow))
                 )
         return learned
 
@@ -183,17 +184,18 @@ def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
     Time is linear in the steps: at most 200 of each session and 20,000 of the latest sessions are read, and runs have
     at most 12 steps. A run with a step whose name looks like a credential is dropped.
     """
-    told = {each.session: each for each in sequences}
+    by_session = {each.session: each for each in sequences}
     read: dict[str, tuple[str, ...]] = {}
     left = POLICY.most_steps_at_once
     for each in reversed(sequences):  # those of the latest sessions first
         steps = each.steps[: min(POLICY.most_steps_read, left)]
         left -= len(steps)
         read[each.session] = tuple(map(key_of_step, steps))
-    found = frequent_runs(dict(reversed(read.items())))
-    named = {last: steps_by_key(told[last].steps) for last in {sessions[-1] for sessions in found.values()}}
+    runs = frequent_runs(dict(reversed(read.items())))
+    named = {last: steps_by_key(by_session[last].steps) for last in {sessions[-1] for sessions in runs.values()}}
     workflows = [
-        describe(run, [told[session] for session in sessions], named[sessions[-1]]) for run, sessions in found.items()
+        describe(run, [by_session[session] for session in sessions], named[sessions[-1]])
+        for run, sessions in runs.items()
     ]
     return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 
@@ -249,16 +251,16 @@ def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tupl
 
 
 def steps_by_key(steps: Iterable[Step]) -> dict[str, Step]:
-    """Return each step of a session by its key, as it was told last."""
+    """Return each step of a session by its key; of several with one key the last."""
     return {key_of_step(step): step for step in steps}
 
 
-def describe(run: Sequence[str], sessions: Sequence[StepSequence], told: Mapping[str, Step]) -> FoundWorkflow:
-    """Return a run as a workflow, with the steps as the last of its sessions told them, without credentials."""
+def describe(run: Sequence[str], sessions: Sequence[StepSequence], steps: Mapping[str, Step]) -> FoundWorkflow:
+    """Return a run as a workflow, with the steps of its last session, without credentials."""
     outcomes = {each.session: each.outcome for each in sessions}
     return FoundWorkflow(
         name=name_of(run, [each.title for each in sessions]),
-        steps=tuple(without_credential(told[key]) for key in run),
+        steps=tuple(without_credential(steps[key]) for key in run),
         sessions=tuple(outcomes),
         successes=tuple(session for session, outcome in outcomes.items() if outcome == "success"),
         failures=tuple(session for session, outcome in outcomes.items() if outcome == "failure"),
@@ -278,32 +280,36 @@ def keys_of(found: FoundWorkflow) -> tuple[str, ...]:
 def name_of(run: Sequence[str], titles: Sequence[str | None]) -> str:
     """Return the word that most of the sessions' titles share, among equals the one that stands first.
 
-    Where they share none, "FIRST STEP to LAST STEP".
+    Where they share none, the name is "FIRST STEP to LAST STEP".
     """
-    told = [title.casefold() for title in titles if title]
-    counts = Counter(word for title in told for word in content_words(title))
+    folded_titles = [title.casefold() for title in titles if title]
+    counts = Counter(word for title in folded_titles for word in content_words(title))
     shared = [word for word, count in counts.items() if count >= POLICY.naming_share * len(titles)]
-    said_at = {word: sum(title.find(word) for title in told if word in title) / counts[word] for word in shared}
+    said_at = {
+        word: sum(title.find(word) for title in folded_titles if word in title) / counts[word] for word in shared
+    }
     return min(shared, key=lambda word: (-counts[word], said_at[word], word), default=f"{run[0]} to {run[-1]}")
 
 
-# --- storing what was found ---
+# --- storing workflows ---
 
 
-def read_steps(connection: Connection, agent_id: str, whose: Reach) -> tuple[list[StepSequence], dict[str, int]]:
+def read_steps(connection: Connection, agent_id: str, reach: Reach) -> tuple[list[StepSequence], dict[str, int]]:
     """Return the steps of the latest closed episodes, and the trust each of them is given."""
-    asked = {"agent_id": agent_id, "limit": POLICY.most_episodes, "steps": POLICY.most_steps_read, **whose}
-    rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], asked).fetchall()
-    told = [
+    parameters = {"agent_id": agent_id, "limit": POLICY.most_episodes, "steps": POLICY.most_steps_read, **reach}
+    rows: Sequence[Any] = connection.execute(BLOCKS["recorded_steps"], parameters).fetchall()
+    sequences = [
         StepSequence(str(episode_id), steps_in("\n".join(lines)), title, outcome)
-        for episode_id, title, outcome, _, lines in reversed(rows)  # the oldest first: what was said last stands
+        for episode_id, title, outcome, _, lines in reversed(
+            rows
+        )  # the oldest first, so that the latest wording counts
     ]
-    return told, {str(row[0]): row[3] for row in rows}
+    return sequences, {str(row[0]): row[3] for row in rows}
 
 
-def known_workflows(connection: Connection, agent_id: str, whose: Reach) -> dict[tuple[str, ...], UUID]:
+def known_workflows(connection: Connection, agent_id: str, reach: Reach) -> dict[tuple[str, ...], UUID]:
     """Return the ids of stored workflows by their keys; of two with one key, the older."""
-    rows: Sequence[Any] = connection.execute(BLOCKS["workflows_of"], {"agent_id": agent_id, **whose}).fetchall()
+    rows: Sequence[Any] = connection.execute(BLOCKS["workflows_of"], {"agent_id": agent_id, **reach}).fetchall()
     return {
         tuple(key_of_step(Step(step_name(step))) for step in steps): procedure_id
         for procedure_id, _, steps in reversed(rows)
@@ -311,31 +317,32 @@ def known_workflows(connection: Connection, agent_id: str, whose: Reach) -> dict
 
 
 def store_workflow(
-    agent: Agent, found: FoundWorkflow, whose: Reach, trust: int, deadline: Deadline
+    agent: Agent, workflow: FoundWorkflow, reach: Reach, trust: int, deadline: Deadline
 ) -> tuple[Action, UUID]:
     """Store a workflow under the first free name, unless another process just did; return its id."""
-    steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in found.steps]
+    steps = [{"name": each.name, "detail": each.detail} if each.detail else each.name for each in workflow.steps]
     details: ProcedureDetails = {
         "kind": "workflow",
         "steps": steps,
-        "source": f"{found.support} sessions",
+        "source": f"{workflow.support} sessions",
         "source_kind": "episode",
         "trust": trust,
-        "user_id": whose["user_id"],
-        "project_id": whose["project_id"],
+        "user_id": reach["user_id"],
+        "project_id": reach["project_id"],
     }
-    while True:  # the name is part of the vector, which is made before the lock: if it is taken by then, once more
+    # The name is part of the embedded text, and embedding comes before the lock: if it is taken by then, try again.
+    while True:
         with agent.transaction(deadline) as connection:
-            name = free_name(connection, agent.id, found.name)
+            name = free_name(connection, agent.id, workflow.name)
         new = procedures.new_procedure(name, details)
         (vector,) = agent.embed([new.embedded_text], deadline)
-        cause = Cause("agent", "learned", f"{found.support} sessions took its steps", effective_at=datetime.now(UTC))
+        cause = Cause("agent", "learned", f"{workflow.support} sessions took its steps", effective_at=datetime.now(UTC))
         with agent.space_transaction(deadline) as connection:
             store.lock_agent(connection, agent.id)
-            known = known_workflows(connection, agent.id, whose).get(keys_of(found))
+            known = known_workflows(connection, agent.id, reach).get(keys_of(workflow))
             if known is not None:
                 return "known", known
-            if free_name(connection, agent.id, found.name) == name:
+            if free_name(connection, agent.id, workflow.name) == name:
                 return "stored", procedures.store_or_revise(connection, agent, new, vector, cause=cause).id
 
 

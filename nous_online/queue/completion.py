@@ -28,7 +28,7 @@ from nous_online.database.changes import Cause, change_memory, lock_memories, lo
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, facts, procedures, store
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, emit
 from nous_online.memories.censors import CensorDetails, NewCensor
 from nous_online.memories.episodes import (
     Unwritten,
@@ -39,7 +39,6 @@ from nous_online.memories.episodes import (
     union,
     vector_values,
 )
-from nous_online.memories.events import emit
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Draft
@@ -136,20 +135,20 @@ def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
 
     An episode whose start was undone is left as it is, and its task ends with a note that says so.
     """
-    episode = told = get_episode(agent, task.episode_id, deadline)
+    episode = source = get_episode(agent, task.episode_id, deadline)
     # A night may have condensed it meanwhile: the draft still comes from the most detailed text, wherever that is.
     if not episode.detail and episode.compression_tier != "raw":
         with agent.transaction(deadline) as connection:
             found = full_text(connection, agent.id, episode.id)
-        told = replace(episode, detail=None if found.level == "title" else found.text)
-    if episode.completed_at or episode.state != "closed" or not (told.detail or told.summary):
+        source = replace(episode, detail=None if found.level == "title" else found.text)
+    if episode.completed_at or episode.state != "closed" or not (source.detail or source.summary):
         return finish(agent, episode, Drawn(), deadline)
-    draft = get_or_write_draft(agent, told, task, deadline)
+    draft = get_or_write_draft(agent, source, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     # Facts are stored before the last transaction, one by one: after a crash their keys keep them from coming twice.
     learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
-    text = text_to_embed(told.title or draft.title, told.summary or draft.summary, told.detail)
-    news = new_censors(told, draft) if told.outcome == "failure" else []
+    text = text_to_embed(source.title or draft.title, source.summary or draft.summary, source.detail)
+    news = new_censors(source, draft) if source.outcome == "failure" else []
     vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
     drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
     return finish(agent, episode, drawn, deadline)
@@ -165,16 +164,16 @@ def get_or_write_draft(agent: Agent, episode: Episode, task: Task, deadline: Dea
     """
     from nous_online.language.writing.writer import Draft
 
-    told = [getattr(episode, name) for name in DRAWN_FROM]
-    source = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    texts = [getattr(episode, name) for name in DRAWN_FROM]
+    source = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     kept = task.draft
     if kept is None or kept.get("drawn_from") != source:
         own = {**write_draft(agent, episode, deadline), "drawn_from": source}
         row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": POLICY.lease_s, "drawn_from": source}
         with agent.transaction(deadline) as connection:
             # Returns the draft another worker stored first, if one did: all attempts must use the same.
-            found = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own)}).fetchone()
-        kept = found[0] if found else own
+            stored = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own)}).fetchone()
+        kept = stored[0] if stored else own
     return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
 
 
@@ -185,7 +184,7 @@ def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str,
     """
     from nous_online.language.writing.writer import Draft, EndedEpisode
 
-    told = EndedEpisode(
+    ended = EndedEpisode(
         detail=episode.detail or episode.summary or "",
         title=episode.title,
         outcome=episode.outcome,
@@ -195,10 +194,10 @@ def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str,
     )
     try:
         seconds = deadline.remaining() * POLICY.writer_share
-        made = within(seconds, lambda: agent.writer.write(told), name="writer")
-        if not isinstance(cast("object", made), Draft):
-            raise TypeError(f"it returned a {type(made).__name__}, which is no Draft")
-        return made.as_json()
+        draft = within(seconds, lambda: agent.writer.write(ended), name="writer")
+        if not isinstance(cast("object", draft), Draft):
+            raise TypeError(f"it returned a {type(draft).__name__}, which is no Draft")
+        return draft.as_json()
     except DeadlineExceeded as error:
         raise Unwritten(str(error)) from error
     except NousError:
@@ -281,8 +280,8 @@ def finish(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> boo
 
 def check_unchanged(read: Episode, now: Episode) -> None:
     """Raise `Conflict` when an episode that is not complete has changed since it was read."""
-    told = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
-    if told and now.completed_at is None:
+    is_changed = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
+    if is_changed and now.completed_at is None:
         raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
 
 

@@ -21,8 +21,7 @@ from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.core.policy import OutboxPolicy
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent
-from nous_online.memories.events import EVERYTHING, Event, EventName, Subscription
+from nous_online.memories.agent import EVERYTHING, Agent, Event, EventName, Subscription
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "outbox.sql")
@@ -252,8 +251,8 @@ def deliver_batch(agent: Agent, consumer: str, deadline: Deadline) -> int:
         leased = connection.execute(SQL["lease_cursor"], lease).fetchone()
         cursor = replace(cursor, retry_at=leased[0] if leased else None)
         horizon = read_horizon(connection, cursor)
-        asked = None if EVERYTHING in names else sorted(names)
-        events = next_events(connection, agent.id, cursor, horizon=horizon, names=asked)
+        wanted = None if EVERYTHING in names else sorted(names)
+        events = next_events(connection, agent.id, cursor, horizon=horizon, names=wanted)
     progress = call_handlers(agent, cursor, events, names=names, horizon=horizon, ends_at=ends_at)
     # Delivered events would come again if their position were not stored, so there is always some time for that.
     with agent.transaction(Deadline(max(deadline.left_s, POLICY.settle_s))) as connection:

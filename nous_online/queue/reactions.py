@@ -20,9 +20,8 @@ from nous_online.core.validation import checked_id, checked_optional
 from nous_online.database.changes import Cause
 from nous_online.language.minilm import Vectors
 from nous_online.memories import censors, checking, decisions, episodes, procedures
-from nous_online.memories.agent import Agent
+from nous_online.memories.agent import Agent, Event, emit
 from nous_online.memories.episodes import EpisodeChange
-from nous_online.memories.events import Event, emit
 from nous_online.queue import outbox
 from nous_online.queue.outbox import HEART, POLICY, Cursor, DeliveryProgress
 
@@ -82,12 +81,12 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
 
     Raises `NotFound` when none of those it names is active.
     """
-    asked = guarded_action(event)
-    if asked is not None:
-        suspects = censors.find_suspects(connection, agent, asked, vectors)
-        found = checking.match_suspects(asked, suspects, vectors, {})  # nothing is embedded in a transaction
-        firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in found.items()}
-        censors.record_firings(connection, agent.id, asked, firings)
+    question = guarded_action(event)
+    if question is not None:
+        suspects = censors.find_suspects(connection, agent, question, vectors)
+        matches = checking.match_suspects(question, suspects, vectors, {})  # nothing is embedded in a transaction
+        firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in matches.items()}
+        censors.record_firings(connection, agent.id, question, firings)
         return
     censor_ids = named_censor_ids(event)
     cause = Cause("agent", "activated", "a guardrail was triggered", effective_at=event.created_at)
@@ -107,20 +106,20 @@ def guarded_action(event: Event) -> checking.ActionQuestion | None:
     """Return the action a guardrail was triggered by, None when the event names its censors instead."""
     if named_censor_ids(event):
         return None
-    told = event.payload
+    payload = event.payload
     details: checking.CheckDetails = {
-        "session_id": told.get("session_id"),
-        "user_id": told.get("user_id"),
-        "project_id": told.get("project_id"),
+        "session_id": payload.get("session_id"),
+        "user_id": payload.get("user_id"),
+        "project_id": payload.get("project_id"),
         "at": event.created_at,
     }
-    return checking.checked_question(told.get("action"), details, now=event.created_at)
+    return checking.checked_question(payload.get("action"), details, now=event.created_at)
 
 
 def guarded_parts(_connection: Connection, _agent_id: str, event: Event) -> Sequence[str]:
     """Return the parts of a guarded action that are embedded and compared with censors."""
-    asked = guarded_action(event)
-    return () if asked is None else asked.parts
+    question = guarded_action(event)
+    return () if question is None else question.parts
 
 
 def flag_procedures(connection: Connection, agent: Agent, event: Event, _vectors: Vectors) -> None:
@@ -269,14 +268,14 @@ def react_to(
     error = try_to_react(connection, agent, event, vectors)
     if error is None:
         return DeliveryProgress(written_xid, event.id, 1)
-    said, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
+    message, failed_count = f"event {event.id} ({event.name}): {error!r}", cursor.failed_count + 1
     is_outage = isinstance(error, Unavailable | Conflict)
     if is_outage or (not isinstance(error, FINAL) and failed_count < POLICY.attempt_count):
-        return DeliveryProgress(cursor.last_xid, cursor.last_id, 0, failed_count, said)
+        return DeliveryProgress(cursor.last_xid, cursor.last_id, 0, failed_count, message)
     logger.warning("event %d (%s) of agent %s is passed over: %r", event.id, event.name, agent.id, error)
     payload = {"event_id": event.id, "name": event.name, "consumer": HEART, "error": repr(error)}
     emit(connection, agent.id, "event_skipped", memory_id=event.memory_id, payload=payload)
-    return DeliveryProgress(written_xid, event.id, 1, error=said)
+    return DeliveryProgress(written_xid, event.id, 1, error=message)
 
 
 def try_to_react(connection: Connection, agent: Agent, event: Event, vectors: Vectors | NousError) -> Exception | None:

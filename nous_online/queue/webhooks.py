@@ -25,8 +25,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.errors import InvalidInput, NotFound, QuotaExceeded, Unavailable
 from nous_online.core.validation import checked_flag, checked_id
 from nous_online.database.statements import statements
-from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.events import Event, Subscription
+from nous_online.memories.agent import Agent, Event, Subscription, Verbs
 from nous_online.memories.store import fetch
 from nous_online.queue import outbox
 
@@ -147,7 +146,7 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
 
 def body_of(event: Event) -> bytes:
     """Return the JSON body for an event."""
-    told = {
+    body = {
         "type": event.name,
         "timestamp": event.created_at.isoformat(),
         "data": {
@@ -157,7 +156,7 @@ def body_of(event: Event) -> bytes:
             "payload": event.payload,
         },
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def signature(secret: str, name: str, moment: str, body: bytes) -> str:

@@ -379,8 +379,8 @@ def draft_batches(
     """
     drafts: list[BatchDraft] = []
     last: dict[str, BatchDraft] = {}
-    asked = group_questions(questions, models=models, tried=tried)
-    for question, model in asked:
+    grouped = group_questions(questions, models=models, tried=tried)
+    for question, model in grouped:
         number = len(last[model].questions) if model in last else 0
         piece = request_for(question, model=model, tried=tried, number=number)
         draft = last.get(model)
@@ -396,7 +396,7 @@ def draft_batches(
         draft.add([piece], is_confirmed=True)
         drafts += [draft] if is_new else []
         last[model] = draft
-    count = sum(len(question) for question, _ in asked)
+    count = sum(len(question) for question, _ in grouped)
     done = DraftedBatches(tuple(drafts), too_long=len(questions) - count)
     return replace(done, held_back=count - done.pair_count)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -28,7 +27,7 @@ from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import LLMError
 from nous_online.language.pairs.judging import Judgement
 from nous_online.memories.erasure import Erasure
-from nous_online.memories.verdicts import store_verdicts
+from nous_online.memories.store import store_verdicts
 from nous_pipelines.batches.batch_requests import BatchDraft, PairReference, PriorAttempts, prefix
 
 SQL = statements("nous_pipelines.batches", "batches.sql")
@@ -276,7 +275,11 @@ def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
         root, since = results_root(home, database), datetime.now(UTC) - KEPT_FOR
         rows = [*unfinished(database, [erasure.agent_id]), *given_up(database, erasure.agent_id, since=since)]
         if erasure.ids is None:
-            found = remove_results(agent_folder(root, erasure.agent_id), erasure)
+            folder = agent_folder(root, erasure.agent_id)
+            found = remove_files([*folder.glob("*")], erasure)
+            if not erasure.is_dry_run:
+                with suppress(OSError):  # there is none, or a batch has just been collected into it
+                    folder.rmdir()
         else:
             asking = about(database, erasure.agent_id, sorted(erasure.ids))
             found = remove_files([results_path(root, row) for row in asking], erasure)
@@ -286,19 +289,8 @@ def erase_batches(erasure: Erasure, home: Path) -> Counter[str]:
     return found
 
 
-def remove_results(folder: Path, erasure: Erasure) -> Counter[str]:
-    """Remove the folder with an agent's results and return their number."""
-    saved = [path for path in folder.glob("*") if path.is_file()]
-    if saved and not erasure.is_dry_run:
-        try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise Unavailable(f"{folder} can't be removed ({error}); remove it, then erase again") from error
-    return +Counter({"results of batches": len(saved)})
-
-
 def remove_files(paths: Sequence[Path], erasure: Erasure) -> Counter[str]:
-    """Remove the results of some batches and return their number."""
+    """Remove files of results and return their number."""
     saved = [path for path in paths if path.is_file()]
     for path in saved if not erasure.is_dry_run else ():
         try:

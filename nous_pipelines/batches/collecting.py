@@ -70,7 +70,7 @@ NOT_BELIEVED = "canary"
 GONE = "changed"
 """Further reasons to ask again: the batch failed a canary, or the content of the pair has changed."""
 WORDS = {
-    AnswerStatus.TRUNCATED: "its answer was cut short twice",
+    AnswerStatus.TRUNCATED: "its answer was truncated twice",
     AnswerStatus.MALFORMED: f"its answer could not be read {MOST_AGAIN[AnswerStatus.MALFORMED] + 1} times",
     AnswerStatus.REFUSED: "it declined to answer",
     AnswerStatus.INVALID: "the request was refused as invalid",
@@ -110,15 +110,15 @@ class FirstAnswers:
     canaries_wrong: tuple[str, ...] = ()
 
 
-def first_answers(asked: BatchContents, outcomes: BatchOutcomes) -> FirstAnswers:
+def first_answers(contents: BatchContents, outcomes: BatchOutcomes) -> FirstAnswers:
     """Return the answers of a batch by pair; none if it answered a canary wrongly."""
-    wrong = tuple(canaries_failed(canary_answers(asked, outcomes)))
+    wrong = tuple(canaries_failed(canary_answers(contents, outcomes)))
     if wrong:
         return FirstAnswers(canaries_wrong=wrong)
     found: dict[str, PairOutcome] = {}
     shares: dict[str, Usage] = {}
-    for number, question in enumerate(asked.questions):
-        outcome = outcomes.by_id[f"{asked.prefix}-{number}-{QUESTION}"]
+    for number, question in enumerate(contents.questions):
+        outcome = outcomes.by_id[f"{contents.prefix}-{number}-{QUESTION}"]
         for place, pair_hash in enumerate(question, start=1):
             found[pair_hash] = outcome.for_pair(place)
             shares[pair_hash] = share_of(outcome.usage, len(question))
@@ -135,7 +135,7 @@ def pairs_to_confirm(pairs: Mapping[str, Pair], answers: FirstAnswers) -> list[s
 
 
 def batch_judgements(
-    asked: BatchContents,
+    contents: BatchContents,
     pairs: Mapping[str, Pair],
     answers: FirstAnswers,
     confirmations: Mapping[str, PairOutcome],
@@ -148,11 +148,11 @@ def batch_judgements(
     Answers about pairs that are not in `pairs` are dropped: their content has changed since.
     """
     if answers.canaries_wrong:
-        again = dict.fromkeys(asked.hashes, NOT_BELIEVED)
+        again = dict.fromkeys(contents.hashes, NOT_BELIEVED)
         return BatchJudgements(again=again, canaries_wrong=answers.canaries_wrong)
     judgements: dict[str, Judgement] = {}
     again: dict[str, str] = {}
-    for pair_hash in asked.hashes:
+    for pair_hash in contents.hashes:
         first, other = answers.by_hash[pair_hash], confirmations.get(pair_hash)
         obstacle = first if first.answer is None else other if other is not None and other.answer is None else None
         if pair_hash not in pairs:
@@ -193,9 +193,9 @@ def with_usage(judgement: Judgement, usage: Usage, model: str) -> Judgement:
     )
 
 
-def canary_answers(asked: BatchContents, outcomes: BatchOutcomes) -> dict[str, PairAnswer | None]:
+def canary_answers(contents: BatchContents, outcomes: BatchOutcomes) -> dict[str, PairAnswer | None]:
     """Return the answers about the canaries that were sent, by name."""
-    sent = ((name, outcomes.by_id.get(f"{asked.prefix}-{n}-{CANARY}")) for n, name in enumerate(asked.canaries))
+    sent = ((name, outcomes.by_id.get(f"{contents.prefix}-{n}-{CANARY}")) for n, name in enumerate(contents.canaries))
     return {name: outcome.for_pair(1).answer for name, outcome in sent if outcome is not None}
 
 
@@ -235,9 +235,9 @@ class Collected(Addable):
     def words(self) -> str:
         """The result in a sentence."""
         parts = [
-            f"{self.imported} batches came home with {self.verdicts} verdicts" if self.imported else "",
-            f"{self.waiting} batches are on their way" if self.waiting else "",
-            f"{self.failed} batches were given up, and their pairs are asked about again" if self.failed else "",
+            f"{self.imported} batches were imported with {self.verdicts} verdicts" if self.imported else "",
+            f"{self.waiting} batches are in progress" if self.waiting else "",
+            f"{self.failed} batches were given up, and their pairs will be asked about again" if self.failed else "",
             *self.told,
             *self.troubles,
         ]
@@ -393,10 +393,10 @@ class Collector:
             ids = [fact_id for reference in row.references for fact_id in reference[1:3]]
             pairs = pairs_of_batch(row.agent_id, row.references, current_facts(connection, row.agent_id, ids))
             before = prior_attempts(connection, row.agent_id)
-        asked = BatchContents(row.prefix, row.questions, row.canaries)
-        answers = first_answers(asked, outcomes)
+        contents = BatchContents(row.prefix, row.questions, row.canaries)
+        answers = first_answers(contents, outcomes)
         confirmations = self.confirm(row, pairs, answers)  # asks the API, so no transaction is open here
-        opinions = batch_judgements(asked, pairs, answers, confirmations, model=row.model, tried=before)
+        opinions = batch_judgements(contents, pairs, answers, confirmations, model=row.model, tried=before)
         with self.database.transaction(timeout_s=TIMEOUT_S) as connection:
             is_first = import_verdicts(connection, row, opinions.judgements, import_values(row, outcomes, opinions))
             reach("verdicts stored")

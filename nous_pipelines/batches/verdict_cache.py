@@ -17,7 +17,7 @@ from nous_online.database.statements import statements
 from nous_online.language.claude.judge import second_opinion_wanted
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.pairs.judging import Judge, Judgement, Verdict
-from nous_online.memories.verdicts import store_verdicts
+from nous_online.memories.store import store_verdicts
 from nous_pipelines.batches.batch_requests import Models, PairQuestion, questions_of
 from nous_pipelines.phases.asking import (
     KEY,
@@ -51,7 +51,7 @@ class JudgementCounts(Addable):
 def verdicts_for(
     database: Database,
     judge: Judge,
-    asked: pl.DataFrame,
+    pairs: pl.DataFrame,
     facts: pl.DataFrame,
     *,
     earlier: pl.DataFrame | None,
@@ -64,10 +64,10 @@ def verdicts_for(
     unavailable the remaining pairs stay open and nothing is stored of them. Raises what the database raises.
     """
     before = stored = pl.DataFrame(schema=VERDICTS)
-    unknown = asked
+    unknown = pairs
     if earlier is not None:
-        before = earlier.join(asked, on=KEY, how="semi")
-        unknown = asked.join(before, on=KEY, how="anti", maintain_order="left")
+        before = earlier.join(pairs, on=KEY, how="semi")
+        unknown = pairs.join(before, on=KEY, how="anti", maintain_order="left")
         stored = known_verdicts(database, judge, unknown)
         unknown = unknown.join(stored, on=KEY, how="anti", maintain_order="left")
     parts = [before.select(list(VERDICTS)), stored]
@@ -92,16 +92,16 @@ def verdicts_for(
     return pl.concat([verdicts, open_still]), account
 
 
-def known_verdicts(database: Database, judge: Judge, asked: pl.DataFrame) -> pl.DataFrame:
+def known_verdicts(database: Database, judge: Judge, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the stored verdicts of the judge about these pairs (`VERDICTS`)."""
-    return verdicts_by(database, asked, model=judge.name, prompt_version=judge.prompt_version)
+    return verdicts_by(database, pairs, model=judge.name, prompt_version=judge.prompt_version)
 
 
-def verdicts_by(database: Database, asked: pl.DataFrame, *, model: str, prompt_version: str) -> pl.DataFrame:
+def verdicts_by(database: Database, pairs: pl.DataFrame, *, model: str, prompt_version: str) -> pl.DataFrame:
     """Return the stored verdicts of a model and prompt version about these pairs (`VERDICTS`)."""
     parts = [pl.DataFrame(schema=VERDICTS)]
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
-        for (agent_id,), own in asked.group_by(["agent_id"], maintain_order=True):
+        for (agent_id,), own in pairs.group_by(["agent_id"], maintain_order=True):
             for part in own.iter_slices(LOOKED_UP_AT_ONCE):
                 key = {"agent_id": agent_id, "model": model, "prompt_version": prompt_version}
                 hashes = {"pair_hashes": part["pair_hash"].to_list()}
@@ -110,9 +110,9 @@ def verdicts_by(database: Database, asked: pl.DataFrame, *, model: str, prompt_v
     return pl.concat(parts)
 
 
-def store_judgements(database: Database, judge: Judge, asked: pl.DataFrame, judgements: Sequence[Judgement]) -> None:
+def store_judgements(database: Database, judge: Judge, pairs: pl.DataFrame, judgements: Sequence[Judgement]) -> None:
     """Store the judgements about pairs; a verdict that another run stored meanwhile stays."""
-    keys = asked.select(KEY).rows()
+    keys = pairs.select(KEY).rows()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
         store_verdicts(connection, keys, judgements, model=judge.name, prompt_version=judge.prompt_version)
 
@@ -188,11 +188,11 @@ def waiting_verdicts(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) 
     )
 
 
-def too_long_among(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+def too_long_among(pairs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs (`KEY`) whose two statements together are too long to ask about."""
     lengths = facts["content"].str.len_bytes()
-    both = lengths.gather(asked["left"]) + lengths.gather(asked["right"])
-    return asked.filter(both > LONGEST_PAIR).select(KEY)
+    both = lengths.gather(pairs["left"]) + lengths.gather(pairs["right"])
+    return pairs.filter(both > LONGEST_PAIR).select(KEY)
 
 
 def open_questions(

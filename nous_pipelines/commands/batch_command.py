@@ -34,15 +34,15 @@ SHOWN_ERROR = 60  # characters
 
 def batches(
     *,
-    collect: Annotated[bool, typer.Option("--collect", help="Bring home what has ended.")] = False,
+    collect: Annotated[bool, typer.Option("--collect", help="Import the results of batches that have ended.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what Claude was asked about in batches: what is on its way, and what came back of the latest.
+    """Show the batches of questions to Claude: those in progress, and the latest others with their results.
 
-    A night sends what the offline judge may be wrong about; the answers come within a day, mostly within the hour, and
-    count in the next night. While the daemon runs it brings them home by itself. Without a key nothing is sent.
+    A night sends pairs that the offline judge may get wrong; the answers come within a day, mostly within the hour, and
+    count in the next night. While the daemon runs it imports them by itself. Without a key nothing is sent.
 
     [bold]Examples[/bold]
 
@@ -151,12 +151,12 @@ def cost(
     last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
     by: Annotated[
         list[Dimension] | None,
-        typer.Option(metavar="|".join(Dimension), help="Sum over everything but this; may be given more than once."),
+        typer.Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
     ] = None,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what language models cost: requests, tokens and US dollars, by night, purpose, model and agent.
+    """Show the costs of language models: requests, tokens and US dollars, by night, purpose, model and agent.
 
     A request outside of a night counts for the day it was made on. Prices are those at the time of the request.
 
@@ -176,8 +176,8 @@ def cost(
     chosen = by or USUAL
     database = Database(open_url(), role="nous_night", max_connections=1)
     try:
-        asked = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
-        costs, total = (costs_of(database, each, **asked) for each in (chosen, []))
+        limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
+        costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
     finally:
         database.close()
     if as_json:

@@ -167,7 +167,7 @@ def diff(
     [dim]$[/dim] nous diff --from 2026-11-01 --to 2026-11-20
     """
     from nous_pipelines.orchestration.running import read_report
-    from nous_pipelines.reports.terminal_report import show_diff
+    from nous_pipelines.reports.text_reports import show_diff
 
     if first or last:
         if night or not (first and last):
@@ -202,7 +202,7 @@ def report(
     [dim]$[/dim] nous report --html report.html --open
     """
     from nous_pipelines.orchestration.running import read_report
-    from nous_pipelines.reports.terminal_report import show_report
+    from nous_pipelines.reports.text_reports import show_report
 
     if open_page and html is None:
         raise InvalidInput("the command names no file: --open opens the page that --html FILE writes")

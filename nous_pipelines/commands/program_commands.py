@@ -188,8 +188,8 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
 
     found = autostart.autostart_here(manager, (0, 0))
     is_there = found.is_installed
-    asked = {name: autostart.try_command(command) for name, command in found.asks.items()} if is_there else {}
-    stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in asked.items()}
+    answers = {name: autostart.try_command(command) for name, command in found.asks.items()} if is_there else {}
+    stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in answers.items()}
     if as_json:
         show_json({"manager": found.manager, "is_installed": is_there, "programs": stand})
         return

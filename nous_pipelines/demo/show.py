@@ -11,7 +11,6 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,12 +31,10 @@ from nous_online.interfaces.imports.importing import ImportReport, import_file
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.instance import dagster_instance, start_interface, wait_for
 from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, run_night
-from nous_pipelines.reports.terminal_report import show_report
+from nous_pipelines.reports.text_reports import show_report
 
 DAY_OF_HISTORY = re.compile(r"<d(\d+)>")
 DAYS = 90
-MUCH_USED_CITATIONS = 4
-NEVER_USED_AGE_DAYS = 45
 FACT_FILES = ("facts_platform.txt", "facts_team.txt", "facts_business.txt")
 WORKDAY_START = time(9, 0)
 WORKDAY_MINUTES = 9 * 60
@@ -66,28 +63,6 @@ FRAMES = {
     "preference": "conversation",
     "customer": "conversation",
 }
-
-
-@dataclass(frozen=True)
-class LookAlike:
-    """Two facts that read almost the same but must not be merged, and the one thing in which they differ."""
-
-    a: str
-    b: str
-    differ_in: str
-
-
-@dataclass(frozen=True)
-class Planted:
-    """The correct results for the sample history, by id; updates are (old, new), other pairs (earlier, later)."""
-
-    repeats: tuple[tuple[str, str], ...]
-    rewordings: tuple[tuple[str, str], ...]
-    look_alikes: tuple[LookAlike, ...]
-    updates: tuple[tuple[str, str], ...]
-    contradictions: tuple[tuple[str, str], ...]
-    never_used: tuple[str, ...]
-    much_used: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -143,32 +118,18 @@ def history(*, until: date) -> Iterator[dict[str, Any]]:
         *(episode_record(episode, until=until) for episode in episodes()),
         *(recall_record(recall, until=until) for recall in recalls()),
     ]
-    yield from sorted(records, key=record_order)
-
-
-def planted(*, until: date) -> Planted:
-    """Return the correct results for the history that ends on `until`; ids do not depend on the date."""
-    return Planted(
-        repeats=related("="),
-        rewordings=related("~"),
-        look_alikes=tuple(
-            LookAlike(ids()[fact.other], ids()[fact.key], fact.differ_in) for fact in facts() if fact.relation == "!"
-        ),
-        updates=related(">"),
-        contradictions=related("x"),
-        never_used=never_used(before=until - timedelta(days=NEVER_USED_AGE_DAYS), until=until),
-        much_used=tuple(sorted(ids()[key] for key, count in citations().items() if count >= MUCH_USED_CITATIONS)),
+    # A recall has no id, and comes before what was learned in the same minute.
+    yield from sorted(
+        records,
+        key=lambda each: (each.get("learned_at") or each.get("started_at") or each["at"], each.get("id", "")),
     )
-
-
-def record_order(record: dict[str, Any]) -> tuple[str, str]:
-    """Sort by time, ties by id; a recall has no id and comes before what was learned in the same minute."""
-    return record.get("learned_at") or record.get("started_at") or record["at"], record.get("id", "")
 
 
 def fact_record(fact: WrittenFact, *, until: date) -> dict[str, Any]:
     """Return one fact in the import schema; frame and censors appear only where they were in force."""
-    kind, source = source_parts(fact.source)
+    kind, slash, source = fact.source.partition("/")
+    if not slash or kind not in SOURCES_WITH_A_KIND:  # a bare first name is a chat with that person
+        kind, source = "user", f"chat with {fact.source}"
     censors = [tag[1:] for tag in fact.tags if tag.startswith("!")]
     record: dict[str, Any] = {
         "kind": "fact",
@@ -250,38 +211,9 @@ def with_dates(text: str, *, until: date) -> str:
     return DAY_OF_HISTORY.sub(spelled, text)
 
 
-def source_parts(source: str) -> tuple[str, str]:
-    """Split `tool/CI log` into kind and name; a bare first name is a chat with that person."""
-    kind, slash, name = source.partition("/")
-    return (kind, name) if slash and kind in SOURCES_WITH_A_KIND else ("user", f"chat with {source}")
-
-
 def draw(key: str, below: int) -> int:
     """Return a number in 0…below-1 that depends on `key` alone."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest()) % below
-
-
-def related(relation: str) -> tuple[tuple[str, str], ...]:
-    """Return the (earlier id, later id) pairs written with one relation."""
-    return tuple((ids()[fact.other], ids()[fact.key]) for fact in facts() if fact.relation == relation)
-
-
-def citations() -> Counter[str]:
-    """Count how often each memory, by key, was cited."""
-    return Counter(key for recall in recalls() for key in recall.cited)
-
-
-def never_used(*, before: date, until: date) -> tuple[str, ...]:
-    """Return ids of facts learned before a day, never cited or ignored, and unrelated to any other fact."""
-    touched = {key for recall in recalls() for key in (*recall.cited, *recall.ignored)}
-    touched |= {key for fact in facts() if fact.relation for key in (fact.key, fact.other)}
-    return tuple(
-        sorted(
-            ids()[fact.key]
-            for fact in facts()
-            if fact.key not in touched and moment_at(fact.when, until=until).date() < before
-        )
-    )
 
 
 @cache
@@ -335,13 +267,10 @@ def episodes() -> tuple[WrittenEpisode, ...]:
 @cache
 def recalls() -> tuple[WrittenRecall, ...]:
     """Read the written recalls."""
-    return tuple(parsed_recall(fields) for fields in rows("recalls.txt"))
-
-
-def parsed_recall(fields: list[str]) -> WrittenRecall:
-    """Read one line of the recall file."""
-    day, frame, query, cited, ignored = fields
-    return WrittenRecall(parsed_moment(day, query), frame, query, tuple(cited.split()), tuple(ignored.split()))
+    return tuple(
+        WrittenRecall(parsed_moment(day, query), frame, query, tuple(cited.split()), tuple(ignored.split()))
+        for day, frame, query, cited, ignored in rows("recalls.txt")
+    )
 
 
 def parsed_moment(text: str, key: str) -> Moment:

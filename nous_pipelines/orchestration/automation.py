@@ -34,7 +34,7 @@ from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.orchestration.retention import Retention, purge, throw_away
 from nous_pipelines.orchestration.running import NightOptions, run_night
 from nous_pipelines.plan.undo import Selection, undo_range
-from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.text_reports import markdown_of
 
 DEFAULTS = Retention()
 SETTINGS = Settings()

@@ -26,7 +26,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.server_routes import BackgroundNight, PlannedNight, RunState, TakenBack
+from nous_online.interfaces.api.server_routes import Planned, RunState, Started, UndoneNights, planned, started
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
@@ -45,19 +45,19 @@ SHOWN_CHARACTERS = 300
 class NightPrograms:
     """Runs nights with `nous night`; their logs lie beside those of other background programs."""
 
-    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Planned:
         """Return what a night would do; raise `Conflict` if it can't be run, and the errors of `nous night`."""
         result = run_command(night_command("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
         outcome: Mapping[str, Any] = result["nights"][0]
-        return PlannedNight(
-            night=date.fromisoformat(outcome["night"]),
-            plan_hash=outcome["plan_hash"] or "",
-            counts=outcome["counts"] or {},
+        return planned(
+            date.fromisoformat(outcome["night"]),
+            outcome["plan_hash"] or "",
+            outcome["counts"] or {},
             is_success=not outcome["is_stopped"],
             **failures_and_notices(outcome),
         )
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
         """Start a night in the background; raise `Conflict` if it can't be run, or while another one runs."""
         wanted, home = runnable(night), home_folder()
         with start_lock(home):
@@ -68,9 +68,9 @@ class NightPrograms:
                 raise Conflict(f"run {active[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
             launch(f"{PREFIX}{wanted}-{run}", night_command("night", wanted, agent_id), url, home=home)
-        return BackgroundNight(run, wanted, "running", interface_address(home))
+        return started(run, wanted, "running", interface_address(home))
 
-    def state(self, run: str) -> BackgroundNight:
+    def state(self, run: str) -> Started:
         """Return the state of a night that was started here; raise `NotFound` for an unknown run."""
         home = home_folder()
         logs = sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
@@ -79,7 +79,7 @@ class NightPrograms:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
         if processes.running(log.stem, home=home):
-            return BackgroundNight(run, night, "running", interface_address(home))
+            return started(run, night, "running", interface_address(home))
         return ended_night(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ class NightPrograms:
         agent_id: str | None,
         reason: str,
         seconds: float,
-    ) -> TakenBack:
+    ) -> UndoneNights:
         """Take back nights with `nous undo`; nights that were taken back before time runs out stay so."""
         first, last = nights
         options = [f"--from={first}", f"--to={last}", f"--reason={reason}"]
@@ -106,8 +106,7 @@ class NightPrograms:
         options += [] if kind is None else [f"--kind={kind}"]
         command = python_module("nous_online.interfaces.cli", "undo", "--json", *options)
         result = run_command(command, url, seconds=seconds)
-        undone = {date.fromisoformat(each["night"]): len(each["undone"]) for each in result["nights"]}
-        return TakenBack(undone, result["refused"])
+        return UndoneNights({each["night"]: len(each["undone"]) for each in result["nights"]}, result["refused"])
 
 
 def failures_and_notices(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -218,15 +217,15 @@ def start_lock(home: Path) -> Generator[None]:
         lock.release()
 
 
-def ended_night(run: str, night: date, log: str, interface: str) -> BackgroundNight:
+def ended_night(run: str, night: date, log: str, interface: str) -> Started:
     """Return the outcome of a night that has ended, from its log."""
     result = last_object(log)
     if result is None or "nights" not in result:
         failure = result["error"]["message"] if result else log.strip()[-SHOWN_CHARACTERS:] or "it printed nothing"
-        return BackgroundNight(run, night, "failed", interface, failures=(str(failure),))
+        return started(run, night, "failed", interface, failures=(str(failure),))
     outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    return BackgroundNight(run, night, state, interface, outcome["counts"], **failures_and_notices(outcome))
+    return started(run, night, state, interface, counts=outcome["counts"], **failures_and_notices(outcome))
 
 
 def interface_address(home: Path) -> str:

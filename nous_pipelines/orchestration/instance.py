@@ -24,7 +24,7 @@ from nous_online.core.files import tighten
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import connect, open_url, prepare
-from nous_online.database.migrations import lock_schema
+from nous_online.database.schema import lock_schema
 from nous_online.database.statements import statements
 from nous_online.interfaces.cli.command_line import EXTRAS
 from nous_online.interfaces.request_checks import interface_token, with_token

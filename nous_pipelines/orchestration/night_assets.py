@@ -18,8 +18,7 @@ from nous_online.language.writing.lexrank import index_word
 from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
-from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.batches.sending import AgentQuestions, PlannedQuestions, planned_questions
+from nous_pipelines.batches.second_judge import AgentQuestions, PlannedQuestions, SecondJudge, planned_questions
 from nous_pipelines.batches.verdict_cache import JudgementCounts, SecondOpinionCounts, open_questions
 from nous_pipelines.engines.engine import Engine, OnDone
 from nous_pipelines.night_policy import NightPolicy

@@ -25,7 +25,7 @@ from nous_online.memories.erasure import Erasure
 from nous_pipelines.batches.batch_rows import erase_batches
 from nous_pipelines.orchestration.instance import dagster_url, home_folder, owner_of_dagster
 from nous_pipelines.phases.proposals import PLAN
-from nous_pipelines.reports.markdown_report import plain
+from nous_pipelines.reports.text_reports import plain
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 from nous_pipelines.snapshots.parts import DESCRIPTION, PART_PREFIX, checksum
 from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, identity_of, temporary_folder

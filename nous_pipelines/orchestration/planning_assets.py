@@ -39,9 +39,9 @@ from nous_pipelines.plan.evidence import (
 from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
-from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import NightAccount
 from nous_pipelines.reports.reporting import measure_health, night_report
+from nous_pipelines.reports.text_reports import markdown_of
 
 EVIDENCE_READS: Reads = {
     "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),

@@ -19,9 +19,8 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import MIGRATE_S, Database, as_owner
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder, checked_vectors, remote_embedder
+from nous_online.language.embedding import Embedder, checked_vectors, passages, recall_vector, remote_embedder
 from nous_online.language.minilm import LocalMiniLM, Vectors
-from nous_online.language.passages import passages, recall_vector
 from nous_online.memories.episodes import EMBEDDED_CHARACTERS
 from nous_online.memories.episodes import text_to_embed as text_of_episode
 from nous_online.memories.procedures import text_to_embed as text_of_procedure

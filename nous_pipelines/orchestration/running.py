@@ -175,7 +175,7 @@ def outcome_of(
 
 def planned_questions_in_words(folder: Path, options: NightOptions) -> str:
     """Return a sentence on what a run asks Claude about; an empty one if the run ended before it was known."""
-    from nous_pipelines.batches.sending import PLANNED_QUESTIONS, in_words
+    from nous_pipelines.batches.second_judge import PLANNED_QUESTIONS, in_words
 
     files = NightFiles(folder, is_dry_run=options.is_dry_run)
     if not files.has("judge_requests"):

@@ -80,17 +80,19 @@ def measure_health(
 def candidates_left(database: Database, files: NightFiles) -> pl.DataFrame:
     """Return the similar pairs within one place whose facts are both still active: agent_id, similarity, verdict."""
     path = files.folder / "judgements.parquet"
-    wanted = pl.col("similarity") >= min(SIMILARITIES.values()), ~pl.col("is_across_users")
+    conditions = pl.col("similarity") >= min(SIMILARITIES.values()), ~pl.col("is_across_users")
     try:
-        pairs = pl.scan_parquet(path).filter(wanted).select("agent_id", "left_id", "right_id", "similarity", "verdict")
+        pairs = (
+            pl.scan_parquet(path).filter(conditions).select("agent_id", "left_id", "right_id", "similarity", "verdict")
+        )
         found = pairs.collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         message = f"judgements.parquet in {files.folder} can't be read ({error}); run the night again"
         raise Unavailable(message) from error
     agents = found["agent_id"].unique().to_list()
     with database.transaction(timeout_s=TIMEOUT_S) as connection:
-        gone = [row[0] for row in connection.execute(SQL["inactive_facts"], {"agent_ids": agents})]
-    return found.filter(~pl.col("left_id").is_in(gone), ~pl.col("right_id").is_in(gone))
+        inactive = [row[0] for row in connection.execute(SQL["inactive_facts"], {"agent_ids": agents})]
+    return found.filter(~pl.col("left_id").is_in(inactive), ~pl.col("right_id").is_in(inactive))
 
 
 def pair_figures(left: pl.DataFrame) -> dict[str, dict[str, int]]:

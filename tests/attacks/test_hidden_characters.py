@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp_visits import door_to, visit
 
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.heart import Heart
 from nous_online.interfaces.adapters.memory_tool import MemoryFiles
 from nous_online.language.claude.model_writer import EpisodeRecord, write_request

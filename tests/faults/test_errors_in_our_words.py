@@ -6,8 +6,7 @@ import psycopg
 import pytest
 
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable, Unsupported
-from nous_online.database.connection import Database
-from nous_online.database.driver_errors import TROUBLES, connection_failure
+from nous_online.database.connection import TROUBLES, Database, connection_failure
 from nous_online.heart import Heart
 
 FAILING = {

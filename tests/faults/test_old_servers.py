@@ -7,7 +7,8 @@ import pytest
 
 from nous_online.core.errors import Unsupported
 from nous_online.core.settings import settings
-from nous_online.database.connection import Capability, Database, missing_fixes
+from nous_online.database.connection import Database
+from nous_online.database.schema import Capability, missing_fixes
 from nous_online.interfaces.doctor import checks
 
 

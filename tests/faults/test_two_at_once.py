@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from nous_online.heart import Heart
-from nous_online.memories.erasure import count_rows, erase_agent
+from nous_online.memories.erasure import count_rows, erase_agent, purge_transaction
 
 LINES = 40
 
@@ -27,10 +27,12 @@ def test_two_who_erase_one_agent_at_once_leave_nothing_of_it(
 ) -> None:
     for place in range(5):
         heart.learn(f"shelf {place} holds tea")
-    before = sum(count_rows(database_url, "aria").values())
+    with purge_transaction(database_url) as connection:
+        before = sum(count_rows(connection, "aria").values())
 
     with ThreadPoolExecutor(2) as pool:
         erased = [*pool.map(lambda _: erase_agent(database_url, "aria", reason="asked for"), range(2))]
 
     assert sum(sum(each.rows.values()) for each in erased) == before > 5
-    assert count_rows(database_url, "aria") == {}
+    with purge_transaction(database_url) as connection:
+        assert count_rows(connection, "aria") == {}

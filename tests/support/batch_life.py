@@ -18,7 +18,7 @@ from nous_online.language.claude.client import Claude
 from nous_pipelines.batches.batch_requests import Models, questions_of
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
-from nous_pipelines.batches.sending import AgentQuestions, SentBatches, send
+from nous_pipelines.batches.second_judge import AgentQuestions, SentBatches, send
 from nous_pipelines.phases.asking import STATEMENT_SCHEMA, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from nous_online.memories.events import Event
+from nous_online.memories.agent import Event
 
 
 class Listener:

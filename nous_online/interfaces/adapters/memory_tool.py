@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.memories.agent import Agent
 from nous_online.memories.documents import Document, Documents, Edit
 

@@ -16,7 +16,7 @@ from nous_online.core.deadline import within
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable, Unsupported
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database, act_as, as_login, open_url
-from nous_online.database.migrations import is_current
+from nous_online.database.schema import is_current
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder, default_embedder
 from nous_online.language.minilm import LocalMiniLM

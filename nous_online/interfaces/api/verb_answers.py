@@ -12,7 +12,7 @@ from nous_online.core.domain import Artifact, Censor, Fact, Memory, Procedure, S
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.decisions import Decision
-from nous_online.memories.memory_changes import Forgotten
+from nous_online.memories.memory_verbs import Forgotten
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook

@@ -185,7 +185,8 @@ def check(
     action: Annotated[
         str,
         typer.Argument(
-            metavar="ACTION", help="What is about to be done: a command, or in words; `-` reads standard input."
+            metavar="ACTION",
+            help="The action to check: a command, or in words; `-` reads standard input.",
         ),
     ],
     *,
@@ -230,7 +231,7 @@ def match_line(each: Activation) -> str:
 @censor.command("add")
 @with_options(CensorDetails)
 def add(
-    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What sets it off.")],
+    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What triggers it.")],
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
     agent: AgentOption = None,

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from nous_online.core.errors import Forbidden
 from nous_online.core.settings import settings
-from nous_online.core.texts import HIDDEN, visible
+from nous_online.core.validation import HIDDEN, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.gate import read_body
 from nous_online.interfaces.api.hearts import Hearts

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from nous_online.context.context_lines import one_line, plain
 from nous_online.core.details import AskerDetails
-from nous_online.core.texts import is_blank, visible
+from nous_online.core.validation import is_blank, visible
 from nous_online.heart import Heart
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.recall.recall import Recalled

@@ -35,8 +35,7 @@ from nous_online.core.errors import Forbidden, NousError, Unavailable
 from nous_online.core.policy import ApiPolicy
 from nous_online.core.rights import WITHOUT_KEY
 from nous_online.core.settings import settings
-from nous_online.core.texts import visible
-from nous_online.core.validation import ADMINISTRATOR
+from nous_online.core.validation import ADMINISTRATOR, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import (

@@ -17,15 +17,14 @@ from nous_online.core.details import SignalDetails
 from nous_online.core.domain import FACT, KINDS, SOURCE_KINDS
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
-from nous_online.core.texts import visible
-from nous_online.core.validation import checked_id
+from nous_online.core.validation import checked_id, visible
 from nous_online.database.changes import get_memory
 from nous_online.heart import Heart
 from nous_online.memories.contradictions import RESOLUTIONS, Ruling, check_reach, find_in_reach, sides_of
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
 from nous_online.memories.episodes import current_episode
-from nous_online.memories.memory_changes import check_forgettable
-from nous_online.memories.working_memory import WorkingMemory
+from nous_online.memories.memory_verbs import check_forgettable
+from nous_online.memories.sessions import WorkingMemory
 from nous_online.recall.recall import Recall
 
 Schema = Mapping[str, Any]

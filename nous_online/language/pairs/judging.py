@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from nous_online.core.texts import unseen
+from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.guards import denied, differences, gives_one_number
 from nous_online.language.pairs.pair_features import (
@@ -247,7 +247,7 @@ def _touch(pair: Pair) -> Touch:
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:
     """Return every reason why a pair can't be duplicates: other subjects, invisible characters, and the guards'."""
-    reasons = (other_subjects(pair.a.subject, pair.b.subject), unseen(pair.a.text, pair.b.text))
+    reasons = (other_subjects(pair.a.subject, pair.b.subject), invisible_difference(pair.a.text, pair.b.text))
     return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from nous_online.core.texts import seen_of, unseen
+from nous_online.core.validation import invisible_difference, without_invisible
 from nous_online.language.lexicon import ARTICLES, DATED, NUMBER_WORDS, UNITS, word_list
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.reading import CURRENCIES, read, read_words
@@ -177,7 +177,7 @@ def may_be_same(a: str, b: str) -> bool:
 @lru_cache(maxsize=65_536)
 def spelling(text: str) -> tuple[str, ...]:
     """Return the words of a text whatever their case, spacing and punctuation."""
-    plain = WIDE.sub(" ", unicodedata.normalize("NFC", LABEL.sub("", seen_of(text))).translate(QUOTES))
+    plain = WIDE.sub(" ", unicodedata.normalize("NFC", LABEL.sub("", without_invisible(text))).translate(QUOTES))
     tokens = [token for written in plain.split() if (token := _bare(written))]
     return tuple(
         token if _has_own_case(token, before) else token.casefold()
@@ -256,7 +256,7 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
     persons in other roles; invisible characters. In close wording also every guard, and names in another order: there
     one small word decides.
     """
-    if hidden := unseen(a, b):
+    if hidden := invisible_difference(a, b):
         return (hidden,)
     one, other = (WORD.findall(text.casefold()) for text in (a, b))
     if sorted(one) == sorted(other):

@@ -14,8 +14,7 @@ from import_files import numbers, written
 from mcp_visits import call, door_to, refusal, said, values
 
 from nous_online.core.errors import InvalidInput
-from nous_online.core.texts import is_blank, visible
-from nous_online.core.validation import LARGEST_LEAD, checked_ids, checked_said
+from nous_online.core.validation import LARGEST_LEAD, checked_ids, checked_said, is_blank, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.bodies import INVISIBLE
 from nous_online.interfaces.imports.importing import import_file

@@ -6,8 +6,7 @@ import pytest
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database, connect
-from nous_online.database.driver_errors import url_error, without_password
+from nous_online.database.connection import Database, connect, url_error, without_password
 from nous_online.interfaces.doctor import checks
 
 SECRETS = ("S3cr", "tPass", "retPass", "S3c")

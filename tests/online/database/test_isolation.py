@@ -30,7 +30,8 @@ from rows_of_agents import (
 
 from nous_online.core.errors import NotIsolated, NousError
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database, find_isolation_gaps
+from nous_online.database.connection import Database
+from nous_online.database.schema import find_isolation_gaps
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 

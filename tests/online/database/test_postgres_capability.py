@@ -11,7 +11,7 @@ from postgres_homes import copy_home, scratch
 
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.connection import Capability, require_capable, unmet_requirement
+from nous_online.database.schema import Capability, require_capable, unmet_requirement
 
 
 @pytest.fixture(scope="module")

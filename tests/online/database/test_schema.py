@@ -17,8 +17,9 @@ from twins import Say, Twin
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unsupported
 from nous_online.database import postgres
-from nous_online.database.connection import Capability, Database, prepare, register_space, unmet_requirement
-from nous_online.database.migrations import (
+from nous_online.database.connection import Database, prepare, register_space
+from nous_online.database.postgres_home import program
+from nous_online.database.schema import (
     ROLES,
     Migration,
     applied_checksums,
@@ -27,7 +28,6 @@ from nous_online.database.migrations import (
     migrate,
     pending_migrations,
 )
-from nous_online.database.postgres_home import program
 
 NewDatabase = Callable[[], str]
 
@@ -294,23 +294,6 @@ def test_numbers_and_names_of_migrations_are_read_from_their_files() -> None:
 
     assert numbers == sorted(set(numbers))
     assert known_migrations()[0].name == "create_schema"
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (Capability(140_000, "0.8.5", "0.8.5"), "PostgreSQL 14.0"),
-        (Capability(170_000, None, None), "pgvector is not installed"),
-        (Capability(170_000, "0.7.4", None), "pgvector 0.7.4"),
-        (Capability(170_000, "0.8.5", "0.5.1"), "alter extension vector update"),
-    ],
-)
-def test_a_server_that_is_too_old_is_told_what_to_do(found: Capability, said: str) -> None:
-    assert said in (unmet_requirement(found) or "")
-
-
-def test_a_server_with_what_it_takes_lacks_nothing() -> None:
-    assert unmet_requirement(Capability(180_004, "0.8.5", "0.8.5")) is None
 
 
 def test_roles_lost_in_a_restore_come_back(server: postgres.Server, database_url: str) -> None:

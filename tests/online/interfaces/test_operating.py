@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from nous_online.database import postgres
-from nous_online.database.connection import Database, prepare, require_isolation
+from nous_online.database.connection import Database, prepare
 from nous_online.database.postgres_home import program
+from nous_online.database.schema import require_isolation
 from nous_online.heart import Heart
 from nous_pipelines.plan.checks import CHECKS
 from nous_pipelines.reports.reporting import ADVICE

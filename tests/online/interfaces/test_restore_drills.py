@@ -21,8 +21,8 @@ from nous_online.core.errors import Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
-from nous_online.database.migrations import known_migrations, migrate
 from nous_online.database.postgres_home import program
+from nous_online.database.schema import known_migrations, migrate
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.exporting import export_agent, restore_agent

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from injection_payloads import FAMILIES, PAYLOADS
 
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.claude import model_writer, pair_prompt
 from nous_online.language.claude.model_writer import EpisodeRecord, write_request
 from nous_online.language.claude.pair_prompt import PairAnswer, answer_to, pairs_request, read_answers

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.core.texts import visible
+from nous_online.core.validation import visible
 from nous_online.language.claude.pair_prompt import (
     LONGEST_PAIR,
     LONGEST_REASON,

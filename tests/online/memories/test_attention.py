@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from nous_online.memories.working_memory import (
+from nous_online.memories.sessions import (
     NOTE,
     Item,
     Session,

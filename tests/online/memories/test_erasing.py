@@ -22,9 +22,16 @@ from nous_online.core.errors import Conflict, NotFound, NousError, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import erasure
-from nous_online.memories.erasure import AgentTable, Erasure, count_rows, erase_agent, erase_everywhere
+from nous_online.memories.erasure import (
+    AgentTable,
+    Erasure,
+    count_rows,
+    erase_agent,
+    erase_everywhere,
+    purge_transaction,
+)
 
 NAME = "aria-7"
 SECRETS = ("zinfandel", "kumquat", "ocelot", "xylophone", NAME)
@@ -266,7 +273,8 @@ def test_copies_are_erased_before_and_after_the_rows(aria: Heart, database_url: 
     seen: list[tuple[bool, dict[str, int]]] = []
 
     def eraser(erasure: Erasure) -> dict[str, int]:
-        seen.append(("The zinfandel is in the cellar" in erasure.quotations, count_rows(database_url, NAME)))
+        with purge_transaction(database_url) as connection:
+            seen.append(("The zinfandel is in the cellar" in erasure.quotations, count_rows(connection, NAME)))
         return {"copies": 1}
 
     erased = erase_everywhere(database_url, NAME, reason="asked for", erasers=[eraser])

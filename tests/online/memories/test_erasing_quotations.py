@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 from erased_rows import insert
 
-from nous_online.memories.erasure import find_quotations
+from nous_online.memories.erasure import find_quotations, purge_transaction
 
 NAME = "aria-7"
 A, B = UUID(int=1), UUID(int=2)
@@ -66,7 +66,8 @@ def test_a_copy_is_recognised_by_the_words_of_every_column(owner: psycopg.Connec
     insert(owner, NAME, QUOTED)
     told = set(re.findall(r"\bq(?: |-|word|tag-)[a-z]*(?:\.py)?", str(QUOTED)))
 
-    found = find_quotations(database_url, NAME)
+    with purge_transaction(database_url) as connection:
+        found = find_quotations(connection, NAME)
 
     assert len(told) > 50
     assert told - found == set()
@@ -81,6 +82,7 @@ def test_labels_that_another_agent_has_too_recognise_nobody(owner: psycopg.Conne
     )
     insert(owner, "ben", {"brain.decisions": {"title": "Cook", "tags": ["night"], "files": ["kitchen"]}})
 
-    found = find_quotations(database_url, NAME)
+    with purge_transaction(database_url) as connection:
+        found = find_quotations(connection, NAME)
 
     assert found & {"kitchen", "night", "ocelot"} == {"ocelot"}

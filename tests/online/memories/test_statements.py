@@ -16,7 +16,7 @@ from psycopg.sql import SQL
 from test_learn import JUNE, MAY, NEW, OLD, opened
 
 from nous_online.core.errors import NotFound, Refused
-from nous_online.core.texts import folded
+from nous_online.core.validation import folded
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict

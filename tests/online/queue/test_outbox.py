@@ -13,7 +13,7 @@ from nous_online.core.deadline import pause_s
 from nous_online.core.errors import InvalidInput
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.events import Event, emit
+from nous_online.memories.agent import Event, emit
 from nous_online.queue.outbox import POLICY
 
 

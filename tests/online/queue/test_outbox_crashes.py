@@ -19,7 +19,7 @@ from nous_online.core.deadline import Deadline
 from nous_online.core.errors import Unsupported
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.events import Event
+from nous_online.memories.agent import Event
 from nous_online.queue.outbox import deliver_due
 
 

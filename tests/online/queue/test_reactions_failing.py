@@ -14,7 +14,7 @@ from stopwatch import stopwatch
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories.events import emit
+from nous_online.memories.agent import emit
 
 
 @pytest.mark.parametrize(

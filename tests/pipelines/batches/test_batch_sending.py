@@ -19,10 +19,9 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.claude.client import Claude
 from nous_pipelines import failpoints
-from nous_pipelines.batches import sending
+from nous_pipelines.batches import second_judge as judging
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.second_judge import SecondJudge
-from nous_pipelines.batches.sending import estimate_for, send
+from nous_pipelines.batches.second_judge import SecondJudge, agent_figures, send
 
 
 @pytest.fixture
@@ -64,10 +63,10 @@ def test_a_batch_that_comes_home_between_two_looks_at_what_is_open_is_not_paid_t
         return looked
 
     for name in ("answered_pairs", "open_pairs", "prior_attempts"):
-        monkeypatch.setattr(sending, name, then_home(getattr(sending, name)))
-    again = estimate_for(night, wanted_of(night), night=NIGHT, models=MODELS)
+        monkeypatch.setattr(judging, name, then_home(getattr(judging, name)))
+    again = agent_figures(night, wanted_of(night), night=NIGHT, models=MODELS)
 
-    assert (done, again.to_ask.pair_count) == ([1], 0)
+    assert (done, again.pairs) == ([1], 0)
 
 
 @pytest.mark.usefixtures("facts")

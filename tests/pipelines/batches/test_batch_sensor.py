@@ -16,7 +16,7 @@ from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories.erasure import exclusive_copies_lock
 from nous_pipelines.commands import batch_command
 from nous_pipelines.orchestration.automation import batch_results, close_staff
@@ -64,7 +64,7 @@ def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(o
 
     said = batch_results().skip_message
 
-    assert (said, states(owner)) == ("1 batches came home with 1 verdicts", ["imported"])
+    assert (said, states(owner)) == ("1 batches were imported with 1 verdicts", ["imported"])
 
 
 # --- the command that waits ---

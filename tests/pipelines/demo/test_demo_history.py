@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, combinations
 
@@ -12,7 +13,8 @@ from judged_pairs import judged_pairs
 
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
-from nous_pipelines.demo.show import DAYS, history, planted
+from nous_pipelines.demo import show
+from nous_pipelines.demo.show import DAYS, history
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import duplicate_clusters
 from nous_pipelines.snapshots.table_schemas import FACTS
@@ -20,6 +22,8 @@ from nous_pipelines.snapshots.table_schemas import FACTS
 UNTIL = date(2026, 11, 20)
 NOMINATED = 0.92
 CONFIRMED_ONLINE = 0.95
+MUCH_USED_CITATIONS = 4
+NEVER_USED_AGE_DAYS = 45
 FACT = {
     "kind": str,
     "id": str,
@@ -48,6 +52,64 @@ EPISODE = {
     "surprise_level": float,
 }
 RECALL = {"kind": str, "query": str, "at": str, "frame": str, "cited": list, "ignored": list}
+
+
+@dataclass(frozen=True)
+class LookAlike:
+    """Two facts that read almost the same but must not be merged, and the one thing in which they differ."""
+
+    a: str
+    b: str
+    differ_in: str
+
+
+@dataclass(frozen=True)
+class Planted:
+    """The correct results for the sample history, by id; updates are (old, new), other pairs (earlier, later)."""
+
+    repeats: tuple[tuple[str, str], ...]
+    rewordings: tuple[tuple[str, str], ...]
+    look_alikes: tuple[LookAlike, ...]
+    updates: tuple[tuple[str, str], ...]
+    contradictions: tuple[tuple[str, str], ...]
+    never_used: tuple[str, ...]
+    much_used: tuple[str, ...]
+
+
+def planted(*, until: date) -> Planted:
+    """Return the correct results for the history that ends on `until`; ids do not depend on the date."""
+    cited = Counter(key for recall in show.recalls() for key in recall.cited)
+    return Planted(
+        repeats=related("="),
+        rewordings=related("~"),
+        look_alikes=tuple(
+            LookAlike(show.ids()[fact.other], show.ids()[fact.key], fact.differ_in)
+            for fact in show.facts()
+            if fact.relation == "!"
+        ),
+        updates=related(">"),
+        contradictions=related("x"),
+        never_used=never_used(before=until - timedelta(days=NEVER_USED_AGE_DAYS), until=until),
+        much_used=tuple(sorted(show.ids()[key] for key, count in cited.items() if count >= MUCH_USED_CITATIONS)),
+    )
+
+
+def related(relation: str) -> tuple[tuple[str, str], ...]:
+    """Return the (earlier id, later id) pairs written with one relation."""
+    return tuple((show.ids()[fact.other], show.ids()[fact.key]) for fact in show.facts() if fact.relation == relation)
+
+
+def never_used(*, before: date, until: date) -> tuple[str, ...]:
+    """Return ids of facts learned before a day, never cited or ignored, and unrelated to any other fact."""
+    touched = {key for recall in show.recalls() for key in (*recall.cited, *recall.ignored)}
+    touched |= {key for fact in show.facts() if fact.relation for key in (fact.key, fact.other)}
+    return tuple(
+        sorted(
+            show.ids()[fact.key]
+            for fact in show.facts()
+            if fact.key not in touched and show.moment_at(fact.when, until=until).date() < before
+        )
+    )
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from nous_pipelines.orchestration.night_erasure import Redaction
 from nous_pipelines.orchestration.running import nights_to_run, run_night
 from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
 from nous_pipelines.reports.html_report import page_of
-from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.text_reports import markdown_of
 
 NINE = "The office opens at nine."
 RAIN = "Rain falls down."

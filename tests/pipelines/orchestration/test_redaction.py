@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nous_pipelines.orchestration.night_erasure import ERASED, Redaction
-from nous_pipelines.reports.markdown_report import plain
+from nous_pipelines.reports.text_reports import plain
 
 REDACTION = Redaction("default", ["The zinfandel is in the cellar", "tea", "12345678-1234-1234-1234-123456789012"])
 

@@ -11,7 +11,7 @@ from night_runs import NIGHT, everything, options, remember
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.reports.markdown_report import markdown_of
+from nous_pipelines.reports.text_reports import markdown_of
 
 CITIES = ("Oslo", "Lima", "Cairo", "Quito")
 OFFICES = tuple(f"The {city} office is led by {name}." for city in CITIES for name in ("Mina", "Jo", "Ravi"))

@@ -29,7 +29,6 @@ from nous_pipelines.reports.html_report import (
     percent,
     write_page,
 )
-from nous_pipelines.reports.markdown_report import markdown_of
 from nous_pipelines.reports.report import (
     Changed,
     KeptApart,
@@ -43,7 +42,7 @@ from nous_pipelines.reports.report import (
     Stopped,
     WaitingProposal,
 )
-from nous_pipelines.reports.terminal_report import show_report
+from nous_pipelines.reports.text_reports import markdown_of, show_report
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror=alert(1)> " ' & {{ 7 * 7 }} javascript:alert(1)"""
 

@@ -13,8 +13,7 @@ from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.planning import planned
-from nous_pipelines.reports.markdown_report import markdown_of
-from nous_pipelines.reports.terminal_report import show_report
+from nous_pipelines.reports.text_reports import markdown_of, show_report
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
 PAIRS = f"""

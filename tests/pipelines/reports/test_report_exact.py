@@ -13,10 +13,9 @@ from test_health import change
 from test_page import report as page_report
 
 from nous_pipelines.reports.html_report import page_of
-from nous_pipelines.reports.markdown_report import commands_line, markdown_of, plain
 from nous_pipelines.reports.report import NAMED_AGENTS
 from nous_pipelines.reports.reporting import ReportedMemory, ReportedProposal, entries_of
-from nous_pipelines.reports.terminal_report import show_diff, show_report
+from nous_pipelines.reports.text_reports import commands_line, markdown_of, plain, show_diff, show_report
 
 ARCHIVED = """
     insert into lifecycle.events (agent_id, memory_kind, memory_id, action, from_state, to_state, version_before,

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from nous_online.core.texts import unseen
+from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict, reasons_apart
 
 SAID = "The staging database listens on port 5432."
@@ -41,14 +41,16 @@ def test_what_nobody_sees_keeps_two_texts_apart(hidden: str) -> None:
     ],
 )
 def test_what_an_honest_copy_gains_or_loses_keeps_nothing_apart(a: str, b: str) -> None:
-    assert unseen(a, b) is None
+    assert invisible_difference(a, b) is None
 
 
 def test_every_control_and_format_character_counts_as_unseen_but_for_what_marks_text() -> None:
     seen = [
         chr(code)
         for code in range(sys.maxunicode + 1)
-        if unicodedata.category(chr(code)) in ("Cc", "Cf") and not chr(code).isspace() and not unseen(chr(code) * 9, "")
+        if unicodedata.category(chr(code)) in ("Cc", "Cf")
+        and not chr(code).isspace()
+        and not invisible_difference(chr(code) * 9, "")
     ]
 
     assert {unicodedata.name(letter).split()[0] for letter in seen} <= {

@@ -1,7 +1,8 @@
-"""The report of a night on a terminal."""
+"""The report of a night as text: on a terminal, and as Markdown, which Dagster's interface shows."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -9,12 +10,11 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from nous_online.interfaces.cli.output import escaped, show
+from nous_online.interfaces.cli.output import escaped, show, without_controls
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
 from nous_pipelines.reports.report import (
     AgentLeftOut,
-    Changed,
     KeptApart,
     NightReport,
     PhaseAccount,
@@ -29,6 +29,13 @@ SHOWN = 12
 SHOWN_REASONS = 4
 LONGEST_TEXT = 240  # characters: three lines of a terminal
 INDENT = (0, 0, 0, 2)
+SHOWN_REASONS_MARKDOWN = 5
+TICKS = re.compile("`+")
+ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
+"""Characters with a meaning in Markdown: anywhere, or at the beginning of a line."""
+
+
+# --- on a terminal ---
 
 
 def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") -> None:
@@ -143,12 +150,7 @@ def changed_lines(entry: ReportEntry) -> Iterator[str]:
             yield shortened(retired) if retired != entry.told[0] else "(word for word)"
         return
     for changed in entry.changed:
-        yield changed.move if changed.text == entry.told[0] else said(changed)
-
-
-def said(changed: Changed) -> str:
-    """Return one changed memory with its change."""
-    return f"{shortened(changed.text)}: {changed.move}"
+        yield changed.move if changed.text == entry.told[0] else f"{shortened(changed.text)}: {changed.move}"
 
 
 def waiting_text(waiting: WaitingProposal) -> Text:
@@ -201,3 +203,127 @@ def check_text(check: Mapping[str, object]) -> Text:
     """Return one check with its outcome."""
     mark = ("✓ ", "green") if check["passed"] else ("✗ ", "red")
     return Text.assemble(mark, f"{check['name']}: ", (str(check["description"]), "dim"))
+
+
+# --- as Markdown ---
+
+
+def plain(text: str) -> str:
+    """Return an untrusted text as one line of Markdown, escaped so that it can make no heading, image, link or tag."""
+    return ACTIVE.sub(escaped_mark, without_controls(" ".join(text.split())))
+
+
+def escaped_mark(found: re.Match[str]) -> str:
+    """Return a match of `ACTIVE` escaped; after a number the backslash goes before its full stop."""
+    return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
+
+
+def markdown_of(report: NightReport) -> str:
+    """Return the whole report, without empty sections."""
+    counts = report.counts
+    lines = [
+        f"# Night {report.night}",
+        f"{report.summary}. Plan `{report.plan_hash[:12]}`, {usd_in_words(report.cost_usd)}.",
+        *urgent_lines(report),
+        *(line for kind in report.kinds for line in kind_lines(report, kind)),
+        *listed(
+            f"## Went stale, refused, taken back or left out ({report.not_in_force_count})",
+            (
+                f"- **{entry.state}** {plain(entry.told[0])} — {plain(entry.outcome or entry.reason)}"
+                for entry in report.not_in_force
+            ),
+        ),
+        *listed(
+            f"## Waiting for the next night ({counts['waiting']})",
+            (f"- {each.title}: {plain(each.told[0])} — {plain(each.reason)}" for each in report.waiting),
+        ),
+        *listed(
+            f"## Look alike, kept apart ({counts['kept_apart']})",
+            (
+                f"- “{plain(pair.a)}” / “{plain(pair.b)}” — {shown_similarity(pair.similarity)}, {pair.verdict}: "
+                f"{plain(pair.reason)}"
+                for pair in report.kept_apart
+            ),
+        ),
+        *listed("## Left alone", left_lines(report)),
+        *listed(
+            "## Checks",
+            (
+                f"- {'✓' if each['passed'] else '✗'} **{plain(each['name'])}** {plain(each['description'])}"
+                for each in report.checks
+            ),
+        ),
+        *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
+        *listed("## Cost", (cost_line(cost) for cost in report.costs)),
+        f"## Take it back\n\n{back_line(report)}",
+    ]
+    return "\n\n".join(lines)
+
+
+def back_line(report: NightReport) -> str:
+    """Return how to undo the night."""
+    if not report.undo:
+        return plain(report.undo_hint)
+    return f"{commands_line(report.undo)} takes back the whole night, `nous undo --proposal ID` one entry."
+
+
+def commands_line(commands: Iterable[str]) -> str:
+    """Return commands to copy, as code on one line; an agent's name in them can't end the code span."""
+    return ", ".join(fenced(" ".join(without_controls(command).split())) for command in commands)
+
+
+def fenced(code: str) -> str:
+    """Return a code span fenced by more backticks than any run in it (CommonMark 6.1)."""
+    fence = "`" * (1 + max((len(run) for run in TICKS.findall(code)), default=0))
+    return f"{fence}{code}{fence}"
+
+
+def listed(title: str, entries: Iterable[str]) -> list[str]:
+    """Return a section, or nothing if it has no entries."""
+    lines = list(entries)
+    return [title, "\n".join(lines)] if lines else []
+
+
+def urgent_lines(report: NightReport) -> Iterator[str]:
+    """Yield what needs a person, the checks that stopped the night with advice, and the agents left out."""
+    yield from listed("## Needs you", (f"- {plain(need)}" for need in report.needs))
+    for stop in report.stopped:
+        yield f"## Stopped by {stop.check}: nothing was applied"
+        yield plain(stop.description)
+        yield from (
+            ["\n".join(f"- {plain(each.text)} (`{each.id}`)" for each in stop.offenders)] if stop.offenders else []
+        )
+        yield f"**What to do:** {plain(stop.advice)}"
+    left = (
+        f"- {plain(each.agent_id)}: {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
+        for each in report.left_out
+    )
+    yield from listed("## Left out; the others had their night, the next one tries again", left)
+
+
+def kind_lines(report: NightReport, kind: str) -> Iterator[str]:
+    """Yield the section of one kind."""
+    yield f"## {PROPOSAL_KINDS[kind].title} ({report.headline(kind)})"
+    yield "\n".join(entry_line(entry) for entry in report.of_kind(kind))
+    commands = report.undo_kind(kind)
+    yield from [f"All of them back: {commands_line(commands)}"] if commands else []
+
+
+def entry_line(entry: ReportEntry) -> str:
+    """Return one proposal as a list entry with its changes below."""
+    changed = "".join(f"\n  - {plain(each.text)}: {plain(each.move)}" for each in entry.changed[1:])
+    move = f" ({plain(entry.changed[0].move)})" if entry.changed else ""
+    return f"- **{plain(entry.told[0])}**{move} — {plain(entry.reason)} (`{entry.proposal_id}`){changed}"
+
+
+def cost_line(cost: Cost) -> str:
+    """Return the requests to one model for one purpose, with their cost."""
+    return f"- **{plain(str(cost.purpose))}** {cost_in_words(cost)} ({plain(str(cost.model))}, {cost.way})"
+
+
+def left_lines(report: NightReport) -> Iterator[str]:
+    """Yield the account of each phase with its most frequent reasons."""
+    for account in report.accounts:
+        first = list(account.left.items())[:SHOWN_REASONS_MARKDOWN]
+        reasons = "; ".join(f"{rows} {plain(reason)}" for reason, rows in first) or "nothing"
+        yield f"- **{account.phase}** looked at {account.eligible}, took up {account.proposed}, left: {reasons}"

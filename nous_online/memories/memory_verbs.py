@@ -1,0 +1,376 @@
+"""The verbs of facts, and those for memories of any kind: get, forget, restore, pin, and update besides the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Unpack, cast
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.errors import UniqueViolation
+from psycopg.sql import SQL
+
+from nous_online.core.deadline import Deadline
+from nous_online.core.details import Content, FactDetails, MemoryChanges, Replaces
+from nous_online.core.domain import DOCUMENT, EPISODE, FACT, KINDS, Episode, Fact, Kind, Learned, Memory, Statement
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
+from nous_online.core.fields import rows_of
+from nous_online.core.policy import MAX_REASON_BYTES
+from nous_online.core.validation import checked_id, checked_optional, checked_said, checked_text
+from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
+from nous_online.database.statements import statements
+from nous_online.language.embedding import passages
+from nous_online.memories import episodes, facts, store
+from nous_online.memories.agent import Agent, Verbs, with_session_frame
+from nous_online.memories.contradictions import mark_sides
+from nous_online.memories.learning import named_facts, slot_of
+from nous_online.memories.levels import stored_levels
+from nous_online.memories.undoing import check_names
+
+BLOCKS = statements("nous_online.memories", "memory_changes.sql")
+REACH = statements("nous_online.memories", "reach.sql")
+UPDATABLE: Mapping[str, tuple[str, ...]] = {
+    "fact": ("tags", "subject", "category", "confidence", "valid_from", "valid_to", "is_pinned"),
+    "episode": ("tags", "is_pinned"),
+    "procedure": ("tags", "is_pinned"),
+    "censor": ("is_pinned",),
+}
+"""What `update` may set of each kind. A text never changes: another text is another statement."""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A forgotten memory, and the superseded facts that stay out of recall with it."""
+
+    memory: Memory
+    merged: tuple[UUID, ...]
+    """Facts that were merged into it; they don't become active again."""
+    replaced: tuple[UUID, ...]
+    """Facts that it had replaced; they don't become active again."""
+
+
+class FactVerbs(Verbs):
+    """What an agent does with facts."""
+
+    def learn(
+        self,
+        content: Content,
+        *,
+        replaces: Replaces = None,
+        deadline_s: float | None = None,
+        **details: Unpack[FactDetails],
+    ) -> Learned:
+        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+        Returns what was done and why, with the facts `near` it. Raises `InvalidInput` for an argument that can't be
+        stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
+        project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
+        key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
+        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
+        is stored, and a night compares it again.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        framed = with_session_frame(agent, details, FactDetails, deadline)
+        (complete,) = episodes.with_episode_trust(agent, [framed], "source_episode_id", deadline)
+        new = facts.new_fact(content, cast("FactDetails", complete), now=datetime.now(UTC), rights=agent.rights)
+        learned = facts.learn(agent, new, deadline, replaces=named_facts(replaces))
+        if agent.subscriptions:
+            agent.awake.set()
+        return learned
+
+    def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
+        """Store many facts without matching, which a night does later, and return how many were new.
+
+        For importing histories: nothing is confirmed or superseded here, so every line can be found, and every later
+        merge can be undone. All are stored, or none; raises as `learn` does.
+        """
+        agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
+        complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
+        news = [
+            facts.new_fact(content, cast("FactDetails", details), now=now, rights=agent.rights)
+            for (content, _), details in zip(entries, complete, strict=True)
+        ]
+        return facts.store_deferred(agent, news, deadline)
+
+    def confirm_fact(
+        self,
+        fact_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        source: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Confirm that a fact still holds: add to its confirmations, with date and source, and return it.
+
+        Raises `NotFound` when this agent has no fact of that id, and `Conflict` when it is no longer active.
+        """
+        deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
+        return facts.confirm_by_id(
+            self.agent,
+            checked_id("fact_id", fact_id),
+            at=checked_said("at", at, now=now) or now,
+            source=checked_optional("source", source, max_characters=500),
+            deadline=deadline,
+        )
+
+    def supersede_fact(
+        self,
+        old_id: UUID,
+        new_id: UUID,
+        *,
+        reason: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
+
+        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
+        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
+        was superseded by it.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        return facts.supersede_by_id(
+            self.agent,
+            checked_id("old_id", old_id),
+            checked_id("new_id", new_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it",
+            at=checked_said("at", at, now=datetime.now(UTC)),
+            deadline=deadline,
+        )
+
+    def keep_both(
+        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
+    ) -> Fact:
+        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
+
+        Both stay active, and recall no longer puts one before the other. Raises `NotFound` when there is no such
+        fact, or it does not name the earlier one in `perhaps_replaces`.
+        """
+        return facts.keep_both(
+            self.agent,
+            checked_id("later_id", later_id),
+            checked_id("earlier_id", earlier_id),
+            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold",
+            deadline=self.agent.deadline(deadline_s),
+        )
+
+    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+        """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(FACT, fact_id, deadline_s)
+
+    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
+        """Return the statements of a fact in any state, word for word, the oldest first.
+
+        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
+        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
+        """
+        with self._transaction(deadline_s) as connection:
+            return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+
+    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
+        """Return the facts that one has superseded, replaced or merged into it, the latest first.
+
+        The fact that superseded it is in `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
+        """
+        known_id = checked_id("fact_id", fact_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, FACT, known_id)
+            superseded = find_superseded(connection, self.agent.id, known_id)
+            earlier = [get_memory(connection, self.agent.id, FACT, each) for each, _ in superseded]
+        return sorted(earlier, key=lambda each: (each.learned_at, each.id), reverse=True)
+
+    def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
+        """Return how many facts the agent has in each state."""
+        with self._transaction(deadline_s) as connection:
+            return store.count_facts(connection, self.agent.id)
+
+
+class MemoryVerbs(Verbs):
+    """What an agent does with a memory of any kind."""
+
+    def get(self, memory_id: UUID, *, deadline_s: float | None = None) -> Any:
+        """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`.
+
+        Raises `NotFound` when this agent has none of that id.
+        """
+        known_id = checked_id("memory_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            kind = kind_of(connection, self.agent.id, known_id)
+            return get_memory(connection, self.agent.id, kind, known_id)
+
+    def forget(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Forgotten:
+        """Remove a memory of any kind from recall, contexts and questions about the past, at once and with a reason.
+
+        Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same
+        words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has
+        superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with
+        `nous erase --memory`. Raises `NotFound`, and `Forbidden` for a memory that is trusted more than the caller may
+        claim, or pinned if the caller may not pin.
+        """
+        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, known_id, now = self.agent, checked_id("memory_id", memory_id), datetime.now(UTC)
+        with self._transaction(deadline_s) as connection:
+            kind, memory = lock_any_memory(connection, agent.id, known_id)
+            agent.rights.check_may_change(memory)
+            values: dict[str, Any] = {"is_forgotten": True}
+            if memory.state != "archived":
+                values |= {"state": "archived", "archived_at": now.isoformat()}
+            if not memory.is_forgotten:
+                cause = Cause("agent", "forgotten", why, effective_at=now)
+                memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+                mark_sides(connection, agent.id, known_id, cause=replace(cause, action="marked"))
+            superseded = find_superseded(connection, agent.id, known_id)
+        merged = tuple(each for each, is_merged in superseded if is_merged)
+        replaced = tuple(each for each, is_merged in superseded if not is_merged)
+        return Forgotten(memory, merged, replaced)
+
+    def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
+
+        A superseded fact is superseded again. A memory that is not archived is returned as it is. Raises `NotFound`,
+        `Conflict` when another procedure has its name by now, and `Refused` when another document has it.
+        """
+        why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, known_id = self.agent, checked_id("memory_id", memory_id)
+        with self._transaction(deadline_s) as connection:
+            kind, memory = lock_any_memory(connection, agent.id, known_id)
+            if memory.state != "archived":
+                return memory
+            agent.rights.check_may_change(memory)
+            cause = Cause("agent", "restored", why, effective_at=datetime.now(UTC))
+            memory = bring_back(connection, agent.id, kind, memory, cause=cause)
+        if isinstance(memory, Episode):
+            agent.awake.set()
+        return memory
+
+    def pin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Keep nights from archiving or condensing a memory of any kind, and return it; raise `NotFound` if unknown."""
+        return self.update(memory_id, reason=reason or "pinned by hand", deadline_s=deadline_s, is_pinned=True)
+
+    def unpin(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+        """Let nights archive and condense a memory again, and return it; raise `NotFound` if unknown."""
+        return self.update(memory_id, reason=reason or "unpinned by hand", deadline_s=deadline_s, is_pinned=False)
+
+    def update(
+        self,
+        memory_id: UUID,
+        *,
+        reason: str | None = None,
+        deadline_s: float | None = None,
+        **changes: Unpack[MemoryChanges],
+    ) -> Memory:
+        """Update fields of a memory other than its text, and return it; equal values change nothing.
+
+        A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure
+        tags and is_pinned; a censor is_pinned. A text never changes: use `learn` for another one. Raises
+        `InvalidInput` for any other field, and `NotFound`.
+        """
+        why = "corrected by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        agent, deadline, known_id = self.agent, self.agent.deadline(deadline_s), checked_id("memory_id", memory_id)
+        with agent.transaction(deadline) as connection:
+            kind = kind_of(connection, agent.id, known_id)
+            wanted = checked_changes(kind.name, changes)
+            read = get_memory(connection, agent.id, kind, known_id)
+            row = connection.execute(BLOCKS["context_of"], {"agent_id": agent.id, "id": known_id}).fetchone()
+        vectors: dict[str, Any] = {}
+        if isinstance(read, Fact) and wanted.get("subject", read.subject) != read.subject:
+            # A subject is part of what a fact is found by, so its vector is made again.
+            parts = (read.content, wanted["subject"], row[0] if row else None)
+            texts = list(dict.fromkeys(passages(*parts)))
+            embedded = dict(zip(texts, agent.embed(texts, deadline), strict=True))
+            vectors = store.vector_columns(*parts, embedded, agent.embedder.space.id)
+        transaction = agent.space_transaction if vectors else agent.transaction
+        with transaction(deadline) as connection:
+            memory = lock_memory(connection, agent.id, kind, known_id)
+            fresh = {name: value for name, value in wanted.items() if value != getattr(memory, name)}
+            if not fresh:
+                return memory
+            agent.rights.check_may_change(memory)
+            if fresh.get("is_pinned"):
+                agent.rights.check_may_pin()
+            dependent = dependent_values(memory, fresh) if isinstance(memory, Fact) else {}
+            action = "changed" if set(fresh) != {"is_pinned"} else "pinned" if fresh["is_pinned"] else "unpinned"
+            cause = Cause("agent", action, why, effective_at=datetime.now(UTC))
+            values = json_values(fresh) | vectors | dependent
+            return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+
+
+def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]:
+    """Return the kind of a memory; raise `NotFound` when this agent has none with that id."""
+    row = connection.execute(BLOCKS["kind_of"], {"agent_id": agent_id, "id": memory_id}).fetchone()
+    if row is None:
+        raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
+    return KINDS[row[0]]
+
+
+def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | None], deadline: Deadline) -> None:
+    """Raise `NotFound` for a memory the caller could not recall, `Refused` for one that only a person may forget."""
+    # Else a prompt injection could make a model drop what a person pinned, and its own censors.
+    query = SQL(BLOCKS["kind_in_reach"]).format(in_reach=SQL(REACH["in_reach"]))
+    with agent.transaction(deadline) as connection:
+        row = connection.execute(query, {"agent_id": agent.id, "id": memory_id, **reach}).fetchone()
+    if row is None:
+        raise NotFound(f"agent {agent.id!r} has no memory {memory_id} in reach of user and project {[*reach.values()]}")
+    if row[0] == "censor" or row[1]:
+        what = "a censor" if row[0] == "censor" else "pinned"
+        raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")
+
+
+def lock_any_memory(connection: Connection, agent_id: str, memory_id: UUID) -> tuple[Kind[Any], Any]:
+    """Lock the agent, then a memory, until the transaction ends; return the memory's kind and the memory."""
+    store.lock_agent(connection, agent_id)
+    kind = kind_of(connection, agent_id, memory_id)
+    return kind, lock_memory(connection, agent_id, kind, memory_id)
+
+
+def find_superseded(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
+    """Return the ids of the facts superseded by a memory, each with whether it was merged into it (else replaced)."""
+    return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
+
+
+def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
+    """Restore an archived memory to its earlier state; an episode that was not completed is queued again."""
+    key = {"agent_id": agent_id, "id": memory.id}
+    row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
+    state = row[0] if row else "active"
+    if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
+        state = "active"
+    values = {"state": state, "archived_at": None, "is_forgotten": False}
+    try:
+        change_memory(connection, agent_id, version_of(kind, memory), values, cause=cause)
+    except UniqueViolation as error:
+        message = f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
+        raise Conflict(message) from error
+    check_names(connection, agent_id, [memory.id])
+    mark_sides(connection, agent_id, memory.id, cause=replace(cause, action="marked"))
+    back = get_memory(connection, agent_id, kind, memory.id)
+    if kind is EPISODE and state == "closed" and back.completed_at is None:
+        connection.execute(BLOCKS["queue_again"], key)
+    return back
+
+
+def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked values of an update; raise `InvalidInput` for a field that this kind does not have."""
+    unknown = sorted(set(changes) - set(UPDATABLE[kind]))
+    if unknown:
+        known = ", ".join(UPDATABLE[kind])
+        raise InvalidInput(f"{unknown[0]!r} can't be updated; of this {kind} you can update {known}")
+    if not changes:
+        raise InvalidInput(f"say what to change of the {kind}: {', '.join(UPDATABLE[kind])}")
+    rows, now = rows_of(MemoryChanges), datetime.now(UTC)
+    return {name: rows[name].checked(value, now=now) for name, value in changes.items()}
+
+
+def dependent_values(fact: Fact, fresh: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a fact that follow from those about to change: its slot and its shorter texts."""
+    values = {**asdict(fact), **fresh}
+    if fact.category == DOCUMENT and {"subject", "category"} & set(fresh):
+        raise Refused(f"fact {fact.id} is the document {fact.subject!r}; rename it by the adapter that keeps it")
+    if values["valid_from"] and values["valid_to"] and values["valid_to"] < values["valid_from"]:
+        times = f"valid_to {values['valid_to'].isoformat()} lies before valid_from {values['valid_from'].isoformat()}"
+        raise InvalidInput(times)
+    if not {"subject", "category", "tags"} & set(fresh):
+        return {}
+    return {"slot": slot_of(fact.content, values["subject"]), **stored_levels(values)}
