@@ -114,13 +114,12 @@ def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
         if not any(same_number(number, other) for other in b.numbers)
         and IMPLYING.get((number.dimension == "share", number.bare), EMPTY_SET).isdisjoint(b.words)
         and not any(number.bare in {date.year, date.day} for date in b.dates)
-        and not (number.dimension is None and number.bare in HOURS_OF_CLOCK and _is_hour(number.bare, b.times))
+        and not (  # "before ten" and "until 10 a.m."
+            number.dimension is None
+            and number.bare in HOURS_OF_CLOCK
+            and any((time - number.bare * 60) % NOON == 0 for time in b.times)
+        )
     ]
-
-
-def _is_hour(hour: float, times: Iterable[int]) -> bool:
-    """Tell whether a bare number can be the hour of one of some times: "before ten" and "until 10 a.m."."""
-    return any((time - hour * 60) % NOON == 0 for time in times)
 
 
 def same_number(a: Number, b: Number) -> bool:

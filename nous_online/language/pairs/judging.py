@@ -30,7 +30,6 @@ from nous_online.language.pairs.wordings import (
     words_changed,
 )
 
-LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that change neither statement
 NOTHING_SHARED = "different statements, no shared slot with another value"  # the reason where no guard fired
 SURE_FROM = 0.8
 """Confidence from which an update supersedes by itself; below, it opens a contradiction instead.
