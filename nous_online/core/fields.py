@@ -26,7 +26,7 @@ from nous_online.core.validation import MAX_IDS, MAX_NAMES, is_blank
 
 MOST_LISTED = 100
 """Imports, errors or collaborators in one call."""
-DEADLINE = "How many seconds it may take; those of the heart (`Heart.open`) unless told."
+DEADLINE = "How many seconds it may take; by default those given to `Heart.open`."
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
@@ -334,7 +334,7 @@ class InputRow:
         return NoneType in get_args(self.hint)
 
     def checked(self, value: object, *, now: datetime | None = None, name: str | None = None) -> Any:
-        """Return a value as it is stored; raise `InvalidInput` saying what to mend, by the `name` it was told by."""
+        """Return a value as it is stored; raise `InvalidInput`, with the `name` it was given under."""
         return None if value is None and self.is_optional else self.field.check(name or self.name, value, now)
 
 

@@ -91,7 +91,7 @@ class Ruling:
             raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
         if (self.resolution == "merged") != (self.merged_into is not None):
             raise InvalidInput(
-                "resolution 'merged', and only that one, names the fact that takes the place of both: "
+                "resolution 'merged', and only that one, needs the fact that supersedes both: "
                 f"learn it first and pass its id as merged_into; got {self.resolution!r} and {self.merged_into!r}"
             )
 

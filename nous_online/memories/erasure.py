@@ -475,7 +475,9 @@ def vectors_of(
         (space,) = cursor.execute(BLOCKS["agent_space"], {"agent_id": agent_id}).fetchall()
     embedder = find_embedder(space)
     if embedder is None:
-        message = f"{len(rows)} facts take other words and nobody here embeds for {space.id!r}: set NOUS_EMBEDDING_URL"
+        message = (
+            f"{len(rows)} facts get other words, and there is no embedder for {space.id!r} here: set NOUS_EMBEDDING_URL"
+        )
         raise Unsupported(message)
     stated = [(row["content"], row["subject"]) for row in rows]
     texts = list(dict.fromkeys(text for each in stated for text in passages(*each, None)))

@@ -269,8 +269,8 @@ def store_or_revise(
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:
-        told = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
-        return add_memory(connection, agent.id, PROCEDURE, {**told, **space}, cause=cause)
+        values = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
+        return add_memory(connection, agent.id, PROCEDURE, {**values, **space}, cause=cause)
     known = lock_memory(connection, agent.id, PROCEDURE, row[0])
     changed = changed_content(known, new)
     check_revisable(known, new, is_changed=bool(changed))

@@ -510,5 +510,5 @@ def warnings_about(opinions: BatchJudgements, outcomes: BatchOutcomes) -> tuple[
     return (
         *([f"nothing of the batch is believed, {'; '.join(wrong)}"] if wrong else []),
         *([f"{len(unpaid)} requests met a limit of the account and are asked again ({unpaid[0]})"] if unpaid else []),
-        *([f"results of a type nobody knows: {', '.join(types)}"] if types else []),
+        *([f"results of an unknown type: {', '.join(types)}"] if types else []),
     )
