@@ -69,8 +69,8 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Ask the snapshots and plans of all nights in SQL. Without SQL: which tables, columns and nights there are.
 
-    Every table has a column `night`. It holds the rows of one agent; moments are in UTC. A night that is half-made
-    or damaged is left out and named. --from and --to read fewer nights, which is quicker. Nothing is changed.
+    Every table has a column `night`, and the rows of one agent; times are in UTC. An incomplete or damaged night is
+    left out and named. --from and --to read fewer nights, which is quicker. Nothing is changed.
 
     The examples ask how the store grew, which facts were superseded between two nights, and what nights propose most.
 
