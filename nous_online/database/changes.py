@@ -293,6 +293,6 @@ def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_value(value: Any) -> Any:
     """Return one value as a JSON type."""
-    if isinstance(value, date):
+    if isinstance(value, date):  # moments too: a datetime is a date
         return value.isoformat()
     return str(value) if isinstance(value, UUID) else value
