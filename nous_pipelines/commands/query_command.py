@@ -98,7 +98,8 @@ def query(  # noqa: PLR0913 (one parameter for each option)
             if as_csv:
                 show_csv(answer, limit)
             elif as_json:
-                show_rows_as_json(answer, limit, nights)
+                head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
+                stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
             else:
                 show_answer(answer, limit or SHOWN)
 
@@ -246,12 +247,6 @@ def show_csv(answer: Answer, limit: int | None) -> None:
                 json_text(value) if isinstance(value, list | dict) else "" if value is None else clean(str(value))
                 for value in row
             ])  # fmt: skip
-
-
-def show_rows_as_json(answer: Answer, limit: int | None, nights: StoredNights) -> None:
-    """Print all rows as one JSON object as they are read."""
-    head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
-    stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
 
 
 def stream_json(
