@@ -182,10 +182,7 @@ def night_report(
     account, night = NightAccount.read(files), snapshot.night
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
     checks = files.read_json("checks") if files.has("checks") else {"results": []}
-    left_out = tuple(
-        AgentLeftOut(**row, advice=advice_for(row["step"], account.policy))
-        for row in about(checks.get("left_out", ()), agent_ids)
-    )
+    left_out = left_out_of(checks, account, agent_ids)
     every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     outlines, planned = mark_left_out(left_out, *every)
     decided = read_proposals(database, first_of_each(outlines, shown), planned)
@@ -223,6 +220,12 @@ def named_in(
     wanted = {(each.agent_id, memory) for each in decided for memory in each.named}
     wanted |= {(pair["agent_id"], pair[side]) for pair in apart for side in SIDES}
     return wanted | {(each["agent_id"], memory) for each in waiting for memory in each["targets"]}
+
+
+def left_out_of(checks: Mapping[str, Any], account: NightAccount, agent_ids: Sequence[str]) -> tuple[AgentLeftOut, ...]:
+    """Return the agents that a night left out, among some or all, with advice."""
+    rows = about(checks.get("left_out", ()), agent_ids)
+    return tuple(AgentLeftOut(**row, advice=advice_for(row["step"], account.policy)) for row in rows)
 
 
 def of_agents(counts: Mapping[str, int], agent_ids: Sequence[str]) -> dict[str, int]:

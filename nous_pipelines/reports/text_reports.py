@@ -254,13 +254,7 @@ def markdown_of(report: NightReport) -> str:
             ),
         ),
         *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
-        *listed(
-            "## Cost",
-            (
-                f"- **{plain(str(cost.purpose))}** {cost_in_words(cost)} ({plain(str(cost.model))}, {cost.way})"
-                for cost in report.costs
-            ),
-        ),
+        *listed("## Cost", (cost_line(cost) for cost in report.costs)),
         f"## Take it back\n\n{back_line(report)}",
     ]
     return "\n\n".join(lines)
@@ -320,6 +314,11 @@ def entry_line(entry: ReportEntry) -> str:
     changed = "".join(f"\n  - {plain(each.text)}: {plain(each.move)}" for each in entry.changed[1:])
     move = f" ({plain(entry.changed[0].move)})" if entry.changed else ""
     return f"- **{plain(entry.told[0])}**{move} — {plain(entry.reason)} (`{entry.proposal_id}`){changed}"
+
+
+def cost_line(cost: Cost) -> str:
+    """Return the requests to one model for one purpose, with their cost."""
+    return f"- **{plain(str(cost.purpose))}** {cost_in_words(cost)} ({plain(str(cost.model))}, {cost.way})"
 
 
 def left_lines(report: NightReport) -> Iterator[str]:
