@@ -22,7 +22,7 @@ from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Offli
 from nous_online.language.pairs.pair_features import LEAST_SIMILARITY, pair_features
 from nous_online.language.pairs.pair_model import load_model
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.duplicates import clusters
+from nous_pipelines.phases.merging import clusters
 from nous_pipelines.phases.self_join import similar_pairs
 
 Flags: TypeAlias = NDArray[np.bool_]

@@ -23,7 +23,7 @@ from benchmarks.porter import stemmed
 from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import FUNCTION_WORDS
 from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.writing.sentences import split
+from nous_online.language.writing.sentences import split_sentences
 from nous_online.language.writing.writer import Draft, EndedEpisode, OfflineWriter
 
 LEAST_OVERLAP, LEAST_COSINE = 0.5, 0.5
@@ -88,7 +88,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
 
 def scores_of(row: dict[str, Any], draft: Draft, embedder: Embedder) -> list[Score]:
     """Return how near a draft comes to each point of its episode."""
-    facts, summary = [fact.content for fact in draft.facts], list(split(draft.summary))
+    facts, summary = [fact.content for fact in draft.facts], list(split_sentences(draft.summary))
     wanted = [("keep", point, [*facts, *summary], SUPPORTING) for point in row["keep"]]
     wanted += [("passing", point, [each for each in facts if not denies(each, point)], 1) for point in row["passing"]]
     wanted += [("frame", row[name], summary, FRAME_SENTENCES) for name in FRAME if row[name]]

@@ -22,7 +22,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.nights import last_night, nights_between
 from nous_pipelines.orchestration.running import NightOptions, run_night
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.phases.self_join import similar_pairs
 from nous_pipelines.plan.evidence import final_successor
 from nous_pipelines.snapshots.snapshot import take_snapshot

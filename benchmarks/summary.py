@@ -28,8 +28,8 @@ from benchmarks.rouge import KINDS, rouge
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.lexrank import word_count
-from nous_online.language.writing.sentences import sentences_of, told
-from nous_online.language.writing.writer import POLICY, EndedEpisode, read_aloud, summary_of
+from nous_online.language.writing.sentences import join_sentences, sentences_of
+from nous_online.language.writing.writer import POLICY, EndedEpisode, parse_episode, summary_of
 
 Scores: TypeAlias = dict[str, float]
 Metrics: TypeAlias = dict[str, float]
@@ -94,12 +94,12 @@ def sessions(data: Path) -> list[Case]:
 def measured(case: Case, embedder: LocalMiniLM) -> Scores:
     """Return the scores of the writer's summary and of LEAD-3 of one transcript, as they are and at equal length."""
     detail = "\n".join(case.turns)
-    spoken = read_aloud(EndedEpisode(detail))
+    spoken = parse_episode(EndedEpisode(detail))
     sentences = spoken.sentences
     vectors = embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
 
     def lifted(words: int) -> str:
-        return told([sentences[i] for i in summary_of(sentences, vectors, words=words)])
+        return join_sentences([sentences[i] for i in summary_of(sentences, vectors, words=words)])
 
     ours, lead = lifted(spoken.summary_words), " ".join(case.turns[:LEADING_TURNS])
     texts = {
@@ -118,8 +118,8 @@ def measured(case: Case, embedder: LocalMiniLM) -> Scores:
 def leading(detail: str, words: int) -> str:
     """Return as many sentences from the beginning of a transcript as fit into `words` words, and at least one."""
     sentences = sentences_of(detail)
-    fitting = [end for end in range(1, len(sentences) + 1) if word_count(told(sentences[:end])) <= words]
-    return told(sentences[: max(fitting, default=1)])
+    fitting = [end for end in range(1, len(sentences) + 1) if word_count(join_sentences(sentences[:end])) <= words]
+    return join_sentences(sentences[: max(fitting, default=1)])
 
 
 def kept_of(summary: str, case: Case) -> Scores:

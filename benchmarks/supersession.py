@@ -27,7 +27,7 @@ from nous_online.core.details import FactDetails
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.passages import passages
+from nous_online.language.embedding import passages
 
 DEPTH = 10
 DEADLINE_S = 60.0

@@ -50,7 +50,7 @@ from nous_online.core.validation import (
     checked_said,
 )
 from nous_online.database.connection import Database, open_url
-from nous_online.language.embedding import Embedder, among, default_embedder, embedder_of
+from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
@@ -325,14 +325,14 @@ class Heart(
         the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
         """
         # Imported here: `import nous_online` has to stay below 0.3 s.
-        from nous_online.language.claude.judge import appointed
-        from nous_online.language.claude.model_writer import commissioned
+        from nous_online.language.claude.judge import judge_factory
+        from nous_online.language.claude.model_writer import writer_factory
         from nous_online.language.claude.spending import meter_of
 
         name = checked_agent(agent_id)
         offered = [each for each in (embedder, next_embedder) if each is not None]
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
-        judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
+        judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         place = database or Database(open_url())
         meter = meter_of(place, name)
         heart = cls(
@@ -345,7 +345,7 @@ class Heart(
                 policy=chosen,
                 rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
-                embedder_of=among(offered) if offered else embedder_of,
+                embedder_of=embedder_lookup(offered) if offered else embedder_of,
             ),
             owns_database=database is None,
             works_in_background=works_in_background,

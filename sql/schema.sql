@@ -367,6 +367,7 @@ create table heart.corpus_stats (
     average_length         real not null,
     average_context_length real not null,
     refreshed_at           timestamptz not null default now(),
+    since_xid              xid8,                              -- what any later transaction wrote may not have been counted
     primary key (agent_id, memory_kind)
 );
 

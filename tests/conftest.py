@@ -72,8 +72,8 @@ INTEGRATION = (
     "test_mcp_", "test_memory_tool", "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_",
     "test_preflight", "test_privacy", "test_query_command", "test_quotas", "test_reference", "test_release",
     "test_restore_drills", "test_retention", "test_rooms", "test_run_launcher", "test_schedule",
-    "test_second_opinions", "test_sensors", "test_sessions_carry", "test_site", "test_told_secrets", "test_training",
-    "test_trust", "test_tutorial", "test_webhooks", "test_wrap", "test_writing_child",
+    "test_second_opinions", "test_sensors", "test_sessions_carry", "test_site", "test_tiers", "test_told_secrets",
+    "test_training", "test_trust", "test_tutorial", "test_webhooks", "test_wrap", "test_writing_child",
 )  # fmt: skip
 """Files whose tests start programs or servers of their own, load a model, Dagster, the REST API or the MCP SDK (seconds
 in each process that runs a part of the tests), or read the whole repository."""

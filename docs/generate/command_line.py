@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 from typer.main import get_command
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.cli.output import INTERRUPTED, PIPE_CLOSED
 
 HEAD = f"""# The command line

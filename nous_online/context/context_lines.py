@@ -15,7 +15,7 @@ from nous_online.core.domain import Detail
 from nous_online.core.policy import ContextPolicy
 from nous_online.core.validation import visible
 from nous_online.language.tokens import tokens_of
-from nous_online.language.writing.fact_lines import says
+from nous_online.language.writing.fact_lines import holds_phrase
 from nous_online.memories.levels import levels_of
 from nous_online.memories.sessions import Item
 from nous_online.recall.recall import FoundMemory, Recalled
@@ -313,7 +313,7 @@ def longest(kind: str, row: Mapping[str, Any]) -> Level:
         return ("summary", summary if not title or summary.startswith(title) else f"{title}: {summary}")
     if kind == "fact":
         subject, content = row.get("subject"), row["content"]
-        return ("full", content if not subject or says(content, subject) else f"{subject}: {content}")
+        return ("full", content if not subject or holds_phrase(content, subject) else f"{subject}: {content}")
     return ("full", levels_of(kind, row).full)
 
 

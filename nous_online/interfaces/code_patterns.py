@@ -73,14 +73,6 @@ class ShapePlace:
         return f"{self.path}:{self.shape.line}"
 
 
-def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
-    """Return the patterns of one file; none for a skipped file.
-
-    Raises `Unsupported` where the extra `code` is not installed.
-    """
-    return patterns_in([shape_of(path, source)])
-
-
 def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
     """Return the patterns of a project's files, by language; the order of files does not matter."""
     found: list[NewPattern] = []

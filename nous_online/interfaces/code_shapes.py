@@ -247,7 +247,9 @@ def dotted(node: Node | None) -> str:
     parts: list[str] = []
     while node is not None and len(parts) < 4:  # noqa: PLR2004 — longer chains say no more
         last = part_of(node, ("attribute", "property", "field"))
-        is_name = last is not None or not node.named_children or is_compound_name(node)
+        # A dotted module and a qualified type are names that have children.
+        is_compound = node.type in {"dotted_name", "relative_import", "qualified_type"}
+        is_name = last is not None or not node.named_children or is_compound
         parts.append(source_of(last or node) if is_name else "")
         node = part_of(node, ("object", "operand", "function", "constructor"))
     name = ".".join(part for part in reversed(parts) if part)
@@ -260,11 +262,6 @@ def part_of(node: Node, fields: Sequence[str]) -> Node | None:
         if (part := node.child_by_field_name(name)) is not None:
             return part
     return None
-
-
-def is_compound_name(node: Node) -> bool:
-    """Return whether a node is a name that has children: a dotted module, or a qualified type."""
-    return node.type in {"dotted_name", "relative_import", "qualified_type"}
 
 
 def callee(node: Node) -> str:

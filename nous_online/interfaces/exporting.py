@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
@@ -27,7 +27,7 @@ from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
 from nous_online.database.statements import statements
-from nous_online.interfaces.imports.records import parsed_object
+from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
 from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_again, redact_json, redactor, shared_copies_lock
@@ -162,7 +162,7 @@ def check_replaceable(path: Path, agent_id: str) -> None:
     """Raise `Refused` when a file is an export of another agent: it may be the only copy."""
     try:
         with (gzip.open if path.name.endswith(COMPRESSED) else open)(path, "rb") as file:
-            found = parsed_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
+            found = parse_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
     except (OSError, EOFError, zlib.error, InvalidInput):
         return
     if "nous_export" in found and found.get("agent") != agent_id:
@@ -198,15 +198,10 @@ def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]
         # A server-side cursor, so that no table has to fit in memory.
         with connection.cursor(name="export") as cursor:
             cursor.itersize = FETCHED_AT_ONCE
-            cursor.execute(select_statement(table), parameters)
+            key = SQL(", ").join(map(Identifier, table.key))
+            cursor.execute(SQL(BLOCKS[table.reading]).format(table=identifier_of(table), key=key), parameters)
             for (row,) in cursor:
                 yield table.name, row
-
-
-def select_statement(table: Table) -> Composed:
-    """Return the query for the rows of a table."""
-    key = SQL(", ").join(map(Identifier, table.key))
-    return SQL(BLOCKS[table.reading]).format(table=identifier_of(table), key=key)
 
 
 def identifier_of(table: Table) -> Identifier:
@@ -423,7 +418,7 @@ def open_export(path: Path) -> Generator[BinaryIO]:
 def read_header(line: bytes, path: Path) -> Header:
     """Read the first line of an export; raise `InvalidInput` for another file or a later format."""
     try:
-        fields = parsed_object(line)
+        fields = parse_object(line)
     except InvalidInput:
         fields = {}
     if "nous_export" not in fields:
@@ -465,7 +460,7 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
 def parsed_line(line: bytes, path: Path) -> Row:
     """Return the object on a line; raise `InvalidInput` for a damaged line."""
     try:
-        return parsed_object(line)
+        return parse_object(line)
     except InvalidInput as error:
         raise damaged(path, f"one of its lines can't be read ({error})") from error
 
@@ -540,13 +535,9 @@ def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> Non
             f"the export has a column {sorted(unknown)[0]!r} of {table.name} that this version of Nous does not know; "
             "upgrade it; nothing was stored"
         )
-    connection.execute(insert_statement(table, columns), {"rows": Jsonb(list(rows))})
-
-
-def insert_statement(table: Table, columns: Sequence[str]) -> Composed:
-    """Return the statement that inserts rows of a table."""
     names = SQL(", ").join(map(Identifier, columns))
-    return SQL(BLOCKS[table.storing]).format(table=identifier_of(table), columns=names)
+    statement = SQL(BLOCKS[table.storing]).format(table=identifier_of(table), columns=names)
+    connection.execute(statement, {"rows": Jsonb(list(rows))})
 
 
 LIST_COLUMNS = ("result_ids", "targets")

@@ -1,8 +1,9 @@
-"""Texts to unit vectors, behind one protocol: a local MiniLM by default, any OpenAI-compatible server otherwise."""
+"""Embedders behind one protocol (MiniLM, or an OpenAI-compatible server), and the texts of a memory they embed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     import httpx
 
 TEXTS_A_REQUEST = 64
+BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
+SHORTEST_PASSAGE = 40  # characters; a shorter sentence ("Wow!") says too little by itself and is joined with the next
+MOST_PASSAGES = 32  # embedded of one memory; of a longer text the first sentences
+CONTEXT_SHARE = 0.25  # weight of the context beside the memory itself
 
 
 class Embedder(Protocol):
@@ -134,7 +139,7 @@ def default_embedder() -> Embedder:
     return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
 
 
-def among(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
+def embedder_lookup(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
     """Return who finds the embedder of a space among those the caller brought."""
     return lambda space: next((each for each in embedders if each.space == space), None)
 
@@ -154,3 +159,56 @@ def remote_embedder(base_url: str, *, model: str, dimensions: int) -> OpenAIComp
     """Return the embedder of one model of the server the environment names."""
     key = settings().embedding_api_key.get_secret_value()
     return OpenAICompatible(base_url=base_url, model=model, dimensions=dimensions, api_key=key)
+
+
+def passage_sentences(content: str, subject: str | None) -> list[str]:
+    """Return the sentences of `content`, each with the subject in front: "She moved" names nobody."""
+    pieces: list[str] = []
+    for piece in filter(None, map(str.strip, BOUNDARY.split(content))):
+        if pieces and len(pieces[-1]) < SHORTEST_PASSAGE:
+            pieces[-1] += f" {piece}"
+        else:
+            pieces.append(piece)
+    return [after_subject(subject, piece) for piece in pieces[:MOST_PASSAGES] or [content]]
+
+
+def context_passages(context: str | None) -> list[str]:
+    """Return the lines of a context, one passage each."""
+    return [line.strip() for line in (context or "").splitlines() if line.strip()][:MOST_PASSAGES]
+
+
+def after_subject(subject: str | None, text: str) -> str:
+    """Return `text` with its subject in front, unless it starts with it."""
+    if not subject or text.casefold().startswith(subject.casefold()):
+        return text
+    return f"{subject}: {text}"
+
+
+def passages(content: str, subject: str | None, context: str | None) -> list[str]:
+    """Return every text whose vector `recall_vector` needs: the memory, its sentences, and the lines of its context."""
+    return [content, *passage_sentences(content, subject), *context_passages(context)]
+
+
+def recall_vector(
+    content: str, subject: str | None, context: str | None, vectors: Mapping[str, Vectors]
+) -> Vectors | None:
+    """Return the unit vector a memory is recalled by, None where it is the vector of its content.
+
+    The sum of three unit vectors: the content, the mean of its sentences, and a quarter of the mean of its context. A
+    mean of short texts keeps details that the one vector of a long text loses. `vectors` has a unit vector for each of
+    `passages`.
+    """
+    own, around = passage_sentences(content, subject), context_passages(context)
+    if own == [content] and not around:
+        return None
+    blend = unit_sum([vectors[content], unit_sum([vectors[text] for text in own])])
+    if around:
+        blend = unit_sum([blend, CONTEXT_SHARE * unit_sum([vectors[text] for text in around])])
+    return blend
+
+
+def unit_sum(vectors: Sequence[Vectors]) -> Vectors:
+    """Return the unit vector along the sum of `vectors`, or the first where they cancel out."""
+    total = np.stack(vectors).sum(axis=0, dtype=np.float32)
+    length = float(np.linalg.norm(total))
+    return (total / length).astype(np.float32) if length > 0 else vectors[0]

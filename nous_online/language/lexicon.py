@@ -1,4 +1,4 @@
-"""Closed lists of words, as `words.toml` has them: what guards, features, actions and the offline writer go by."""
+"""Word lists and wordings in `words.toml`, and the patterns of the offline writer; all for straight apostrophes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def tables() -> dict[str, Any]:
-    """Return what `words.toml` holds, read once a process."""
+    """Return the content of `words.toml`, read once in a process."""
     return tomllib.loads(files("nous_online.language").joinpath("words.toml").read_text("utf-8"))
 
 
@@ -26,7 +26,7 @@ def groups(name: str) -> tuple[frozenset[str], ...]:
 
 
 def phrases(name: str) -> re.Pattern[str]:
-    """Return a pattern of the wordings called `name`, each a whole word or phrase, in any case."""
+    """Return a pattern that matches any of the wordings called `name` as whole words, in any case."""
     return re.compile(rf"\b(?:{'|'.join(tables()['phrases'][name])})\b", re.IGNORECASE)
 
 
@@ -54,14 +54,14 @@ NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY.split()) 
     word: 10 * value
     for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)  # noqa: SIM905 (words)
 }
-"""Numbers in words; "one" is none, for it is often a pronoun."""
+"""Numbers in words, without "one", which is often a pronoun."""
 UNITS: dict[str, tuple[str, float]] = {
     word: (dimension, float(factor))
     for dimension, spellings in tables()["units"].items()
     for factor, listed in spellings.items()
     for word in listed.split()
 }
-"""Of each spelling of a unit, what it measures, and how many of the base unit one is."""
+"""The dimension of each spelling of a unit, and its size in the base unit."""
 OPPOSITES = frozenset(
     pair
     for entry in tables()["opposites"]["pairs"].split()
@@ -69,3 +69,108 @@ OPPOSITES = frozenset(
     for pair in ((one, other), (other, one))
 )
 RIVALS = groups("rivals")
+NO_SUBJECT, UNANCHORED = word_list("no_subject"), word_list("unanchored")
+PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING, VERBS = map(
+    phrases,
+    ("preference", "decision", "rule", "cause", "mended", "planned", "hedge", "refusing", "instructing", "verbs"),
+)
+LABELLED = re.compile(
+    r"\A(?:(?P<decision>decisions?|decided|agreed|outcome|results?|entscheidung|décision|decisión)"
+    r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
+    r"commit|pull request|lösung|solución)"
+    r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
+    r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
+    r"(?:,[^:]{1,30})?\s?:",
+    re.IGNORECASE,
+)
+CORRECTING = re.compile(
+    r"\A(?:(?:oh|ah|hm+|well|but|ok|okay|and|so|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
+    r"quatsch)(?=[,.:!\s]|$)"
+    r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
+    r"you're right|"
+    r"my mistake|i was wrong|doch\b|pero si|eso dijo)",
+    re.IGNORECASE,
+)
+"""A correction of what was said just before."""
+REFUSED = re.compile(
+    r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}"
+    r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",
+    re.IGNORECASE,
+)
+"""A few words and their refusal: "not the 40", "the 18th is out"."""
+STEP = re.compile(
+    r"\A(?:(?:ok|okay|now|next|first|then|so|right|good|great|perfect|alright|and)[,.:!]?\s)*"
+    r"(?:let me|let's (?:see|check|look|start|try)|i'll (?:now |just |also |first |then )?(?:do (?:both|it|this)|look|"
+    r"check|start|run|read|try|see|do that|take a"
+    r"|begin|go|continue|update|create|write|add|fix|use|verify|test)|i(?:'m| am) (?:going to|now)|i need to|now i"
+    r"|continue\b|read the (?:output|full|file)|if you need|"
+    r"(?:looking|running|reading|checking|starting|trying|connecting|searching|working|waiting)\b)",
+    re.IGNORECASE,
+)
+"""An announced step, which the next lines carry out."""
+ANNOUNCED = re.compile(
+    r"\bi(?:'ll| will)\b(?! (?:not|never|always)\b)|\bi(?:'m| am) (?:going|about|ready) to\b"
+    r"|\bi(?:'m| am) (?:now |also |just |currently |then )?"
+    r"(?!using|keeping|leaving|assuming|missing|seeing|getting|having)\w+ing\b"
+    r"|\A(?:[^\W\d_]{1,12}[,.:!]\s)*(?:(?:now|next|first|then|so|and|here|yes|sure)\s)*(?:let me"
+    r"|i (?:also |still |now )?need (?:to|the|your)\b"
+    r"|i (?:now )?have (?:everything|(?:a |the |all )?(?:clear|complete|full|good|enough))\b|ich werde|je vais|voy a"
+    r"|讓我|让我|我(?:來|来|將|将|會|会|先|需要))"
+    r"|\A(?:still|almost|nearly) (?:\w+ing|done|there)\b|,\s(?:so |and )?let me \w"
+    r"|\A(?:to|before) (?:proceed|continue|begin|we begin|start)(?:ing)?\b"
+    r"|\A(?:if you(?:'d)? (?:want|like|prefer)|want me to|would you like)\b"
+    r"|\bplease (?:run|open|restart|try|let me know|provide|tell|share|confirm|wait|check|paste|type|enter|specify"
+    r"|test)\b",
+    re.IGNORECASE,
+)
+"""How an assistant announces a step, offers help, asks for something, or reports progress; results come later."""
+_PAST = rf"(?:used|[^\W\d_]{{3,}}ed|{'|'.join(sorted(word_list('irregular_past')))})\b"
+DONE = re.compile(
+    rf"\b(?:i|we)(?:'ve|'d| have| had)? (?:\w+ )?{_PAST}|\A[*_]*(?:[^:]{{1,40}}:[*_]* +)?{_PAST}"
+    rf"|\b(?:was|were|been) (?:\w+ly )?{_PAST}",
+    re.IGNORECASE,
+)
+"""Something done: "I moved the pump", "**Pump:** moved it", "the pump was moved"."""
+ADVISING = re.compile(
+    r"\b(?:if|once|hopefully|please)\b"
+    r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
+    r"|\bi(?:'m| am)? (?:\w+ly )?(?:unable|not able|restricted|cannot|can't|could|should|need|apologi[sz]e)\b",
+    re.IGNORECASE,
+)
+"""How an assistant advises, or says what it can't do."""
+REQUEST = re.compile(
+    r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
+    r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
+    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
+    r"|(?:what|how|why|who|where)(?:'s| (?:is|are|was|were|do|does|did|can|could|should|would|will|to|about|if))"
+    r"|(?:can|could|would|will) you)\b",
+    re.IGNORECASE,
+)
+"""How people ask an assistant a question or for one thing now; standing instructions match `RULE` as well."""
+RAN = re.compile(
+    r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
+)
+"""A command by itself, or with its result: "`make test` passed"."""
+COURTESY = re.compile(
+    r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
+    r"good (?:morning|evening|afternoon|night)|"
+    r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"
+    r"super|good|fine|"
+    r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
+    r"bitte|merci|gracias|buenas|"
+    r"bonsoir|bonne nuit|guten (?:tag|abend|morgen)|venga|gern|einen moment|never mind|one (?:moment|sec)|"
+    r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
+    r"(?:[^\W\d_]++[\s,.!?…:)]*+){0,3}",
+    re.IGNORECASE,
+)
+"""A courtesy and at most three more words."""
+TALLY = re.compile(
+    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
+    r"issues?|failures?|builds?)\b"
+    r"(?=.{0,40}\b(?:pass|passed|passing|passes|fail|failed|failing|fails|closed|done|green|complete|"
+    r"completed|ok|clean|left)\b)",
+    re.IGNORECASE,
+)
+"""A passing state: "all 141 tests pass"."""
+OWN = re.compile(r"\b(?:I|I'(?:m|ve|d|ll)|[Mm]y|[Mm]e|[Mm]yself|[Mm]ine)\b")
+WE = re.compile(r"(?:we|we're|we've|we'd|we'll|our|us)\b", re.IGNORECASE)

@@ -30,7 +30,7 @@ from nous_online.database.statements import statements
 from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
-from nous_online.language.writing.credentials import MARK, hidden
+from nous_online.language.writing.credentials import MARK, mask_credentials
 from nous_online.memories.store import query_space, register_agent, require_space
 
 if TYPE_CHECKING:
@@ -209,13 +209,13 @@ def hide_credentials(details: Mapping[str, Any], names: Sequence[str], rights: R
 
 def loggable(text: str, rights: Rights) -> str:
     """Return a text as logs keep it: credentials hidden, unless the policy keeps them."""
-    return text if rights.on_credential == "keep" else hidden(text)[0]
+    return text if rights.on_credential == "keep" else mask_credentials(text)[0]
 
 
 def hide_in_value(value: Any) -> tuple[Any, int]:
     """Return a text, or all texts in lists and mappings, with credentials hidden, and how many there were."""
     if isinstance(value, str):
-        return hidden(value)
+        return mask_credentials(value)
     if isinstance(value, list | tuple):
         found = [hide_in_value(each) for each in cast("Sequence[object]", value)]
         return [text for text, _ in found], sum(count for _, count in found)

@@ -39,10 +39,10 @@ from nous_online.database.changes import (
     version_of,
 )
 from nous_online.database.statements import statements
-from nous_online.language.actions.triggers import checked_literal, normal
+from nous_online.language.actions.triggers import checked_literal, folded
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.writing.credentials import hidden
+from nous_online.language.writing.credentials import mask_credentials
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, loggable, with_session_frame
 from nous_online.memories.checking import (
     POLICY,
@@ -260,7 +260,7 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
     if told["is_literal"]:
         checked_literal(text)
     why = checked_as(CensorReason, "reason", reason).strip()
-    if rights.on_credential != "keep" and hidden(text)[1]:
+    if rights.on_credential != "keep" and mask_credentials(text)[1]:
         raise Refused(
             "trigger looks as if it held a credential: name what it is for, such as 'posting the deploy key', for a "
             "censor without it would never be set off; nothing was stored"
@@ -311,7 +311,7 @@ def find_same(connection: Connection, agent: Agent, new: NewCensor, vector: Vect
     for row in rows:
         is_close = row.pop("similarity") >= POLICY.same_similarity and not new.is_literal
         known = Censor(**row)
-        if normal(known.trigger) == normal(new.trigger):
+        if folded(known.trigger) == folded(new.trigger):
             return known
         if is_close and not differences(known.trigger, new.trigger):
             return known
@@ -436,7 +436,7 @@ def reported_activation(
     known: list[dict[str, Any]] = [row[0] for row in connection.execute(BLOCKS["activations_of"], parameters)]
     reported = {each["activation_id"] for each in censor.exceptions}
     if action is not None:
-        known = [each for each in known if each["action"] is not None and normal(each["action"]) == normal(action)]
+        known = [each for each in known if each["action"] is not None and folded(each["action"]) == folded(action)]
     left = [each for each in known if each["id"] not in reported]
     if left:
         return left[0]

@@ -19,14 +19,14 @@ from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
     compare_words,
+    folded,
     likelihood,
     log_odds,
-    normal,
     shares_act,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
-from nous_online.language.writing.credentials import hidden
+from nous_online.language.writing.credentials import mask_credentials
 from nous_online.memories.agent import Agent
 
 POLICY = CensorPolicy()
@@ -265,12 +265,12 @@ def is_excepted(
     if not suspect.exceptions:
         return False
     is_guarded = match.match != "meaning" and (suspect.severity == "absolute" or suspect.trust > POLICY.agent_trust)
-    forms = {normal(form) for text in (match.part, question.action) for form in (text, hidden(text)[0])}
+    forms = {folded(form) for text in (match.part, question.action) for form in (text, mask_credentials(text)[0])}
     for each in suspect.exceptions:
         action: str | None = each["action"]
         if action is None or (is_guarded and each["source_kind"] != "user"):
             continue
-        if normal(action) in forms:
+        if folded(action) in forms:
             return True
         if match.match == "literal" or action not in others:
             continue

@@ -31,8 +31,7 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupporte
 from nous_online.database.changes import json_values
 from nous_online.database.connection import Database, connect, driver_errors_translated
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder, embedder_of
-from nous_online.language.passages import passages
+from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.store import vector_columns

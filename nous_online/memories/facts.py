@@ -19,8 +19,8 @@ from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
+from nous_online.language.embedding import passages, recall_vector
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
-from nous_online.language.passages import passages, recall_vector
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, hide_credentials
 from nous_online.memories.contradictions import open_between

@@ -21,7 +21,7 @@ from nous_online.language.writing.fact_lines import (
     terse_line,
     with_subject,
 )
-from nous_online.language.writing.lexrank import LONGEST_INDEX, condensed, index_word
+from nous_online.language.writing.lexrank import LONGEST_INDEX, index_word, one_line
 
 BANDS = ("goals", "core_patterns", "core_tools", "core_concepts", "implementation_notes")
 """The list fields of a procedure, besides steps and template."""
@@ -90,8 +90,8 @@ def episode_levels(row: Mapping[str, Any]) -> Levels:
     title = row.get("title") or row.get("subject") or ""
     written = (row.get("content"), row.get("detail"), row.get("summary"), row.get("compressed"), title)
     full = next(filter(None, written), None) or row.get("index_word") or "episode"
-    summary = row.get("summary") or row.get("compressed") or title or condensed(full)
-    compressed = row.get("compressed") or title or condensed(summary)
+    summary = row.get("summary") or row.get("compressed") or title or one_line(full)
+    compressed = row.get("compressed") or title or one_line(summary)
     return descending(full, summary, compressed, (row.get("index_word"), title))
 
 

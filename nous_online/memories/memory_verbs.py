@@ -21,7 +21,7 @@ from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_said, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
-from nous_online.language.passages import passages
+from nous_online.language.embedding import passages
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.agent import Agent, Verbs, with_session_frame
 from nous_online.memories.contradictions import mark_sides

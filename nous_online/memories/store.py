@@ -22,9 +22,9 @@ from nous_online.core.errors import Conflict, Moved, NotFound
 from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import statements
+from nous_online.language.embedding import recall_vector
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judgement
-from nous_online.language.passages import recall_vector
 from nous_online.memories.learning import pair_hash, slot_of, statement_digest
 
 V = TypeVar("V")

@@ -217,12 +217,12 @@ def open_staff(
 
     Raises what opening a database raises, and `InvalidInput` when the key for Claude is not valid.
     """
-    from nous_online.language.claude.judge import appointed
-    from nous_online.language.claude.model_writer import commissioned
+    from nous_online.language.claude.judge import judge_factory
+    from nous_online.language.claude.model_writer import writer_factory
     from nous_online.language.embedding import default_embedder
 
     embedder = embedder or default_embedder()
-    judge_for, writer_for = appointed(judge), commissioned(writer, embedder)
+    judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
     place = url or open_url()
     with (
         closing(Database(place, role="nous_night", max_connections=1)) as night,

@@ -331,10 +331,14 @@ select id, concat_ws(E'\n', title, coalesce(detail, summary, compressed, index_w
 from heart.episodes where agent_id = %(agent_id)s and id = any(%(ids)s)
 
 -- name: agents_to_count
--- The agents of which memories came, went or changed since their words were counted. An event is recorded as of the start
--- of its transaction, and none of those lasts ten minutes; what a purge or an erasure took left no event, but fewer memories.
+-- The agents of which memories came, went or changed since their words were counted: those with an event of a transaction
+-- that the count may not have seen. Its time only narrows the search: it is that of the start of its transaction, and none
+-- lasts ten minutes. What a purge or an erasure took left no event, but fewer memories. Transactions are compared modulo
+-- 2^32; where the row of the count was written by an earlier one than it names, the store was restored from a dump.
 with counted as (
-    select agent_id, sum(memory_count) as memories, min(refreshed_at) - interval '10 minutes' as since
+    select agent_id, sum(memory_count) as memories, min(refreshed_at) - interval '10 minutes' as since,
+           case when bool_and((xmin::text::bigint - since_xid::text::bigint) & 4294967295 < 2147483648)
+                then min(since_xid::text::bigint) end as since_xid
     from heart.corpus_stats group by agent_id
 ), stored as (
     select agent_id, count(*) as memories
@@ -346,7 +350,10 @@ with counted as (
     ) memory
     group by agent_id
 ), changed as (
-    select distinct e.agent_id from lifecycle.events e join counted c on c.agent_id = e.agent_id and e.recorded_at >= c.since
+    select distinct e.agent_id
+    from lifecycle.events e
+        join counted c on c.agent_id = e.agent_id and e.recorded_at >= c.since
+            and coalesce((e.xmin::text::bigint - c.since_xid) & 4294967295 < 2147483648, true)
 )
 select a.id
 from unnest(%(agent_ids)s::text[]) a(id)
@@ -367,17 +374,23 @@ with counted as (
     delete from heart.term_stats s
     where s.agent_id = %(agent_id)s and not exists (select from counted c where c.lexeme = s.lexeme)
 )
-insert into heart.term_stats as s (agent_id, lexeme, document_count)
-select %(agent_id)s, lexeme, document_count from counted
+insert into heart.term_stats (agent_id, lexeme, document_count)
+select %(agent_id)s, c.lexeme, c.document_count
+from counted c
+where not exists (
+    -- An upsert locks what it leaves alone, so words that are counted as before are not handed to it.
+    select from heart.term_stats s
+    where s.agent_id = %(agent_id)s and s.lexeme = c.lexeme and s.document_count = c.document_count)
 on conflict (agent_id, lexeme) do update set document_count = excluded.document_count
-where s.document_count <> excluded.document_count
 
 -- name: refresh_corpus_stats
 -- A kind the agent has nothing of gets no row.
 insert into heart.corpus_stats (
-    agent_id, memory_kind, memory_count, context_count, average_length, average_context_length, refreshed_at)
+    agent_id, memory_kind, memory_count, context_count, average_length, average_context_length, refreshed_at,
+    since_xid)
 select %(agent_id)s, memory_kind, count(*), count(context_embedding), avg(word_count),
-       coalesce(avg(context_word_count - word_count) filter (where context_word_count > word_count), 0), now()
+       coalesce(avg(context_word_count - word_count) filter (where context_word_count > word_count), 0), now(),
+       pg_snapshot_xmin(pg_current_snapshot())
 from (
     select 'fact' as memory_kind, word_count, context_word_count, context_embedding
     from heart.facts where agent_id = %(agent_id)s
@@ -392,4 +405,4 @@ group by memory_kind
 on conflict (agent_id, memory_kind) do update set
     memory_count = excluded.memory_count, context_count = excluded.context_count,
     average_length = excluded.average_length, average_context_length = excluded.average_context_length,
-    refreshed_at = excluded.refreshed_at
+    refreshed_at = excluded.refreshed_at, since_xid = excluded.since_xid

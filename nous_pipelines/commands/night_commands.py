@@ -119,8 +119,7 @@ def run_in_order(
     wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool
 ) -> tuple[list[NightOutcome], CommandStop]:
     """Run nights one after the other, print each outcome, and return all outcomes and what stopped the run."""
-    from nous_pipelines.orchestration.night_ranges import WAITS_S, run_nights, time_left
-    from nous_pipelines.orchestration.running import run_night
+    from nous_pipelines.orchestration.running import WAITS_S, run_night, run_nights, time_left
 
     outcomes: list[NightOutcome] = []
     began, waits_s = time.monotonic(), WAITS_S if is_range else ()
@@ -253,7 +252,7 @@ def demo(
 
 def missing_nights(options: NightOptions, named: str | None) -> list[date]:
     """Complete due episodes and return the nights to catch up on; raise `InvalidInput` if a night is named, too."""
-    from nous_pipelines.orchestration.night_ranges import complete_episodes, nights_to_run
+    from nous_pipelines.orchestration.running import complete_episodes, nights_to_run
 
     if named:
         raise InvalidInput("--backfill finds the nights itself; leave --date, --from and --to out")

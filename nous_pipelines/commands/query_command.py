@@ -82,8 +82,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
     """  # noqa: E501 (an example is one line, to be copied)
-    from nous_pipelines.plan.night_query import TABLES, parsed_query
-    from nous_pipelines.plan.night_tables import QueryScope, run_query
+    from nous_pipelines.plan.night_tables import TABLES, QueryScope, parsed_query, run_query
 
     if (agent and all_agents) or (as_csv and as_json):
         raise InvalidInput("give either --agent or --all-agents, and either --csv or --json")
@@ -106,8 +105,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
 def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) -> None:
     """Print the differences between the snapshots of two nights, of one agent or all, a line for each memory."""
-    from nous_pipelines.plan.night_query import BLOCKS, parsed_query
-    from nous_pipelines.plan.night_tables import QueryScope, run_query
+    from nous_pipelines.plan.night_tables import BLOCKS, QueryScope, parsed_query, run_query
 
     earlier, later = parse_night(first), parse_night(last)
     if earlier >= later:
@@ -306,8 +304,7 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
     """Print the nights, the tables, and type and meaning of their columns."""
     from rich.table import Table
 
-    from nous_pipelines.plan.night_query import TABLES
-    from nous_pipelines.plan.night_tables import stored_columns
+    from nous_pipelines.plan.night_tables import TABLES, stored_columns
 
     found = stored_columns(nights, database)
     meaning_of = {name: TABLES[name].meaning_of for name in found}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import socket
@@ -13,12 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from nous_online.core.errors import DeadlineExceeded, Unavailable, Unsupported
-from nous_pipelines.engines.engine import MOST_LATE, OnDone, picklable_error, too_late, too_many_lost
+from nous_pipelines.engines.engine import MOST_LATE, OnDone, code_digest, picklable_error, too_late, too_many_lost
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -31,7 +29,6 @@ LAST_WORDS_S = 5.0
 """How long a worker past its deadline lives on, so that its answer gets out; 2 s were too few on a busy machine."""
 PACKAGES = ("numpy", "polars")
 """Packages whose version may change results."""
-ROOTS = ("nous_online", "nous_pipelines", "nous_sql")
 
 
 @dataclass(frozen=True)
@@ -52,17 +49,7 @@ class Build:
 def build() -> Build:
     """Return the code that runs in this process."""
     packages = tuple(f"{name} {version(name)}" for name in PACKAGES)
-    return Build(version("nous-pipelines"), code_digest(), platform.python_version(), packages)
-
-
-def code_digest() -> str:
-    """Return the first digits of the SHA-256 of all our modules, SQL files and tables."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[2]
-    paths = (path for name in ROOTS for path in (root / name).rglob("*") if path.suffix in {".py", ".sql", ".toml"})
-    for path in sorted(paths):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\n" + path.read_bytes())
-    return digest.hexdigest()[:12]
+    return Build(version("nous-pipelines"), code_digest()[:12], platform.python_version(), packages)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import pickle
@@ -13,8 +14,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable
@@ -29,6 +32,20 @@ MOST_LOST = 3
 """Workers that may die while working on one chunk before the night fails: the chunk is the likely cause then."""
 MOST_LATE = 2
 """Times a chunk may exceed its deadline: the first time the machine may have been busy."""
+CODE_FOLDERS = ("nous_online", "nous_pipelines", "nous_sql")
+CODE_SUFFIXES = frozenset({".json", ".py", ".sql", ".toml", ".txt", ".xz"})
+"""Of the files that results depend on. The 24 MB of weights of the pair reader are not read: a JSON file has their
+checksum."""
+
+
+@cache
+def code_digest() -> str:
+    """Return the SHA-256 of the modules, queries and word lists of this version: other code may have other results."""
+    digest, root = hashlib.sha256(), Path(__file__).parents[2]
+    paths = (path for folder in CODE_FOLDERS for path in (root / folder).rglob("*.*") if path.suffix in CODE_SUFFIXES)
+    for path in sorted(paths):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\n" + path.read_bytes())
+    return digest.hexdigest()
 
 
 class Engine(Protocol):
@@ -257,7 +274,7 @@ class ProcessPool:
     def _hand_out(self, work: PoolRound) -> None:
         """Give each idle worker a chunk, starting processes as long as there are chunks for them."""
         while len(self._workers) < min(self.width, len(work.waiting) + self._busy):
-            self._workers.append(start_worker(threads_per_process(self.width)))
+            self._workers.append(start_worker(max(1, (os.cpu_count() or 1) // self.width)))
         for worker in self._workers:
             if worker.is_idle and work.waiting:
                 place = work.waiting.popleft()
@@ -286,11 +303,6 @@ def how_it_ended(process: SpawnProcess) -> str:
         with suppress(ValueError):
             return signal.Signals(-code).name
     return f"exit code {code}"
-
-
-def threads_per_process(width: int) -> int:
-    """Return the number of threads for each of `width` processes."""
-    return max(1, (os.cpu_count() or 1) // width)
 
 
 def start_worker(threads: int) -> PoolWorker:

@@ -1,13 +1,13 @@
-"""What Dagster loads: every definition, with the nights from the first memory on."""
+"""The code location that Dagster loads: all definitions, with partitions for the nights from the first memory on."""
 
 import gc
 from datetime import UTC, datetime
 
 from nous_pipelines.orchestration.definitions import definitions_from
-from nous_pipelines.orchestration.night_ranges import first_night
+from nous_pipelines.orchestration.running import first_night
 
 defs = definitions_from(first_night(datetime.now(UTC)))
 
-gc.freeze()  # what was imported stays: each look for garbage would pass through all of it, in all of Dagster's programs
+gc.freeze()  # excludes what was imported from garbage collection: every full collection would scan it for nothing
 
 __all__ = ["defs"]

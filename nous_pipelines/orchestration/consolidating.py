@@ -1,4 +1,4 @@
-"""Nights for the HTTP interface: each runs as a program of its own, so that the interface stays small and quick."""
+"""Nights for the REST API, each a process of its own, so that the API loads neither Dagster nor models for them."""
 
 from __future__ import annotations
 
@@ -26,66 +26,68 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.server_routes import BackgroundNight, PlannedNight, RunState, TakenBack
+from nous_online.interfaces.api.server_routes import Planned, RunState, Started, UndoneNights, planned, started
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
 
 PREFIX = "night-"
-"""A night's files are called by its date and its run: what it left tells of both, however it ended."""
-STARTING_S = 10.0
-"""How long a start waits for another one, seconds; a program is started in milliseconds."""
+"""Of the names of a night's files, `night-DATE-RUN.json` and `.log`, which tell both however the night ended."""
+START_WAIT_S = 10.0  # for another start in progress; a process is started in milliseconds
 KINDS: Mapping[str, type[NousError]] = {
     kind.__name__: kind for kind in (InvalidInput, NotFound, Conflict, Refused, Unsupported)
 }
-"""What a night's program may tell of that a caller would do something about."""
-LAST_WORDS = 300
-"""Characters of what a program said last, where it ended without a result."""
+"""The errors of a night's process that a caller can act on; all others become `Unavailable`."""
+SHOWN_CHARACTERS = 300
+"""How much of the end of its output is shown when a process ends without a result."""
 
 
 class NightPrograms:
-    """Runs nights with `nous night`; what they print is kept beside other programs of the background."""
+    """Runs nights with `nous night`; their logs lie beside those of other background programs."""
 
-    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
-        """Return what a night would do; raise `Conflict` for one that can't be run, and what `nous night` raises."""
-        found = printed(command_of("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
-        outcome: Mapping[str, Any] = found["nights"][0]
-        return PlannedNight(
-            night=date.fromisoformat(outcome["night"]),
-            plan_hash=outcome["plan_hash"] or "",
-            counts=outcome["counts"] or {},
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Planned:
+        """Return what a night would do; raise `Conflict` if it can't be run, and the errors of `nous night`."""
+        result = run_command(night_command("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
+        outcome: Mapping[str, Any] = result["nights"][0]
+        return planned(
+            date.fromisoformat(outcome["night"]),
+            outcome["plan_hash"] or "",
+            outcome["counts"] or {},
             is_success=not outcome["is_stopped"],
-            **said_of(outcome),
+            **failures_and_notices(outcome),
         )
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
-        """Start a night in the background; raise `Conflict` for one that can't be run, or while another is."""
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
+        """Start a night in the background; raise `Conflict` if it can't be run, or while another one runs."""
         wanted, home = runnable(night), home_folder()
-        with one_at_a_time(home):
-            under_way = [name for name in names(home) if processes.running(name, home=home)]
-            if under_way:
-                raise Conflict(f"run {under_way[0].rpartition('-')[2]} is under way; wait for it to end")
+        with start_lock(home):
+            # `nous down` deletes the records of the nights it ends.
+            names = sorted(path.stem for path in (home / "background").glob(f"{PREFIX}*.json"))
+            active = [name for name in names if processes.running(name, home=home)]
+            if active:
+                raise Conflict(f"run {active[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
-            launch(f"{PREFIX}{wanted}-{run}", command_of("night", wanted, agent_id), url, home=home)
-        return BackgroundNight(run, wanted, "running", interface_address(home))
+            launch(f"{PREFIX}{wanted}-{run}", night_command("night", wanted, agent_id), url, home=home)
+        return started(run, wanted, "running", interface_address(home))
 
-    def state(self, run: str) -> BackgroundNight:
-        """Return how a night started here stands; raise `NotFound` for one that was not."""
+    def state(self, run: str) -> Started:
+        """Return the state of a night that was started here; raise `NotFound` for an unknown run."""
         home = home_folder()
-        log = next((path for path in logs(home) if path.stem.rpartition("-")[2] == run), None)
+        logs = sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
+        log = next((path for path in logs if path.stem.rpartition("-")[2] == run), None)
         if log is None:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
         if processes.running(log.stem, home=home):
-            return BackgroundNight(run, night, "running", interface_address(home))
-        return ended(run, night, log.read_text("utf-8", "replace"), interface_address(home))
+            return started(run, night, "running", interface_address(home))
+        return ended_night(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
-        """Return the report of a night, as `nous report --json` tells it."""
+        """Return the report of a night as `nous report --json` prints it."""
         wanted = night or last_night(datetime.now(UTC))
         if not FIRST_NIGHT <= wanted <= datetime.now(UTC).date():
             raise NotFound(f"night {wanted} has not run here; POST /consolidate runs a night")
-        return printed(command_of("report", wanted, agent_id), url, seconds=seconds)
+        return run_command(night_command("report", wanted, agent_id), url, seconds=seconds)
 
     def undo(
         self,
@@ -96,26 +98,25 @@ class NightPrograms:
         agent_id: str | None,
         reason: str,
         seconds: float,
-    ) -> TakenBack:
-        """Take back nights with `nous undo`; what was taken back when time runs out stays so."""
+    ) -> UndoneNights:
+        """Take back nights with `nous undo`; nights that were taken back before time runs out stay so."""
         first, last = nights
-        options = [f"--reason={reason}", *([] if kind is None else [f"--kind={kind}"])]
-        whose = [] if agent_id is None else [f"--agent={agent_id}"]
-        range_ = (f"--from={first}", f"--to={last}")
-        command = python_module("nous_online.interfaces.cli", "undo", "--json", *range_, *whose, *options)
-        found = printed(command, url, seconds=seconds)
-        undone = {date.fromisoformat(each["night"]): len(each["undone"]) for each in found["nights"]}
-        return TakenBack(undone, found["refused"])
+        options = [f"--from={first}", f"--to={last}", f"--reason={reason}"]
+        options += [] if agent_id is None else [f"--agent={agent_id}"]
+        options += [] if kind is None else [f"--kind={kind}"]
+        command = python_module("nous_online.interfaces.cli", "undo", "--json", *options)
+        result = run_command(command, url, seconds=seconds)
+        return UndoneNights({each["night"]: len(each["undone"]) for each in result["nights"]}, result["refused"])
 
 
-def said_of(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return what stopped a night, or else whom it left out."""
-    said = tuple(outcome["failures"])
-    return {"failures": said, "notices": ()} if outcome["is_stopped"] else {"failures": (), "notices": said}
+def failures_and_notices(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the failures of an outcome: as `notices`, about agents left out, if the night was applied all the same."""
+    failures = tuple(outcome["failures"])
+    return {"failures": failures, "notices": ()} if outcome["is_stopped"] else {"failures": (), "notices": failures}
 
 
 def runnable(night: date | None) -> date:
-    """Return the night to be run; raise `Conflict` for one before the first, or that has not begun."""
+    """Return the night to run, by default the last one; raise `Conflict` if it has not begun or is before the first."""
     now = datetime.now(UTC)
     wanted = night or last_night(now)
     if not FIRST_NIGHT <= wanted <= now.date():
@@ -123,21 +124,24 @@ def runnable(night: date | None) -> date:
     return wanted
 
 
-def command_of(verb: str, night: date, agent_id: str | None, *options: str) -> list[str]:
-    """Return how a night's program is started."""
-    whose = [] if agent_id is None else [f"--agent={agent_id}"]
-    return python_module("nous_online.interfaces.cli", verb, "--json", "--date", night.isoformat(), *whose, *options)
+def night_command(verb: str, night: date, agent_id: str | None, *options: str) -> list[str]:
+    """Return the command line of `nous` for a night."""
+    agent = [] if agent_id is None else [f"--agent={agent_id}"]
+    return python_module("nous_online.interfaces.cli", verb, "--json", "--date", night.isoformat(), *agent, *options)
 
 
 def environment(url: str) -> dict[str, str]:
-    """Return the environment of a program that works on the same database."""
+    """Return the environment of a process that works on a database."""
     return child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore")
 
 
-def printed(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any]:
-    """Return the JSON object a program printed, or raise the error it told."""
+def run_command(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any]:
+    """Run a command and return the JSON object it prints, or raise the error it prints.
+
+    Raises `DeadlineExceeded` when it does not end in time, and `Unavailable` when it ends without a result.
+    """
     try:
-        ended = subprocess.run(  # noqa: S603 (the command is ours)
+        process = subprocess.run(  # noqa: S603 (the command is ours)
             command,
             cwd=child_folder(),
             env=environment(url),
@@ -148,21 +152,16 @@ def printed(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any
         )
     except subprocess.TimeoutExpired as error:
         raise DeadlineExceeded(f"the night was not done within {seconds:.0f} s and was ended; try again") from error
-    found = last_object(ended.stdout)
-    if found is None:
-        raise Unavailable(f"the night ended without a result: {ended.stderr.strip()[-LAST_WORDS:]}")
-    if "error" in found:
-        raise told_error(found["error"])
-    return found
-
-
-def told_error(told: Mapping[str, str]) -> NousError:
-    """Return the error a program of ours told, of the same kind."""
-    return KINDS.get(told["kind"], Unavailable)(told["message"])
+    result = last_object(process.stdout)
+    if result is None:
+        raise Unavailable(f"the night ended without a result: {process.stderr.strip()[-SHOWN_CHARACTERS:]}")
+    if "error" in result:
+        raise KINDS.get(result["error"]["kind"], Unavailable)(result["error"]["message"])
+    return result
 
 
 def last_object(text: str) -> Mapping[str, Any] | None:
-    """Return the last line of a text that is a JSON object, None when there is none."""
+    """Return the JSON object in the last line that has one, None when there is none."""
     for line in reversed(text.splitlines()):
         if line.startswith("{"):
             try:
@@ -173,10 +172,11 @@ def last_object(text: str) -> Mapping[str, Any] | None:
 
 
 def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
-    """Start a program that outlives this one, recorded so that `nous down` ends it.
+    """Start a process that outlives this one, with a record by which `nous down` ends it.
 
     Raises `Unavailable` when the home can't be written to.
     """
+    # Not `processes.start`: its `preexec_fn` is unsafe in a process with several threads, as the API has.
     folder = home / "background"
     try:
         with (folder / f"{name}.log").open("ab") as log:
@@ -197,13 +197,13 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
 
 
 @contextmanager
-def one_at_a_time(home: Path) -> Generator[None]:
-    """Keep other threads and processes from starting a night meanwhile.
+def start_lock(home: Path) -> Generator[None]:
+    """Keep other threads and processes from starting a night during a block.
 
-    Raises `Conflict` while another one is being started, and `Unavailable` when the home can't be written to.
+    Raises `Conflict` when another start takes too long, and `Unavailable` when the home can't be written to.
     """
     folder = home / "background"
-    lock = filelock.FileLock(folder / ".nights.lock", timeout=STARTING_S)
+    lock = filelock.FileLock(folder / ".nights.lock", timeout=START_WAIT_S)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire()
@@ -217,28 +217,18 @@ def one_at_a_time(home: Path) -> Generator[None]:
         lock.release()
 
 
-def names(home: Path) -> list[str]:
-    """Return the names of the nights that were started here, as far as `nous down` did not end them."""
-    return sorted(path.stem for path in (home / "background").glob(f"{PREFIX}*.json"))
-
-
-def logs(home: Path) -> list[Path]:
-    """Return what the nights printed that were started here."""
-    return sorted((home / "background").glob(f"{PREFIX}????-??-??-*.log"))
-
-
-def ended(run: str, night: date, text: str, interface: str) -> BackgroundNight:
-    """Return how a night ended, from what its program printed."""
-    found = last_object(text)
-    if found is None or "nights" not in found:
-        said = found["error"]["message"] if found else text.strip()[-LAST_WORDS:] or "it said nothing"
-        return BackgroundNight(run, night, "failed", interface, failures=(str(said),))
-    outcome: Mapping[str, Any] = found["nights"][0]
+def ended_night(run: str, night: date, log: str, interface: str) -> Started:
+    """Return the outcome of a night that has ended, from its log."""
+    result = last_object(log)
+    if result is None or "nights" not in result:
+        failure = result["error"]["message"] if result else log.strip()[-SHOWN_CHARACTERS:] or "it said nothing"
+        return started(run, night, "failed", interface, failures=(str(failure),))
+    outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    return BackgroundNight(run, night, state, interface, outcome["counts"], **said_of(outcome))
+    return started(run, night, state, interface, counts=outcome["counts"], **failures_and_notices(outcome))
 
 
 def interface_address(home: Path) -> str:
-    """Return where the Dagster interface shows runs, when it is up."""
+    """Return the URL at which Dagster's interface shows runs, when it is up."""
     known = processes.running(NAME, home=home)
     return f"http://{HOST}:{PORT if known is None else port_of(known.cmdline())}/runs"

@@ -1,4 +1,4 @@
-"""The Dagster code location: assets, checks, the nightly job and its schedule."""
+"""The definitions of the Dagster code location: assets, checks, jobs, schedules, sensors and resources."""
 
 from datetime import date
 
@@ -8,15 +8,20 @@ from nous_online.core.files import keep_private
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.automation import (
     LAST_NIGHT,
+    NextSpace,
     batch_results,
     closed_episodes,
+    dry_run_job,
+    embedding_space_switched,
     every_night,
     every_week,
     fresh_facts,
     last_night_applied,
     last_night_asked,
     last_night_exists,
+    next_embeddings,
     retention,
+    undo_nights,
 )
 from nous_pipelines.orchestration.night_assets import (
     NIGHTS,
@@ -29,20 +34,13 @@ from nous_pipelines.orchestration.night_assets import (
     nights_from,
     snapshot,
 )
-from nous_pipelines.orchestration.operator_jobs import (
-    NextSpace,
-    dry_run_job,
-    embedding_space_switched,
-    next_embeddings,
-    undo_nights,
-)
 from nous_pipelines.orchestration.planning_assets import applied, plan, plan_checks, report, word_statistics
 from nous_pipelines.orchestration.resources import NightRun
 
-keep_private()  # of a code location this is the entry point
+keep_private()  # Dagster starts the processes of a code location: no module of ours is loaded there before this one
 
 PROPOSING = [snapshot, neighbours, judgements, *TABLE_ASSETS, *PHASE_ASSETS, plan, judge_requests]
-"""Up to here nothing changes: a dry run makes these."""
+"""The assets of a dry run; none of them changes a memory."""
 ASSETS = [*PROPOSING, judge_batches, applied, word_statistics, report]
 
 nightly = dg.define_asset_job(
@@ -59,11 +57,11 @@ trials = dg.Definitions(
     jobs=[dg.define_asset_job("trial", executor_def=dg.in_process_executor)],
     resources=RESOURCES,
 )
-"""What `nous night --dry-run` runs, and the job `dry_run`: no record of it reaches the assets of `defs`."""
+"""The definitions that `nous night --dry-run` and the job `dry_run` run, apart from the assets of `defs`."""
 
 
 def definitions_from(first: date) -> dg.Definitions:
-    """Return all that Dagster is to know, with the nights from `first` on."""
+    """Return all definitions, with partitions for the nights from `first` on."""
     nights = nights_from(first)
 
     def with_nights(spec: dg.AssetSpec) -> dg.AssetSpec:

@@ -1,6 +1,6 @@
--- name: agents_to_look_at
--- Agents of whom something was announced since their fresh facts were last looked at, the longest waiting first, each
--- with its own policy. Any announcement counts: the place moves past those of other things too, so that they are read once.
+-- name: agents_to_scan
+-- Agents with events behind their cursor, the longest waiting first, each with its own policy. Events of any name count:
+-- the cursor moves past them as well, so that they are read once.
 select a.id, coalesce(p.policy, '{}')
 from heart.agents a
 left join heart.outbox_cursors c on c.agent_id = a.id and c.consumer = %(consumer)s
@@ -15,8 +15,8 @@ cross join lateral (
 where %(only)s::text is null or a.id = %(only)s
 order by first.created_at, a.id
 
--- name: fresh_facts
--- What can be compared of the facts that were announced: those still active, with the space their vectors live in.
+-- name: active_facts
+-- Those of some facts that are active and have a vector, with its embedding space.
 select {columns}, f.embedding, s.id as space_id, s.model, s.weights_sha256, s.dimensions
 from heart.facts f
 join heart.embedding_spaces s on s.id = f.embedding_space_id
@@ -24,8 +24,8 @@ where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' a
   and f.category is distinct from 'document'
 order by f.id
 
--- name: taken_back
--- Which of these facts a person took apart: the targets of what was undone, and those that were split.
+-- name: separated_facts
+-- The facts that a person took apart: targets of undone proposals, and facts that were split.
 select targets from lifecycle.proposals
 where agent_id = %(agent_id)s and state = 'undone' and kind = any(%(kinds)s) and targets && %(ids)s
 union all

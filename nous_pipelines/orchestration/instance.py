@@ -1,5 +1,4 @@
-"""Dagster's own house: its home folder, its database beside the memories, its settings; and its interface, alone in the
-background or in front together with the REST API, always on 127.0.0.1."""
+"""Dagster's instance (home folder, database, settings), and the programs that `nous dev` and `nous demo` start."""
 
 from __future__ import annotations
 
@@ -39,14 +38,14 @@ INSTANCE = statements("nous_pipelines.orchestration", "instance.sql")
 
 
 def home_folder() -> Path:
-    """Return where Nous keeps its files."""
+    """Return the folder of all files of Nous."""
     return (settings().home or postgres.default_home()).expanduser().absolute()
 
 
 def prepare_dagster() -> Path:
-    """Set the variables Dagster reads, make its database if need be, and return its home.
+    """Set the environment variables that Dagster reads, create its database if it is absent, and return its home.
 
-    What the user set already stays as it is. Raises `Unavailable` when home or database can't be made.
+    Variables that are set stay as they are. Raises `Unavailable` when home or database can't be created.
     """
     home = home_folder() / "dagster"
     tighten(home_folder())
@@ -54,7 +53,7 @@ def prepare_dagster() -> Path:
         write_settings(home / "dagster.yaml")
     except OSError as error:
         raise Unavailable(
-            f"{home} can't be written to ({error}); mend it, or set NOUS_HOME to another folder"
+            f"{home} can't be written to ({error}); allow that, or set NOUS_HOME to another folder"
         ) from error
     os.environ.setdefault("DAGSTER_HOME", str(home))
     if "NOUS_DAGSTER_DB_URL" not in os.environ:
@@ -63,18 +62,18 @@ def prepare_dagster() -> Path:
 
 
 def write_settings(target: Path) -> None:
-    """Put Dagster's settings, as this version has them, where Dagster looks for them."""
+    """Write this version's settings of Dagster, unless the file has them."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    written = files("nous_pipelines.orchestration").joinpath("dagster.yaml").read_text("utf-8")
-    if not target.exists() or target.read_text("utf-8") != written:
-        target.write_text(written, "utf-8")
+    shipped = files("nous_pipelines.orchestration").joinpath("dagster.yaml").read_text("utf-8")
+    if not target.exists() or target.read_text("utf-8") != shipped:
+        target.write_text(shipped, "utf-8")
 
 
 def dagster_url(memories_url: str) -> str:
-    """Return the URL of Dagster's database on the server of the memories, making the database if it is absent.
+    """Return the URL of Dagster's database on the server of the memories, and create the database if it is absent.
 
-    On the embedded server it belongs to the user who logs in for Dagster; one that an earlier version made is handed
-    over. Raises `Unavailable` when it can't be made.
+    On the embedded server its owner is the user who logs in for Dagster, also if an earlier version created it. Raises
+    `Unavailable` when it can't be created.
     """
     parts, name = urlsplit(memories_url), dagster_name(memories_url)
     is_embedded = postgres.login_url(memories_url, postgres.DAGSTER_LOGIN) != memories_url
@@ -85,32 +84,32 @@ def dagster_url(memories_url: str) -> str:
                 connection.execute(SQL(INSTANCE["create_database"]).format(Identifier(name)))
         if is_embedded and owner != postgres.DAGSTER_LOGIN:
             with connect(urlunsplit(parts._replace(path=f"/{name}"))) as connection, connection.transaction():
-                lock_schema(connection)
+                lock_schema(connection)  # another process may be handing it over as well
                 connection.execute(INSTANCE["hand_over"])
     except psycopg.Error as error:
         message = (
             f"database {name!r} for Dagster can't be made ({str(error).strip()}); make it, or set NOUS_DAGSTER_DB_URL"
         )
         raise Unavailable(message) from error
-    place = parts.netloc.replace(f"{parts.username}@", f"{postgres.DAGSTER_LOGIN}@") if is_embedded else parts.netloc
-    return urlunsplit(("postgresql+psycopg2", place, f"/{name}", parts.query, ""))
+    host = parts.netloc.replace(f"{parts.username}@", f"{postgres.DAGSTER_LOGIN}@") if is_embedded else parts.netloc
+    return urlunsplit(("postgresql+psycopg2", host, f"/{name}", parts.query, ""))
 
 
 def dagster_name(memories_url: str) -> str:
-    """Return the name of Dagster's database beside that of the memories."""
+    """Return the name of Dagster's database."""
     return f"{urlsplit(memories_url).path.lstrip('/') or 'nous'}_dagster"
 
 
 def owner_of_dagster(memories_url: str) -> str | None:
-    """Return who owns Dagster's database; None when there is none."""
+    """Return the owner of Dagster's database, None if there is no such database."""
     with connect(memories_url, role="nous_night") as connection:
-        found = connection.execute(INSTANCE["find_database"], [dagster_name(memories_url)]).fetchone()
-    return found[0] if found else None
+        row = connection.execute(INSTANCE["find_database"], [dagster_name(memories_url)]).fetchone()
+    return row[0] if row else None
 
 
 @contextmanager
 def dagster_instance() -> Iterator[DagsterInstance]:
-    """Yield the Dagster instance every run is recorded in."""
+    """Yield the Dagster instance that records all runs."""
     from dagster import DagsterInstance
 
     prepare_dagster()
@@ -118,7 +117,7 @@ def dagster_instance() -> Iterator[DagsterInstance]:
         yield instance
 
 
-# --- the interface ---
+# --- programs, all on 127.0.0.1 ---
 
 HOST = "127.0.0.1"
 PORT = 3000
@@ -127,14 +126,8 @@ READY_TIMEOUT_S = 90.0
 NAME = "dagster"
 
 
-def command(port: int, *, read_only: bool = False) -> list[str]:
-    """Return how to start the interface and the daemon."""
-    options = ["--port", str(port), *(["--read-only"] if read_only else [])]
-    return python_module("nous_pipelines.orchestration.interface_server", *options)
-
-
 def start_interface(home: Path) -> Program:
-    """Start the interface in the background, unless it runs; `wait_for` tells when it answers."""
+    """Start Dagster's interface in the background unless it runs, and return it; `wait_for` waits until it answers."""
     program, known = dagster_program(PORT, token=interface_token()), processes.running(NAME, home=home)
     if known is None:
         processes.start(NAME, program.command, home=home, environment=program.environment)
@@ -145,7 +138,7 @@ def start_interface(home: Path) -> Program:
 
 @contextmanager
 def database_up() -> Generator[str]:
-    """Start the embedded server where it is the one to use, yield the URL, and stop it if it was started for this."""
+    """Yield the URL of the database, and stop the embedded server after the block if it was started for it."""
     home = settings().home or postgres.default_home()
     is_ours = settings().database_url is None and postgres.running(home) is None
     url = open_url()
@@ -158,51 +151,45 @@ def database_up() -> Generator[str]:
 
 
 def dagster_program(port: int, *, token: str, read_only: bool = False) -> Program:
-    """Return Dagster's interface and daemon as a program to run, at `port` or another that is free."""
+    """Return the program of Dagster's interface and daemon, at `port` or another that is free."""
     prepare_dagster()
-    found = free_port(port)
-    return Program(
-        "Dagster",
-        command(found, read_only=read_only),
-        address(found),
-        "/server_info",
-        child_folder(),
-        token,
-        with_token(f"{address(found)}/", token),
-    )
+    free = free_port(port)
+    options = ["--port", str(free), *(["--read-only"] if read_only else [])]
+    command = python_module("nous_pipelines.orchestration.interface_server", *options)
+    entrance = with_token(f"{address(free)}/", token)
+    return Program("Dagster", command, address(free), "/server_info", child_folder(), token, entrance)
 
 
 def api_program(port: int, *, token: str) -> Program:
-    """Return the REST API, which asks for the token in place of keys, as a program to run, at `port` or a free one."""
-    from nous_online.interfaces.api.application import command as api_command
+    """Return the program of the REST API, with the token in place of keys, at `port` or another that is free."""
+    from nous_online.interfaces.api.application import command
 
-    found = free_port(port)
-    return Program("API", api_command(found), address(found), "/ready", child_folder(), token)
+    free = free_port(port)
+    return Program("API", command(free), address(free), "/ready", child_folder(), token)
 
 
 def console_program(port: int, *, token: str, read_only: bool = False) -> Program:
-    """Return the console as a program to run, at `port` or another that is free."""
-    from nous_online.interfaces.console.console_server import ALIVE
-    from nous_online.interfaces.console.console_server import command as console_command
+    """Return the program of the console, at `port` or another that is free."""
+    from nous_online.interfaces.console.console_server import ALIVE, command
 
-    found = free_port(port)
-    entrance = with_token(f"{address(found)}/", token)
-    command_line = console_command(found, read_only=read_only)
-    return Program("Console", command_line, address(found), ALIVE, child_folder(), token, entrance)
+    free = free_port(port)
+    entrance = with_token(f"{address(free)}/", token)
+    command_line = command(free, read_only=read_only)
+    return Program("Console", command_line, address(free), ALIVE, child_folder(), token, entrance)
 
 
 def address(port: int) -> str:
-    """Return where a program answers."""
+    """Return the URL of a program."""
     return f"http://{HOST}:{port}"
 
 
 def has_api() -> bool:
-    """Tell whether the extra `api` is installed."""
+    """Return whether the extra `api` is installed."""
     return all(find_spec(module) for module in EXTRAS["api"])
 
 
 def wait_for(program: Program, *, home: Path) -> None:
-    """Wait until the interface answers; raise `Unavailable` when it ends or stays silent."""
+    """Wait until the interface answers; raise `Unavailable` when it ends, or does not answer in time."""
     ends_at = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < ends_at:
         if processes.running(NAME, home=home) is None:
@@ -214,7 +201,7 @@ def wait_for(program: Program, *, home: Path) -> None:
 
 
 def port_of(arguments: list[str]) -> int:
-    """Return the port a running interface was started with."""
+    """Return the port in the command line of a running interface."""
     return int(arguments[arguments.index("--port") + 1])
 
 
@@ -222,7 +209,7 @@ def free_port(wanted: int) -> int:
     """Return `wanted` if it is free, else another one that is."""
     for port in (wanted, 0):
         with socket.socket() as candidate:
-            # what was just closed lingers for a minute, and is free all the same
+            # Without the option a port that was just closed counts as taken for a minute (TIME_WAIT).
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 candidate.bind((HOST, port))

@@ -1,7 +1,8 @@
-"""Dagster's interface behind our gate, and its daemon beside it: what `nous dev`, `nous demo` and compose start.
+"""Serves Dagster's interface behind our gate and runs its daemon; started by `nous dev`, `nous demo` and compose.
 
-Dagster takes mutations from the query string of a GET, and WebSockets of any origin: a web page could launch runs, and
-every user of the machine as well. So a request passes the gate of pages first, and asks as Dagster's own pages do."""
+Dagster accepts mutations in the query string of a GET, and WebSockets of any origin: any web page, and any user of the
+machine, could launch runs. So requests pass the gate of our pages, and have to be such as Dagster's own pages send.
+"""
 
 from __future__ import annotations
 
@@ -39,29 +40,29 @@ from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate,
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.instance import HOST, LOCATION, PORT, dagster_instance
-from nous_pipelines.orchestration.night_ranges import first_night
+from nous_pipelines.orchestration.running import first_night
 
 ALIVE = "/server_info"
-"""Names versions and nothing else: whoever waits for the interface asks it."""
+"""A path that shows versions and nothing else, without a token, for programs that wait for the interface."""
 GRAPHQL = "/graphql"
 NOT_FRAMED = {"X-Frame-Options": "DENY"}
 OWN_FILES = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
 )
-"""For pages of Dagster that bring no policy: its query editor has a script of its own inside."""
+"""The policy for pages of Dagster without one; `unsafe-inline` since its query editor has an inline script."""
 
 
 class DagsterGate(PageGate):
-    """The outermost layer of Dagster's interface."""
+    """The outermost ASGI layer of Dagster's interface."""
 
     def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str] = ()) -> None:
         super().__init__(app, token=token, alive=ALIVE, names=names)
 
     def wrap_send(self, send: Send) -> Send:
-        """Keep what Dagster answers out of frames, and give its pages without a policy one."""
+        """Add headers to responses: none may be framed, and pages without a content security policy get one."""
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(NOT_FRAMED)
@@ -69,12 +70,13 @@ class DagsterGate(PageGate):
                     headers.setdefault("Content-Security-Policy", OWN_FILES)
             await send(message)
 
-        return sent
+        return send_with_headers
 
     def refuse_misuse(self, connection: HTTPConnection, *, is_read: bool) -> Response | None:
-        """Return a refusal of a request that no page of Dagster sends: a query in a URL, or a body that is not JSON."""
+        """Return a refusal of requests that no page of Dagster sends: a query in a URL, or a body that is not JSON."""
         if is_read and connection.url.path == GRAPHQL and "query" in connection.query_params:
             return refusal(405, "a GET asks nothing of GraphQL; send the query as JSON, by POST")
+        # A form of another site can send a POST without asking first, but not with this type.
         media_type = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not is_read and media_type != "application/json":
             return refusal(415, "the body is not said to be JSON; send it with Content-Type: application/json")
@@ -84,25 +86,24 @@ class DagsterGate(PageGate):
 # --- interface and daemon ---
 
 POLL_MS = 2000
-"""How often the pages ask for news of assets: as under `dagster dev`."""
-GRACE_S = 3
-"""How long calls under way may take at the end; a page that is open would hold it up for ever."""
+"""How often pages poll for the state of assets; the value of `dagster dev`."""
+GRACE_S = 3  # for calls in progress at the end; an open page would never end its own
 DAEMON_GRACE_S = 10
-LOOK_S = 30.0
-"""How long an imported history takes to be among the partitions."""
+FIRST_NIGHT_POLL_S = 30.0
+"""How often to look for an older first memory, such as after an import."""
 
 
 def main(
     *,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
     port: Annotated[int, typer.Option(help="Where.")] = PORT,
-    name: Annotated[list[str] | None, typer.Option(help="A name it goes by, besides those of this machine.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="A host name it has besides those of this machine.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show everything and change nothing.")] = False,
     no_daemon: Annotated[bool, typer.Option("--no-daemon", help="Without the daemon, which runs schedules.")] = False,
 ) -> None:
-    """Serve Dagster's interface until SIGINT or SIGTERM, to whoever has the token; print it where it was drawn here."""
+    """Serve Dagster's interface to callers with the token until SIGINT or SIGTERM; print the token unless it is set."""
     keep_private()
-    gc.freeze()  # what was imported stays, and is not passed through again by each look for garbage
+    gc.freeze()  # excludes what was imported from garbage collection: every full collection would scan it for nothing
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     token = interface_token()
@@ -128,11 +129,11 @@ def main(
 
 @contextmanager
 def code_server(instance: DagsterInstance) -> Generator[Path]:
-    """Load our code location in a process of its own, for a block; yield the workspace file that says where it is.
+    """Load our code location in a server process for a block; yield the workspace file with its address.
 
-    Interface and daemon share it, as under `dagster dev`: a daemon by itself loads everything anew once a minute, for
-    5 s of processor time. It is started again when it ends, and ends when nobody asks it for long.
+    The server is started again when it ends, and ends when it gets no requests for long.
     """
+    # Shared by interface and daemon: a daemon without one loads everything once a minute, for 5 s of processor time.
     target = ModuleTarget(LOCATION, attribute=None, working_directory=str(child_folder()), location_name=LOCATION)
     with (
         ProxyServerManager(instance, target, code_server_log_level="WARNING") as servers,
@@ -145,29 +146,29 @@ def code_server(instance: DagsterInstance) -> Generator[Path]:
 
 @contextmanager
 def interface(instance: DagsterInstance, location: Path, *, read_only: bool) -> Generator[DagsterWebserver]:
-    """Yield Dagster's interface over our one code location; its tables are made, so no daemon makes them too."""
+    """Yield Dagster's interface over our code location, with all tables of the instance created."""
     target = WorkspaceFileTarget([str(location)])
     with (
         WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as workspace,
-        following_the_first_night(workspace),
+        reloading_for_older_memories(workspace),
     ):
         yield DagsterWebserver(workspace, live_data_poll_rate=POLL_MS)
 
 
 @contextmanager
-def following_the_first_night(workspace: WorkspaceProcessContext) -> Generator[None]:
-    """Load the nights again where their first memory is another; the daemon sees it within a minute."""
+def reloading_for_older_memories(workspace: WorkspaceProcessContext) -> Generator[None]:
+    """Reload the code location during a block when the first night changes; the daemon notices within a minute."""
     ended, known = threading.Event(), first_night(datetime.now(UTC))
 
-    def follow() -> None:
+    def poll() -> None:
         first = known
-        while not ended.wait(LOOK_S):
-            found = first_night(datetime.now(UTC))
-            if found not in (first, FIRST_NIGHT):  # the latter also where no server answers
+        while not ended.wait(FIRST_NIGHT_POLL_S):
+            now_first = first_night(datetime.now(UTC))
+            if now_first not in (first, FIRST_NIGHT):  # FIRST_NIGHT may mean that no server answers
                 workspace.reload_code_location(LOCATION)
-                first = found
+                first = now_first
 
-    thread = threading.Thread(target=follow, name="first-night", daemon=True)
+    thread = threading.Thread(target=poll, name="first-night", daemon=True)
     thread.start()
     try:
         yield
@@ -177,7 +178,7 @@ def following_the_first_night(workspace: WorkspaceProcessContext) -> Generator[N
 
 
 def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
-    """Return how the interface is served: connections that wait are closed in time, and no header names the caller."""
+    """Return the settings of the server."""
     return uvicorn.Config(
         gate,
         http=Connection,
@@ -187,14 +188,14 @@ def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=False,  # or a caller could claim another address
         timeout_graceful_shutdown=GRACE_S,
     )
 
 
 @contextmanager
 def daemon_beside(server: uvicorn.Server, location: Path) -> Generator[None]:
-    """Run the daemon for a block, and stop the server when it ends by itself; raise `Unavailable` then."""
+    """Run the daemon for a block; if it ends by itself, stop the server and raise `Unavailable`."""
     process = subprocess.Popen(  # noqa: S603 (the command is ours)
         python_module("dagster._daemon", "run", "-w", str(location), "--log-level", "warning"),
         cwd=child_folder(),
@@ -202,11 +203,11 @@ def daemon_beside(server: uvicorn.Server, location: Path) -> Generator[None]:
         stdin=subprocess.DEVNULL,
     )
 
-    def stop_with_it() -> None:
+    def stop_server() -> None:
         process.wait()
         server.should_exit = True
 
-    threading.Thread(target=stop_with_it, name="daemon", daemon=True).start()
+    threading.Thread(target=stop_server, name="daemon", daemon=True).start()
     try:
         yield
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Erasing an agent, or a part of it, from what nights left: snapshots, plans and logs, Dagster's records."""
+"""Erases an agent, or some memories of it, from the files of nights, from logs and from Dagster's records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.errors import Unavailable
-from nous_online.database.connection import connect
+from nous_online.database.connection import Database, connect
 from nous_online.database.statements import statements
 from nous_online.memories.erasure import Erasure
 from nous_pipelines.batches.batch_rows import erase_batches
@@ -29,24 +29,24 @@ from nous_pipelines.reports.text_reports import plain
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 from nous_pipelines.snapshots.parts import DESCRIPTION, checksum
 from nous_pipelines.snapshots.parts import PREFIX as PART
-from nous_pipelines.snapshots.snapshot import temporary_folder
+from nous_pipelines.snapshots.snapshot import identity_of, temporary_folder
 
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
-"""Under these keys stands a name, a list of names, or names separated by commas."""
+"""Keys of JSON objects whose value is an agent's name, a list of names, or names separated by commas."""
 MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents", "late", "unseen"})
-"""Under these keys stands an object with an entry for each agent: counts of a phase, policies of a plan."""
+"""Keys whose value is an object with an entry for each agent, such as the counts of a phase."""
 LONG = 12
-"""From this many characters on a quotation is found anywhere; a shorter one must stand between word boundaries."""
-SHORTEST = 3
+"""Characters from which on a quotation is found anywhere; a shorter one must stand between word boundaries."""
+SHORTEST = 3  # characters; shorter quotations are not searched for
 NEVER = r"(?!)"
-"""A pattern that fits nothing."""
+"""A pattern that matches nothing."""
 
 
 class Redaction:
-    """What of one agent is not to be read any more: its name where names stand, and what is quoted of it.
+    """Removes one agent from texts and JSON: its name in places of names, and quotations of its memories.
 
-    With `ids` it is a part of the agent: the name stays, and what is about one of the ids goes.
+    With `ids` it removes a part of the agent: its name stays, and objects about one of the ids go.
     """
 
     def __init__(self, agent_id: str, quotations: Collection[str], *, ids: Collection[str] | None = None) -> None:
@@ -57,23 +57,23 @@ class Redaction:
         self._in_list = re.compile(rf"(?<![^,\s]){name}(?![^,\s])")
         self._in_prose = re.compile(rf"((?:^|\n)(?:[-#]+ )?|['\"“`/>]|[|:;,] |agent ){name}(?=$|['\"”`:;,<]|\s)")
         self._ids = {quoted for quoted in quotations if is_id(quoted)}
+        # By their first characters: a text is searched for thousands of quotations in one pass.
         self._by_start: dict[str, list[str]] = defaultdict(list)
-        every = {form for said in quotations for form in forms(said)}
-        for quoted in sorted(every, key=len, reverse=True):
-            if len(quoted) >= SHORTEST:
-                self._by_start[quoted[: LONG if len(quoted) >= LONG else SHORTEST]].append(quoted)
+        for quotation in sorted({form for each in quotations for form in forms(each)}, key=len, reverse=True):
+            if len(quotation) >= SHORTEST:
+                self._by_start[quotation[: LONG if len(quotation) >= LONG else SHORTEST]].append(quotation)
 
     def is_about_agent(self, value: Any) -> bool:
-        """Tell whether a JSON object is the agent's alone, or about the part of it that goes."""
+        """Return whether a JSON object belongs to the agent, or names one of the ids."""
         if not isinstance(value, Mapping):
             return False
         if self._part is None:
             return value.get("agent_id") == self._agent_id
-        named = [each if isinstance(each, list) else [each] for each in value.values()]
-        return any(isinstance(each, str) and each in self._part for names in named for each in names)
+        lists = [each if isinstance(each, list) else [each] for each in value.values()]
+        return any(isinstance(each, str) and each in self._part for values in lists for each in values)
 
     def value(self, value: Any, *, key: str = "") -> Any:
-        """Return a JSON value without the objects of the agent in its lists, and with its name and words erased."""
+        """Return a JSON value without objects of the agent in lists, and with its name and quotations erased."""
         if isinstance(value, str):
             return self._in_list.sub(ERASED, value) if key in AGENT_KEYS else self.text(value)
         if isinstance(value, Mapping):
@@ -87,55 +87,56 @@ class Redaction:
         return value
 
     def text(self, text: str) -> str:
-        """Return prose with name and quotations erased; a text of one word is a term of the log, unless it is an id."""
+        """Return a text with name and quotations erased; of texts of one word, which are terms of logs, only ids."""
         if not any(character.isspace() for character in text):
             return ERASED if text in self._ids else text
         kept: list[str] = []
-        place = 0
-        while place < len(text):
-            quoted = self._quoted_at(text, place)
-            kept.append(ERASED if quoted else text[place])
-            place += len(quoted) or 1
+        position = 0
+        while position < len(text):
+            quotation = self._quotation_at(text, position)
+            kept.append(ERASED if quotation else text[position])
+            position += len(quotation) or 1
         return self._in_prose.sub(rf"\1{ERASED}", "".join(kept))
 
-    def _quoted_at(self, text: str, place: int) -> str:
-        """Return the longest quotation that begins at a place, or nothing."""
+    def _quotation_at(self, text: str, position: int) -> str:
+        """Return the longest quotation that begins at a position, "" for none."""
         for size in (LONG, SHORTEST):
-            for quoted in self._by_start.get(text[place : place + size], ()):
-                if text.startswith(quoted, place) and (len(quoted) >= LONG or stands_alone(text, place, len(quoted))):
-                    return quoted
+            for quotation in self._by_start.get(text[position : position + size], ()):
+                is_whole = len(quotation) >= LONG or stands_alone(text, position, len(quotation))
+                if is_whole and text.startswith(quotation, position):
+                    return quotation
         return ""
 
 
 def forms(text: str) -> list[str]:
-    """Return a text as it stands and as Markdown quotes it, alone or within a line; the longest first."""
+    """Return a text as it is and as Markdown escapes it, at the start of a line or within it; the longest first."""
     return sorted({text, plain(text), plain(f"x {text}")[2:]}, key=len, reverse=True)
 
 
 def is_id(text: str) -> bool:
-    """Tell whether a text is the id of a memory or a proposal."""
+    """Return whether a text is the id of a memory or a proposal."""
     try:
         return len(text) == len(str(UUID(text)))
     except ValueError:
         return False
 
 
-def stands_alone(text: str, place: int, size: int) -> bool:
-    """Tell whether no word goes on before or after a part of a text."""
-    before, after = text[place - 1 : place], text[place + size : place + size + 1]
+def stands_alone(text: str, position: int, size: int) -> bool:
+    """Return whether a part of a text begins and ends at word boundaries."""
+    before, after = text[position - 1 : position], text[position + size : position + size + 1]
     return not before.isalnum() and not after.isalnum()
 
 
-# --- erasing an agent from its nights ---
+# --- erasing from all copies ---
 
 BLOCKS = statements("nous_pipelines.orchestration", "night_erasure.sql")
 PAGE = 500
 NEW = ".erased"
 WORDS = ("content", "reason", "query", "subject", "id")
 QUOTING = ("reason", "query", "note", "outcome", "evidence")
-"""Columns in which a row may quote what another says; the others hold a memory's own words."""
-SHOWN = ("result_ids", "targets")
-"""Lists of ids that make a row about each of them."""
+"""Columns in which a row may quote another memory; the other columns hold a memory's own words."""
+ABOUT = ("result_ids", "targets")
+"""Columns with lists of ids, each of which the row is about."""
 DAGSTER_TEXTS = (
     ("event_logs", "event"),
     ("asset_keys", "last_materialization"),
@@ -145,91 +146,81 @@ DAGSTER_TEXTS = (
     ("bulk_actions", "body"),
     ("job_ticks", "tick_body"),
 )
-"""Where Dagster keeps what a run said. Deleting a run would leave all but the first of these, so they are rewritten."""
+"""The columns in which Dagster stores texts of runs. To delete a run would leave all of them but the first."""
 
 
 def erase_nights(erasure: Erasure) -> Counter[str]:
-    """Erase an agent from files of nights, logs and Dagster's records; return how many of each quoted it.
+    """Erase an agent from files of nights, logs and Dagster's records; return the number of each with its texts.
 
     Raises `Unavailable` when a file can't be read or written.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     try:
         folders = list(night_folders(erasure.url))
+        # Old nights may quote texts that the database has no more.
         searched = folders if erasure.ids is None else []
-        quoted = {text for folder in searched for text in quoted_in(folder, erasure.agent_id)}
-        redaction = Redaction(erasure.agent_id, erasure.quotations | quoted, ids=erasure.ids)
+        stored = {text for folder in searched for text in texts_of_agent(folder, erasure.agent_id)}
+        redaction = Redaction(erasure.agent_id, erasure.quotations | stored, ids=erasure.ids)
         for folder in folders:
-            found += erase_folder(folder, redaction, erasure)
+            counts += erase_folder(folder, redaction, erasure)
         for log in log_files():
-            found += erase_log(log, redaction, is_dry_run=erasure.is_dry_run)
+            counts += erase_log(log, redaction, is_dry_run=erasure.is_dry_run)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        message = f"a file of the nights can't be rewritten ({error}); mend or delete it, then erase again"
+        message = f"a file of the nights can't be rewritten ({error}); repair or delete it, then erase again"
         raise Unavailable(message) from error
-    return found + erase_records(redaction, erasure) + erase_batches(erasure, home_folder())
+    return counts + erase_records(redaction, erasure) + erase_batches(erasure, home_folder())
 
 
 # --- files of nights ---
 
 
 def night_folders(url: str) -> Iterator[Path]:
-    """Yield the parts of all snapshots of a database, then its nights; those moved aside or never finished included."""
-    with closing(connect(url, role="nous_night")) as connection:
-        row = connection.execute(BLOCKS["identity"]).fetchone()
-    root = home_folder() / "snapshots" / (row[0] if row else "unknown")
+    """Yield the folders of parts of a database, then those of its nights, moved aside and unfinished ones included."""
+    with closing(Database(url, role="nous_night", max_connections=1)) as database:
+        root = home_folder() / "snapshots" / identity_of(database)
     for name in (PART, "night="):
         yield from sorted(path for path in root.glob(f"*{name}*") if path.is_dir())
 
 
-def quoted_in(folder: Path, agent_id: str) -> set[str]:
-    """Return the agent's words in the tables of a night, but for reasons that are given for others too."""
+def texts_of_agent(folder: Path, agent_id: str) -> set[str]:
+    """Return the agent's texts in the tables of a night, without those that rows of other agents have as well."""
     if folder.name.startswith("."):
         return set()
     words = set[str]()
     for path in sorted(folder.rglob("*.parquet")):
         table = pl.read_parquet(path, memory_map=False)
         if "agent_id" in table.columns:
-            own = pl.col("agent_id") == agent_id
-            texts = table.select("agent_id", *({*WORDS} & {*table.columns})).cast(pl.String)
-            for column in texts.drop("agent_id"):
-                words |= {*column.filter(table.select(own).to_series())} - {
-                    *column.filter(table.select(~own).to_series())
-                }
+            is_own = table["agent_id"].cast(pl.String) == agent_id
+            for column in table.select(*({*WORDS} & {*table.columns})).cast(pl.String):
+                words |= {*column.filter(is_own)} - {*column.filter(~is_own)}
     return {text for text in words if text}
 
 
 def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counter[str]:
-    """Write a night's folder anew without the agent and put it in place of the old one, if it has anything of it.
+    """Replace a night's folder by one without the agent, if it has anything of it.
 
-    Its pages go with it: they are drawn again from what is left. So does every file that was begun and not finished.
+    Reports in HTML and unfinished files are deleted.
     """
-    if folder.name.startswith("."):  # what a night that was killed had begun; nobody reads it
+    if folder.name.startswith("."):  # a killed night left it; nobody reads it
         if not erasure.is_dry_run:
             shutil.rmtree(folder)
         return Counter({"unfinished snapshots": 1})
     if folder.name.endswith(NEW) and not erasure.is_dry_run:
-        folder = named_at_last(folder)
-    unfinished_files = remove_unfinished(folder, is_dry_run=erasure.is_dry_run)
+        folder = finish_replacing(folder)
+    unfinished = list(folder.rglob("*.part"))  # a killed process left them; nobody reads them
+    for part in () if erasure.is_dry_run else unfinished:
+        part.unlink(missing_ok=True)
     changed = {
         path: new for path in sorted(folder.rglob("*")) if (new := erased_file(path, redaction, erasure)) is not None
     }
     pages = list(folder.glob("*.html")) if changed else []
     if changed and not erasure.is_dry_run:
         replace_folder(folder, changed, without=pages)
-    return +Counter({"files of nights": len(changed) + len(pages), "unfinished files": len(unfinished_files)})
+    return +Counter({"files of nights": len(changed) + len(pages), "unfinished files": len(unfinished)})
 
 
-def remove_unfinished(folder: Path, *, is_dry_run: bool) -> list[Path]:
-    """Remove what processes that were killed had begun to write into a folder; nobody reads it."""
-    parts = list(folder.rglob("*.part"))
-    for part in parts:
-        if not is_dry_run:
-            part.unlink(missing_ok=True)
-    return parts
-
-
-def named_at_last(new: Path) -> Path:
-    """Put a folder made by an erasing that was killed in its place, unless the old one is still there."""
+def finish_replacing(new: Path) -> Path:
+    """Finish what a killed erasure began; return the folder of the night: the new one, unless the old one exists."""
     folder = new.with_name(new.name.removesuffix(NEW))
     if folder.exists():
         shutil.rmtree(new)
@@ -238,7 +229,7 @@ def named_at_last(new: Path) -> Path:
 
 
 def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFrame | str | None:
-    """Return what a file holds without the agent; None when it holds nothing of it."""
+    """Return the content of a file without the agent; None if it has nothing of it."""
     if path.suffix == ".parquet":
         table = pl.read_parquet(path, memory_map=False)
         if erasure.ids is not None:
@@ -253,38 +244,38 @@ def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFr
 
 
 def without_part(table: pl.DataFrame, redaction: Redaction, erasure: Erasure) -> pl.DataFrame | None:
-    """Return a table without the rows about a part of an agent, and without what the others quote of it; None if equal.
+    """Return a table without the rows about some ids of an agent, and without quotations of them; None if unchanged.
 
-    A row that names one of its ids is about it; in a list of ids that row's own column says, the id alone goes.
+    A row is about an id that it names in a text column or a list of `ABOUT`; from other lists only the id is removed.
     """
     ids = pl.Series(sorted(erasure.ids or ()), dtype=pl.String)
     own = pl.col("agent_id") == erasure.agent_id if "agent_id" in table.columns else pl.lit(value=True)
     texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
     lists = [name for name, dtype in table.schema.items() if dtype == pl.List(pl.String)]
-    probes = [pl.col(name).list.set_intersection(ids.implode()).list.len() > 0 for name in lists if name in SHOWN]
-    is_about = pl.any_horizontal(*(pl.col(name).is_in(ids.implode()) for name in texts), *probes, pl.lit(value=False))
+    in_lists = [pl.col(name).list.set_intersection(ids.implode()).list.len() > 0 for name in lists if name in ABOUT]
+    is_about = pl.any_horizontal(*(pl.col(name).is_in(ids.implode()) for name in texts), *in_lists, pl.lit(value=False))
     kept = table.filter(~(own & is_about).fill_null(value=False))
     kept = kept.with_columns(
         pl.col(name).list.eval(pl.element().filter(~pl.element().is_in(ids.implode()))) for name in lists
     )
     for name in set(texts) & set(QUOTING):
-        said = kept[name].drop_nulls().unique()
-        changed = {text: new for text in said if (new := redaction.text(text)) != text}
+        distinct = kept[name].drop_nulls().unique()
+        changed = {text: new for text in distinct if (new := redaction.text(text)) != text}
         kept = kept.with_columns(pl.col(name).replace(changed)) if changed else kept
     return None if kept.equals(table) else kept
 
 
 def erased_json(text: str, redaction: Redaction) -> str:
-    """Return a JSON document without the agent; the very same text when it holds nothing of it."""
+    """Return a JSON document without the agent; the same text, byte for byte, if it has nothing of it."""
     document = json.loads(text)
     erased = redaction.value(document)
     return text if erased == document else json.dumps(erased, ensure_ascii=False, allow_nan=False)
 
 
 def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, without: list[Path]) -> None:
-    """Make a whole new folder beside the old one, then give it its name: whoever reads sees one or the other.
+    """Write a whole new folder beside the old one, then give it the old name: readers see one or the other.
 
-    Killed between the two, it leaves the old one under a name that the next erasing finds.
+    If killed between the two renames it leaves the new folder under a name that `finish_replacing` completes.
     """
     new = folder.with_name(f"{folder.name}{NEW}")
     shutil.rmtree(new, ignore_errors=True)
@@ -298,17 +289,17 @@ def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, wit
                 target.write_text(content, "utf-8")
             else:
                 write_parquet_atomically(content, target)
-        describe_again(part, [part / path.relative_to(folder) for path in changed])
+        update_descriptions(part, [part / path.relative_to(folder) for path in changed])
         for working in (part / "run", part / "dry_run"):
-            name_plan_again(folder / working.name, working)
+            update_plan_hash(folder / working.name, working)
     old = folder.with_name(f"{folder.name}.before-erasing")
     folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old)
 
 
-def describe_again(folder: Path, changed: list[Path]) -> None:
-    """Bring counts and checksums of the description of a snapshot or part in line with its tables."""
+def update_descriptions(folder: Path, changed: list[Path]) -> None:
+    """Update counts and checksums of changed tables in the description of a snapshot or part."""
     for path in (folder / "snapshot.json", folder / DESCRIPTION):
         if not path.exists():
             continue
@@ -321,8 +312,8 @@ def describe_again(folder: Path, changed: list[Path]) -> None:
         path.write_text(json.dumps(description), "utf-8")
 
 
-def name_plan_again(old: Path, new: Path) -> None:
-    """Let the checks name the plan by the hash it has now: they passed for what is left of it."""
+def update_plan_hash(old: Path, new: Path) -> None:
+    """Update the hash of the plan in the results of its checks, which are valid for the rest of it."""
     if not (old / "plan.json").exists() or not (new / "checks.json").exists():
         return
     hashes = [PLAN.validate_json((folder / "plan.json").read_bytes()).hash for folder in (old, new)]
@@ -335,15 +326,15 @@ def name_plan_again(old: Path, new: Path) -> None:
 
 
 def log_files() -> list[Path]:
-    """Return what runs and programs in the background printed."""
+    """Return the logs of runs and of programs in the background."""
     home = home_folder()
     dagster = Path(os.environ.get("DAGSTER_HOME") or home / "dagster")
-    printed = [path for path in (dagster / "storage").rglob("*") if path.suffix in {".out", ".err"}]
-    return sorted([*printed, *(home / "background").glob("*.log")])
+    outputs = [path for path in (dagster / "storage").rglob("*") if path.suffix in {".out", ".err"}]
+    return sorted([*outputs, *(home / "background").glob("*.log")])
 
 
 def erase_log(path: Path, redaction: Redaction, *, is_dry_run: bool) -> Counter[str]:
-    """Erase an agent from a log in place: a program may still be writing to it."""
+    """Erase an agent from a log, in place, since a program may still write to it."""
     text = path.read_text("utf-8", errors="replace")
     erased = redaction.text(text)
     if erased == text:
@@ -357,31 +348,26 @@ def erase_log(path: Path, redaction: Redaction, *, is_dry_run: bool) -> Counter[
 
 
 def erase_records(redaction: Redaction, erasure: Erasure) -> Counter[str]:
-    """Rewrite what Dagster's records quote of an agent; its runs stay, and the other agents' words in them."""
-    url = dagster_database(erasure.url)
+    """Erase an agent from the texts in Dagster's records; no run is deleted."""
+    set_url = os.environ.get("NOUS_DAGSTER_DB_URL")
+    url = set_url or (dagster_url(erasure.url) if owner_of_dagster(erasure.url) else None)
     if url is None:
         return Counter()
-    found = Counter[str]()
-    with closing(connect(url)) as connection:
+    counts = Counter[str]()
+    with closing(connect(url.replace("postgresql+psycopg2://", "postgresql://"))) as connection:
         for table, column in DAGSTER_TEXTS:
             if connection.execute(BLOCKS["has_table"], {"table": table}).fetchone() == (True,):
                 changed = erase_column(connection, table, column, redaction, is_dry_run=erasure.is_dry_run)
-                found[f"records of runs ({table})"] += changed
+                counts[f"records of runs ({table})"] += changed
                 if changed and not erasure.is_dry_run:
-                    connection.execute(SQL(BLOCKS["sweep"]).format(table=Identifier(table)))
-    return +found
-
-
-def dagster_database(url: str) -> str | None:
-    """Return the URL of Dagster's database if there is one; none is made."""
-    known = os.environ.get("NOUS_DAGSTER_DB_URL") or (dagster_url(url) if owner_of_dagster(url) else None)
-    return known and known.replace("postgresql+psycopg2://", "postgresql://")
+                    connection.execute(SQL(BLOCKS["vacuum"]).format(table=Identifier(table)))
+    return +counts
 
 
 def erase_column(
     connection: psycopg.Connection, table: str, column: str, redaction: Redaction, *, is_dry_run: bool
 ) -> int:
-    """Erase an agent from the texts of one column and return how many of them quoted it."""
+    """Erase an agent from the texts of one column and return how many of them changed."""
     names = {"table": Identifier(table), "column": Identifier(column)}
     read, write = (SQL(BLOCKS[block]).format(**names) for block in ("read_texts", "write_text"))
     after, changed = 0, 0
@@ -400,7 +386,7 @@ def erase_column(
 
 
 def erased_record(text: str, redaction: Redaction, *, is_tag: bool) -> str:
-    """Return a record without the agent: JSON as Dagster writes it, or the value of a tag, perhaps a list of names."""
+    """Return a record without the agent: the value of a tag, or JSON, formatted as Dagster formats it."""
     if is_tag:
         return str(redaction.value(text, key="nous/agents"))
     document = json.loads(text)

@@ -1,6 +1,3 @@
--- name: identity
-select id::text from migration.identity
-
 -- name: has_table
 select to_regclass(%(table)s) is not null
 
@@ -11,5 +8,6 @@ select id, {column} as text from {table} where id > %(after)s and {column} is no
 -- name: write_text
 update {table} set {column} = %(text)s where id = %(id)s
 
--- name: sweep
+-- name: vacuum
+-- Deletes the old versions of the rows that were rewritten.
 vacuum (analyze) {table}

@@ -1,9 +1,10 @@
-"""The plan of a night, what it is weighed against, its checks, what applies it, and the report.
+"""The assets of a night from its plan on: plan, checks, applied, word statistics, report.
 
-When a blocking check fails, `applied` does not run and nothing has changed."""
+When a blocking check fails, `applied` does not run and nothing has changed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
@@ -11,14 +12,22 @@ import dagster as dg
 from nous_online.core.errors import Unavailable
 from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
-from nous_pipelines.orchestration.night_assets import night_asset, night_of, row_count
+from nous_pipelines.orchestration.earlier_nights import digest_of_inputs, write_kept
+from nous_pipelines.orchestration.night_assets import ROW_COUNT, night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
-from nous_pipelines.orchestration.resting import inputs_of, keep
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PHASES, Reads
 from nous_pipelines.phases.proposals import Plan
 from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
-from nous_pipelines.plan.checks import CHECKS, CheckResult
+from nous_pipelines.plan.checks import (
+    CHECKS,
+    NOBODY_LEFT_OUT,
+    CheckResult,
+    check_without_offenders,
+    isolate_failures,
+    left_out_agents,
+    nobody_left_out,
+)
 from nous_pipelines.plan.evidence import (
     SEARCHABLE,
     STANDING,
@@ -27,22 +36,14 @@ from nous_pipelines.plan.evidence import (
     searchable_reader,
     statement_counts,
 )
-from nous_pipelines.plan.left_out import (
-    CHECK,
-    check_without_offenders,
-    isolate_failures,
-    left_out_agents,
-    nobody_left_out,
-)
-from nous_pipelines.plan.planning import combine_plans, planned
-from nous_pipelines.plan.replaying import without_harmful_proposals
+from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
 from nous_pipelines.reports.report import NightAccount
 from nous_pipelines.reports.reporting import measure_health, night_report
 from nous_pipelines.reports.text_reports import markdown_of
 
-WEIGHED: Reads = {
+EVIDENCE_READS: Reads = {
     "facts": (*STANDING, "superseded_by", "succession", *SEARCHABLE),
     "episodes": (*STANDING, *SEARCHABLE),
     "procedures": (*STANDING, *SEARCHABLE),
@@ -50,50 +51,47 @@ WEIGHED: Reads = {
     "statements": ("agent_id", "fact_id"),
     "recalls": None,
 }
-"""What a plan is weighed against."""
+"""The columns of the snapshot that the checks of a plan read."""
 
 
 def phases_of(night: date, night_run: NightRun) -> list[Phase]:
-    """Read what every phase found, but for agents that the night leaves out."""
+    """Return the result of every phase, without the agents left out."""
     files, left = night_run.files(night), {each.agent_id for each in night_run.left_out(night)}
     phases = [files.read_phase(phase.name) for phase in PHASES]
     return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
 
 
-def successions_of(made: Plan) -> set[str]:
-    """Return the memories that a plan lets give way, and those that take their place: whosever they are."""
-    changes = [change for proposal in made.proposals for change in proposal.changes if change.set.get("superseded_by")]
-    return {memory for change in changes for memory in (change.id, change.set["superseded_by"])}
-
-
-def evidence_about(made: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
-    """Read what a plan has to be weighed against, of the agents that have their night, from snapshot and store.
-
-    Rows are those of the agents for which something is planned; of all, if it names a memory that none of them has.
-    """
+def read_evidence(night_plan: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
+    """Return the evidence about a plan, from snapshot and database, without the agents left out."""
     taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
-    of_agents: list[str] | None = sorted({proposal.agent_id for proposal in made.proposals})
-    memories = memory_table(taken, of_agents)
-    if not successions_of(made) <= {*memories["id"]}:
-        memories, of_agents = memory_table(taken), None
-    every = Evidence(
-        plan=made,
-        memories=memories,
+    of_agents = sorted({proposal.agent_id for proposal in night_plan.proposals})
+    evidence = Evidence(
+        plan=night_plan,
+        memories=memory_table(taken, of_agents),
         statements=statement_counts(taken, of_agents),
         searchable=searchable_reader(taken),
         probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
-        earlier_leaving=earlier_leaving(night_run.database, made),
+        earlier_leaving=earlier_leaving(night_run.database, night_plan),
         costs=costs_of(night_run.database, night),
         policies=night_run.policies(night),
         judge=night_run.judge,
         others=frozenset(night_run.agents()) - left,
     )
-    return every.of(every.others) if left or night_run.agent_ids else every
+    succeeded = {*evidence.successors, *evidence.successors.values()}
+    if not succeeded <= {*evidence.memories["id"]}:
+        # The plan names a memory of an agent without proposals: the check `conservation` has to see whose it is.
+        evidence = replace(
+            evidence,
+            memories=memory_table(taken),
+            statements=statement_counts(taken),
+            probes=taken.table("recalls"),
+        )
+    return evidence.of(evidence.others) if left or night_run.agent_ids else evidence
 
 
 @night_asset(
-    reads=WEIGHED,
+    reads=EVIDENCE_READS,
     deps=[phase.name for phase in PHASES],
     is_reusable=True,
     kinds={"json"},
@@ -104,31 +102,31 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     files = night_run.files(night)
     phases = phases_of(night, night_run)
     reach("phases read")
-    wanted = planned(
+    without_conflicts = planned(
         night,
         [proposal for phase in phases for proposal in phase.proposals],
         agent_ids=night_run.agent_ids,
         policy=night_run.policies(night).as_dict(),
     )
-    evidence = evidence_about(wanted, night, night_run, phases)
+    evidence = read_evidence(without_conflicts, night, night_run, phases)
     parts, faults = isolate_failures(evidence.agent_ids, lambda own: without_harmful_proposals(evidence.of(own)))
     if faults and not parts:
         raise next(iter(faults.values()))
     files.leave_out(left_out_agents("plan", faults))
-    made = combine_plans(wanted, parts)
+    whole = combine_plans(without_conflicts, parts)
     reach("plan made")
-    files.write_json("account", NightAccount.of(made, phases_of(night, night_run) if faults else phases).values)
-    files.write_json("plan", made.as_dict())
-    keep(files, night_run.decided_by, night_run.snapshot(night), evidence.others)
+    files.write_json("account", NightAccount.of(whole, phases_of(night, night_run) if faults else phases).values)
+    files.write_json("plan", whole.as_dict())
+    write_kept(files, night_run.decision_basis, night_run.snapshot(night), evidence.others)
     reach("plan written")
     return dg.MaterializeResult(
         metadata=as_metadata(
             {
-                "hash": made.hash,
-                **row_count(made.proposals),
-                "proposals": len(made.proposals),
-                "waiting": len(made.waiting),
-                "policy": dict(made.policy),
+                "hash": whole.hash,
+                ROW_COUNT: len(whole.proposals),
+                "proposals": len(whole.proposals),
+                "waiting": len(whole.waiting),
+                "policy": dict(whole.policy),
             }
         )
     )
@@ -149,7 +147,7 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
         checked.plan,
         run_id=context.run.run_id,
         checks=checked.results,
-        on_progress=progress(context),
+        on_progress=apply_log(context),
     )
     metadata = {"hash": checked.plan.hash, **asdict(outcome)}
     files.write_json("applied", metadata)
@@ -163,14 +161,14 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    changed = night_run.agents()
+    agents = night_run.agents()
     if not night_run.is_full:
         with night_run.database.transaction() as connection:
-            changed = agents_with_stale_statistics(connection, changed)
-    for agent_id in changed:
+            agents = agents_with_stale_statistics(connection, agents)
+    for agent_id in agents:
         with night_run.database.transaction(agent_id) as connection:
             refresh_statistics(connection, agent_id)
-    return dg.MaterializeResult(metadata={"agents": len(changed)})
+    return dg.MaterializeResult(metadata={"agents": len(agents)})
 
 
 @night_asset(
@@ -181,58 +179,59 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, files = night_of(context), night_run.files(night_of(context))
-    seen_at, left = night_run.seen_until(night), {each.agent_id for each in files.read_checked_plan().left_out}
-    had_it = [agent_id for agent_id in night_run.agents() if agent_id not in left] if left else night_run.agent_ids
-    measure_health(night_run.database, files, night, seen_at=seen_at, agent_ids=had_it)
-    made = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
-    figures = dict(made.health[-1].figures) if made.health else {}
-    page = write_page(night_run.folder(night) / "report.html", made)
+    left = {each.agent_id for each in files.read_checked_plan().left_out}
+    included = [agent_id for agent_id in night_run.agents() if agent_id not in left] if left else night_run.agent_ids
+    measure_health(night_run.database, files, night, seen_at=night_run.seen_until(night), agent_ids=included)
+    values = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
+    figures = dict(values.health[-1].figures) if values.health else {}
+    page = write_page(night_run.folder(night) / "report.html", values)
     return dg.MaterializeResult(
         metadata={
-            **made.counts,
+            **values.counts,
             **figures,
-            "cost_usd": made.cost_usd,
+            "cost_usd": values.cost_usd,
             **as_metadata(cost_metadata(night_run.database, night, agent_ids=night_run.agent_ids)),
-            "report": dg.MetadataValue.md(markdown_of(made)),
-            "plots": dg.MetadataValue.md(plots_of(made)),
+            "report": dg.MetadataValue.md(markdown_of(values)),
+            "plots": dg.MetadataValue.md(plots_of(values)),
             "page": dg.MetadataValue.path(page),
         }
     )
 
 
-def progress(context: dg.AssetExecutionContext, every: int = 500) -> Callable[[int, int], None]:
-    """Return a callback that writes a line to the run log now and then."""
+def apply_log(context: dg.AssetExecutionContext, every: int = 500) -> Callable[[int, int], None]:
+    """Return a callback that logs every so many applied proposals, and the last."""
 
-    def tell(done: int, total: int) -> None:
+    def log(done: int, total: int) -> None:
         if done % every == 0 or done == total:
             context.log.info("applied %d of %d proposals", done, total)
 
-    return tell
+    return log
 
 
-def spec_of(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetCheckSpec:
-    """Return a check as the interface knows it."""
-    said = (docstring or "").partition("\n")[0]
-    return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=said)
+def check_spec(name: str, docstring: str | None, *, is_blocking: bool) -> dg.AssetCheckSpec:
+    """Return the spec of a check of the plan, described by the first line of a docstring."""
+    description = (docstring or "").partition("\n")[0]
+    return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=description)
 
 
-def inputs_of_checks(night: date, night_run: NightRun) -> str:
+def digest_of_check_inputs(night: date, night_run: NightRun) -> str:
     """Return the SHA-256 of what the checks depend on: plan, its inputs, model costs, what earlier nights retired."""
-    database, made = night_run.database, night_run.files(night).read_plan()
-    live = [costs_of(database, night), earlier_leaving(database, made), made.hash]
-    return inputs_of(night_run.decided_by, night_run.snapshot(night), night_run.included_agents(night), live)
+    database, night_plan = night_run.database, night_run.files(night).read_plan()
+    live = [costs_of(database, night), earlier_leaving(database, night_plan), night_plan.hash]
+    agents = night_run.included_agents(night)
+    return digest_of_inputs(night_run.decision_basis, night_run.snapshot(night), agents, live)
 
 
 def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] | None:
-    """Return the results of the checks of an earlier run with the same plan and inputs, or None.
+    """Return the results of the checks of an earlier run with the same plan and inputs.
 
-    None as well if one of them failed, or if their file is missing or damaged: then they are run again.
+    None if there are none, if one of them failed, or if their file is damaged: then they are run again.
     """
     if not night_run.is_planned(night):
         return None
     try:
         document = night_run.files(night).read_json("checks")
-        if document["inputs"] != inputs_of_checks(night, night_run):
+        if document["inputs"] != digest_of_check_inputs(night, night_run):
             return None
         rows = document["results"]
         results = {row["name"]: CheckResult(row["passed"], row["description"], row["metadata"]) for row in rows}
@@ -243,8 +242,8 @@ def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] 
 
 @dg.multi_asset_check(
     specs=[
-        *(spec_of(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
-        spec_of(CHECK, nobody_left_out.__doc__, is_blocking=False),
+        *(check_spec(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
+        check_spec(NOBODY_LEFT_OUT, nobody_left_out.__doc__, is_blocking=False),
     ],
 )
 def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
@@ -252,13 +251,14 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     files = night_run.files(night)
     results = reusable_checks(night, night_run)
     if results is None:
-        made, weighed = files.read_plan(), inputs_of_checks(night, night_run)
-        results, breaking = check_without_offenders(evidence_about(made, night, night_run, phases_of(night, night_run)))
+        night_plan, inputs = files.read_plan(), digest_of_check_inputs(night, night_run)
+        evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run))
+        results, breaking = check_without_offenders(evidence)
         left = [*night_run.left_out(night), *breaking]
-        results[CHECK] = nobody_left_out(left)
+        results[NOBODY_LEFT_OUT] = nobody_left_out(left)
         rows = [{"name": name, **asdict(result)} for name, result in results.items()]
         left_out = [vars(each) for each in left]
-        files.write_json("checks", {"hash": made.hash, "inputs": weighed, "results": rows, "left_out": left_out})
+        files.write_json("checks", {"hash": night_plan.hash, "inputs": inputs, "results": rows, "left_out": left_out})
     reach("checks written")
     for name, result in results.items():
         yield dg.AssetCheckResult(

@@ -1,4 +1,4 @@
-"""Moves agents into another embedding space: its vectors are made beside those that serve, then all change at once."""
+"""Moves agents to another embedding space: makes vectors beside those in use, then switches an agent at once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import MIGRATE_S, Database, as_owner
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder, checked_vectors, remote_embedder
+from nous_online.language.embedding import Embedder, checked_vectors, passages, recall_vector, remote_embedder
 from nous_online.language.minilm import LocalMiniLM, Vectors
-from nous_online.language.passages import passages, recall_vector
 from nous_online.memories.episodes import EMBEDDED_CHARACTERS
 from nous_online.memories.episodes import text_to_embed as text_of_episode
 from nous_online.memories.procedures import text_to_embed as text_of_procedure
@@ -29,32 +28,32 @@ from nous_online.memories.store import lock_moving, move_memories
 
 BLOCKS = statements("nous_pipelines.orchestration", "reembedding.sql")
 BUCKETS = tuple("0123456789abcdef")
-"""The last digits of memory ids: sixteen parts of the work, each of which can be done, and done again, by itself."""
+"""The last digits of memory ids, by which the work is divided into sixteen parts."""
 BATCH_SIZE = 128
-LAST_FEW = 64
-"""So many memories that were learned or changed a moment ago are embedded while their agent can't learn; more wait."""
+MOST_MISSING = 64
+"""How many memories, learned or changed a moment ago, are embedded at the switch, while their agent can't learn."""
 ROUNDS = 5
 MOVE_TIMEOUT_S = 600.0
 LARGE_MOVE = 500
-"""Memories; from here on a new index over all of a space takes less time than adding them to the one there is."""
-NOTHING_LEFT = "an episode nothing is left of"
-FIRST = UUID(int=0)
+"""Memories from which on building the indexes of a space takes less time than adding the memories to them."""
+EMPTY_EPISODE = "an episode nothing is left of"
+LOWEST_ID = UUID(int=0)
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Due:
-    """How much of an agent lives in another space than the one it is moved to."""
+    """How many memories of an agent are in another space than the one it moves to."""
 
     memories: int = 0
     missing: int = 0
-    """Those of them that have no vector of the new space yet."""
+    """Those of them without a vector of the new space."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """One agent's way into another space."""
+    """One agent's move to another space."""
 
     agent_id: str
     from_space: str
@@ -66,9 +65,9 @@ class Move:
 
 
 def embedder_named(model: str, dimensions: int | None = None) -> Embedder:
-    """Return the embedder of a model: MiniLM by its name, any other from the server NOUS_EMBEDDING_URL names.
+    """Return the embedder of a model: MiniLM by its name, any other of the server at NOUS_EMBEDDING_URL.
 
-    Raises `InvalidInput` when there is no such server.
+    Raises `InvalidInput` when NOUS_EMBEDDING_URL is not set.
     """
     local, chosen = LocalMiniLM(), settings()
     if model in (local.space.id, local.space.model):
@@ -81,10 +80,10 @@ def embedder_named(model: str, dimensions: int | None = None) -> Embedder:
     return remote_embedder(chosen.embedding_url, model=model, dimensions=dimensions or chosen.embedding_dimensions)
 
 
-# --- filling: beside what serves, in small transactions ---
+# --- making vectors beside those in use, in small transactions ---
 
 
-def fill(
+def fill_vectors(
     database: Database,
     embedder: Embedder,
     agent_ids: Sequence[str],
@@ -92,62 +91,60 @@ def fill(
     buckets: Sequence[str] = BUCKETS,
     on_progress: Progress | None = None,
 ) -> int:
-    """Give the memories of some agents a vector of the embedder's space where they have none, and return how many.
+    """Make a vector of the embedder's space for the memories of some agents without one, and return how many.
 
-    Each batch is kept as soon as it is made, so that what is interrupted goes on where it was. What serves recall is
-    left alone. Raises `Unavailable` or `InvalidInput` as the embedder does.
+    Each batch is stored at once, so that an interrupted run continues where it was. The vectors in use stay as they
+    are. Raises `Unavailable` or `InvalidInput` as the embedder does.
     """
     filled = 0
     for agent_id in agent_ids:
         for kind in KINDS.values():
-            for count in filled_batches(database, embedder, agent_id, kind, buckets):
+            for count in fill_kind(database, embedder, agent_id, kind, buckets):
                 filled += count
                 if on_progress is not None:
                     on_progress(count)
     return filled
 
 
-def filled_batches(
+def fill_kind(
     database: Database, embedder: Embedder, agent_id: str, kind: Kind[Any], buckets: Sequence[str]
 ) -> Iterator[int]:
-    """Embed and keep batch after batch of one kind; yield how many memories each had.
-
-    A batch that is not full is the last: what is learned meanwhile is left to the next round or to the switch, or one
-    would run behind an agent that goes on learning for ever.
-    """
-    last, rows = FIRST, None
+    """Make and store the missing vectors of one kind, batch after batch; yield the number of memories in each."""
+    last, rows = LOWEST_ID, None
+    # A batch that is not full is the last one. Memories learned meanwhile are left to the next round or to the switch:
+    # the loop would never end for an agent that learns as fast.
     while rows is None or len(rows) == BATCH_SIZE:
         with database.transaction(agent_id) as connection:
-            wanted = {"buckets": list(buckets), "after": last, "limit": BATCH_SIZE}
-            rows = unembedded(connection, agent_id, kind, embedder.space, wanted)
+            selection = {"buckets": list(buckets), "after": last, "limit": BATCH_SIZE}
+            rows = unembedded_memories(connection, agent_id, kind, embedder.space, selection)
         if not rows:
             return
-        ready = embedded(embedder, kind, rows)
+        vectors = embed_memories(embedder, kind, rows)
         with database.transaction(agent_id) as connection:
-            store(connection, agent_id, kind, embedder.space, ready)
+            store_next_vectors(connection, agent_id, kind, embedder.space, vectors)
         last = rows[-1]["id"]
         yield len(rows)
 
 
-def unembedded(
-    connection: Connection, agent_id: str, kind: Kind[Any], space: EmbeddingSpace, wanted: Mapping[str, Any]
+def unembedded_memories(
+    connection: Connection, agent_id: str, kind: Kind[Any], space: EmbeddingSpace, selection: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return memories without a vector of a space, by id, with the texts it is made from.
+    """Return memories without a vector of a space, ordered by id, with the texts to embed.
 
-    `wanted` names the buckets, the id `after` which to begin, and the limit.
+    `selection` has the `buckets`, the id `after` which to begin, and the `limit`.
     """
     texts = SQL(BLOCKS[f"texts_of_{kind.name}"]).format(characters=Literal(EMBEDDED_CHARACTERS))
     statement = SQL(BLOCKS["unembedded"]).format(texts=texts, table=Identifier("heart", kind.table))
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(statement, {"agent_id": agent_id, "space_id": space.id, **wanted}).fetchall()
+        return cursor.execute(statement, {"agent_id": agent_id, "space_id": space.id, **selection}).fetchall()
 
 
-def embedded(embedder: Embedder, kind: Kind[Any], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return, for each memory, its id, its version and its vectors; no text is embedded twice."""
+def embed_memories(embedder: Embedder, kind: Kind[Any], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return id, version and vectors of each memory; each distinct text is embedded once."""
     texts = [texts_of(kind, row) for row in rows]
     unique = list(dict.fromkeys(text for each in texts for text in each))
-    found = checked_vectors(embedder.embed_documents(unique), shape=(len(unique), embedder.space.dimensions))
-    vectors = dict(zip(unique, found, strict=True))
+    made = checked_vectors(embedder.embed_documents(unique), shape=(len(unique), embedder.space.dimensions))
+    vectors = dict(zip(unique, made, strict=True))
     return [
         {
             "id": row["id"],
@@ -160,12 +157,13 @@ def embedded(embedder: Embedder, kind: Kind[Any], rows: Sequence[Mapping[str, An
 
 
 def texts_of(kind: Kind[Any], row: Mapping[str, Any]) -> list[str]:
-    """Return what of a memory is embedded, as when it was learned: what it says itself comes first."""
+    """Return the texts of a memory that are embedded, the same as when it was learned; that of its own vector first."""
     match kind.name:
         case "fact":
             return passages(row["content"], row["subject"], row["context"])
         case "episode":
-            return [text_of_episode(row["title"], row["summary"] or row["detail"] or row["rest"], None) or NOTHING_LEFT]
+            text = text_of_episode(row["title"], row["summary"] or row["detail"] or row["rest"], None)
+            return [text or EMPTY_EPISODE]
         case "procedure":
             return [text_of_procedure(row["name"], row)]
         case _:
@@ -173,54 +171,54 @@ def texts_of(kind: Kind[Any], row: Mapping[str, Any]) -> list[str]:
 
 
 def context_vector(kind: Kind[Any], row: Mapping[str, Any], vectors: Mapping[str, Vectors]) -> Vector | None:
-    """Return the vector a fact is recalled by where that is not the one of its content; other kinds have none."""
+    """Return the vector by which a fact is recalled if it is not the one of its content; other kinds have none."""
     if kind.name != "fact":
         return None
     vector = recall_vector(row["content"], row["subject"], row["context"], vectors)
     return None if vector is None else Vector(vector)
 
 
-def store(
+def store_next_vectors(
     connection: Connection,
     agent_id: str,
     kind: Kind[Any],
     space: EmbeddingSpace,
-    ready: Sequence[Mapping[str, Any]],
+    vectors: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Keep vectors beside the memories, as far as these still are what was embedded."""
+    """Store vectors of `embed_memories` beside the memories, except for memories that changed meanwhile."""
     statement = SQL(BLOCKS["store_next"]).format(table=Identifier("heart", kind.table))
     common = {"agent_id": agent_id, "kind": kind.name, "space_id": space.id}
     with connection.cursor() as cursor:
-        cursor.executemany(statement, [{**common, **row} for row in ready])
+        cursor.executemany(statement, [{**common, **row} for row in vectors])
 
 
-def due(connection: Connection, agent_ids: Sequence[str], space_id: str) -> dict[str, Due]:
-    """Return how much of each agent is to be moved into a space; nothing of one that is all there."""
-    found: dict[str, Due] = {}
-    wanted = {"agent_ids": list(agent_ids), "space_id": space_id}
+def count_due(connection: Connection, agent_ids: Sequence[str], space_id: str) -> dict[str, Due]:
+    """Return the numbers of memories to move to a space by agent, without agents that have none."""
+    counts: dict[str, Due] = {}
+    parameters = {"agent_ids": list(agent_ids), "space_id": space_id}
     for kind in KINDS.values():
         statement = SQL(BLOCKS["due"]).format(table=Identifier("heart", kind.table))
-        for agent_id, memories, missing in connection.execute(statement, wanted):
-            known = found.get(agent_id, Due())
-            found[agent_id] = Due(known.memories + memories, known.missing + missing)
-    return found
+        for agent_id, memories, missing in connection.execute(statement, parameters):
+            known = counts.get(agent_id, Due())
+            counts[agent_id] = Due(known.memories + memories, known.missing + missing)
+    return counts
 
 
 def all_due(database: Database, agent_ids: Sequence[str], space_id: str) -> dict[str, Due]:
-    """Return how much of each agent is to be moved into a space, read in a transaction of its own."""
+    """Return the same as `count_due`, read in a transaction of its own."""
     with database.transaction(timeout_s=MOVE_TIMEOUT_S) as connection:
         connection.execute(BLOCKS["plan_for_many"])
-        return due(connection, agent_ids, space_id)
+        return count_due(connection, agent_ids, space_id)
 
 
-# --- switching: everything of an agent at once ---
+# --- switching all memories of an agent at once ---
 
 
-def switch(database: Database, embedder: Embedder, agent_id: str, *, run_id: str | None = None) -> Move:
-    """Move one agent into the embedder's space, all of it in one transaction, and return what was moved.
+def switch_agent(database: Database, embedder: Embedder, agent_id: str, *, run_id: str | None = None) -> Move:
+    """Move one agent to the embedder's space in one transaction, and return what was moved.
 
-    Recall goes on from the old space until that moment; who stores vectors waits. Raises `Refused`, changing nothing,
-    while more than the last few memories have no vector of the space.
+    Recall goes on in the old space until the commit; calls that store vectors wait. Raises `Refused`, changing nothing,
+    while more than `MOST_MISSING` memories have no vector of the space.
     """
     space = embedder.space
     with database.transaction(agent_id, timeout_s=MOVE_TIMEOUT_S) as connection:
@@ -230,7 +228,7 @@ def switch(database: Database, embedder: Embedder, agent_id: str, *, run_id: str
         from_space = spaces_of(connection, [agent_id])[agent_id]
         for kind in KINDS.values():
             lock_moving(connection, agent_id, kind, space.id)
-        catch_up(connection, embedder, agent_id)
+        embed_missing(connection, embedder, agent_id)
         reason = f"from embedding space {from_space} to {space.id}"
         moved = {
             kind.name: move_memories(connection, agent_id, kind, space.id, reason=reason, run_id=run_id)
@@ -238,55 +236,57 @@ def switch(database: Database, embedder: Embedder, agent_id: str, *, run_id: str
         }
         connection.execute(BLOCKS["move_agent"], {"agent_id": agent_id, "space_id": space.id})
     seconds = monotonic() - began
+    # In a transaction of its own, so that learning does not wait for it.
     with database.transaction(agent_id, timeout_s=MOVE_TIMEOUT_S) as connection:
         connection.execute(BLOCKS["clear"], {"agent_id": agent_id, "space_id": space.id})
     return Move(agent_id, from_space, space.id, moved, seconds)
 
 
-def catch_up(connection: Connection, embedder: Embedder, agent_id: str) -> None:
-    """Embed the last few memories of an agent nobody can change now; raise `Refused` when they are too many."""
-    left = due(connection, [agent_id], embedder.space.id).get(agent_id, Due())
-    if left.missing > LAST_FEW:
-        raise Refused(still_missing(agent_id, left, embedder.space.id))
-    wanted = {"buckets": list(BUCKETS), "after": FIRST, "limit": LAST_FEW}
+def embed_missing(connection: Connection, embedder: Embedder, agent_id: str) -> None:
+    """Make the missing vectors of an agent whose memories are locked; raise `Refused` if they are too many."""
+    left = count_due(connection, [agent_id], embedder.space.id).get(agent_id, Due())
+    check_missing(agent_id, left, embedder.space.id)
+    selection = {"buckets": list(BUCKETS), "after": LOWEST_ID, "limit": MOST_MISSING}
     for kind in KINDS.values() if left.missing else ():
-        rows = unembedded(connection, agent_id, kind, embedder.space, wanted)
-        store(connection, agent_id, kind, embedder.space, embedded(embedder, kind, rows) if rows else [])
+        rows = unembedded_memories(connection, agent_id, kind, embedder.space, selection)
+        vectors = embed_memories(embedder, kind, rows) if rows else []
+        store_next_vectors(connection, agent_id, kind, embedder.space, vectors)
 
 
-def still_missing(agent_id: str, left: Due, space_id: str) -> str:
-    """Say that an agent can't be moved yet, and what to do."""
-    return (
-        f"{left.missing:,} of {left.memories:,} memories of agent {agent_id!r} have no vector of embedding space "
-        f"{space_id!r} yet, so it stays where it is; materialise all partitions of `next_embeddings` again, or run "
-        "`nous reembed`"
-    )
+def check_missing(agent_id: str, left: Due, space_id: str) -> None:
+    """Raise `Refused` if too many memories of an agent have no vector of a space."""
+    if left.missing > MOST_MISSING:
+        message = (
+            f"{left.missing:,} of {left.memories:,} memories of agent {agent_id!r} have no vector of embedding space "
+            f"{space_id!r} yet, so it stays where it is; materialise all partitions of `next_embeddings` again, or run "
+            "`nous reembed`"
+        )
+        raise Refused(message)
 
 
 def spaces_of(connection: Connection, agent_ids: Sequence[str]) -> dict[str, str]:
-    """Return in which embedding space each agent lives."""
+    """Return the embedding space of each agent."""
     return dict(connection.execute(BLOCKS["spaces"], {"agent_ids": list(agent_ids)}).fetchall())
 
 
-def settle(
+def switch_agents(
     database: Database, embedder: Embedder, agent_ids: Sequence[str], *, run_id: str | None = None
 ) -> list[Move]:
-    """Move all agents that are not in the embedder's space yet, and see that it is indexed.
+    """Move all agents that are not in the embedder's space, and index it.
 
-    Raises `Refused`, before any was moved, while one of them still misses more than a few vectors.
+    Raises `Refused`, before any is moved, if too many memories of one of them have no vector of the space.
     """
     space = embedder.space
     left = all_due(database, agent_ids, space.id)
     for agent_id, each in left.items():
-        if each.missing > LAST_FEW:
-            raise Refused(still_missing(agent_id, each, space.id))
+        check_missing(agent_id, each, space.id)
     with database.transaction() as connection:
         homes = spaces_of(connection, agent_ids)
     moving = [agent_id for agent_id in agent_ids if homes[agent_id] != space.id or agent_id in left]
     if sum(each.memories for each in left.values()) >= LARGE_MOVE:
         drop_indexes(database.url, space.id)
     try:
-        return [switch(database, embedder, agent_id, run_id=run_id) for agent_id in moving]
+        return [switch_agent(database, embedder, agent_id, run_id=run_id) for agent_id in moving]
     finally:
         build_indexes(database.url, space)
 
@@ -294,18 +294,18 @@ def settle(
 def reembed(
     database: Database, embedder: Embedder, agent_ids: Sequence[str], *, on_progress: Progress | None = None
 ) -> list[Move]:
-    """Fill and switch: move agents into the embedder's space while they go on recalling and learning."""
+    """Move agents to the embedder's space while they go on recalling and learning."""
     for _ in range(ROUNDS):
-        if fill(database, embedder, agent_ids, on_progress=on_progress) <= LAST_FEW:
+        if fill_vectors(database, embedder, agent_ids, on_progress=on_progress) <= MOST_MISSING:
             break
-    return settle(database, embedder, agent_ids)
+    return switch_agents(database, embedder, agent_ids)
 
 
-# --- indexes: laid aside for a large move and built after it, while everybody goes on ---
+# --- indexes: dropped before a large move and built after it, concurrently with reads and writes ---
 
 
 def drop_indexes(url: str, space_id: str, *, only_broken: bool = False) -> None:
-    """Remove the vector indexes of a space, keeping nobody out; or those only whose making was interrupted."""
+    """Drop the vector indexes of a space, or only those whose building was interrupted."""
     with as_owner(url, seconds=MIGRATE_S) as connection:
         for name, is_whole in connection.execute(BLOCKS["index_names"], {"space_id": space_id}).fetchall():
             if not (only_broken and is_whole):
@@ -313,7 +313,7 @@ def drop_indexes(url: str, space_id: str, *, only_broken: bool = False) -> None:
 
 
 def build_indexes(url: str, space: EmbeddingSpace) -> None:
-    """Make the vector indexes that a space lacks, keeping nobody out; until then all vectors are compared."""
+    """Build the vector indexes that a space lacks; until then recall compares all vectors."""
     drop_indexes(url, space.id, only_broken=True)
     with as_owner(url, seconds=MIGRATE_S) as connection:
         for kind in KINDS.values():
@@ -322,7 +322,7 @@ def build_indexes(url: str, space: EmbeddingSpace) -> None:
 
 
 def index_statement(kind: Kind[Any], column: str, space: EmbeddingSpace) -> Composed:
-    """Return the statement that makes one vector index."""
+    """Return the statement that builds one vector index."""
     has_context = column == "context_embedding"
     suffix = md5(space.id.encode(), usedforsecurity=False).hexdigest()[:8]
     return SQL(BLOCKS["build_index"]).format(

@@ -1,5 +1,5 @@
 -- name: unembedded
--- Memories that have no vector of a space made from what they say now, of some buckets (the last digit of the id).
+-- Memories in some buckets (the last digit of the id) without a vector of a space for their present version.
 select m.id, m.row_version, {texts}
 from {table} m
 where m.agent_id = %(agent_id)s and m.id > %(after)s and right(m.id::text, 1) = any(%(buckets)s)
@@ -24,8 +24,8 @@ m.name, m.trigger, m.domain, m.goals, m.core_patterns, m.core_tools, m.core_conc
 m.trigger
 
 -- name: store_next
--- The vector of the space to come, and the one of the space that serves, dated for the version the move will make: the
--- way back is then the same move. Nothing where the memory changed meanwhile, or was erased.
+-- Stores the vector of the next space, and a copy of the one in use with the version that the move makes: moving back is
+-- then a move as well. Nothing if the memory changed meanwhile, or was erased.
 insert into heart.next_embeddings as n (
     agent_id, memory_id, memory_kind, embedding_space_id, embedding, context_embedding, row_version)
 select m.agent_id, m.id, %(kind)s, v.embedding_space_id, v.embedding, v.context_embedding, v.row_version
@@ -40,7 +40,7 @@ on conflict (agent_id, memory_id, embedding_space_id) do update
 set embedding = excluded.embedding, context_embedding = excluded.context_embedding, row_version = excluded.row_version
 
 -- name: due
--- How many memories of each agent live in another space than this one, and how many of them have no vector of it yet.
+-- For each agent, how many memories are in another space than this one, and how many of them have no vector of it.
 select m.agent_id, count(*), count(*) filter (where n.memory_id is null)
 from {table} m
 left join heart.next_embeddings n on n.agent_id = m.agent_id and n.memory_id = m.id
@@ -49,12 +49,12 @@ where m.agent_id = any(%(agent_ids)s) and m.embedding is not null and m.embeddin
 group by m.agent_id
 
 -- name: hold_space
--- Taken alone: waits for the calls that store vectors of this agent, and lets no other begin.
+-- An exclusive lock: waits for the calls that store vectors of this agent, and keeps others from starting.
 select pg_advisory_xact_lock(hashtextextended('space:' || %(agent_id)s, 0))
 
 -- name: plan_for_many
--- Of an agent that is new since the last look at the tables the planner expects one row, and would join row by row what
--- are thousands.
+-- For an agent that is newer than the statistics of the tables the planner expects one row, and would join thousands in
+-- nested loops.
 select set_config('enable_nestloop', 'off', true)
 
 -- name: spaces
@@ -64,11 +64,11 @@ select id, embedding_space_id from heart.agents where id = any(%(agent_ids)s)
 update heart.agents set embedding_space_id = %(space_id)s where id = %(agent_id)s
 
 -- name: clear
--- What the memories carry themselves by now.
+-- After the move: the memories have these vectors themselves.
 delete from heart.next_embeddings where agent_id = %(agent_id)s and embedding_space_id = %(space_id)s
 
 -- name: index_names
--- The vector indexes of a space, and whether each is whole: one whose making was interrupted serves nobody.
+-- The vector indexes of a space, and whether each is valid: one whose building was interrupted is not used.
 select c.relname, i.indisvalid
 from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace s on s.oid = c.relnamespace
 where s.nspname = 'heart' and c.relname like '%%\_hnsw\_' || left(md5(%(space_id)s), 8)
@@ -77,7 +77,7 @@ where s.nspname = 'heart' and c.relname like '%%\_hnsw\_' || left(md5(%(space_id
 drop index concurrently if exists heart.{name}
 
 -- name: build_index
--- As heart.index_embedding_space makes them, but without keeping writers out meanwhile.
+-- As heart.index_embedding_space builds them, but without locking out writers.
 create index concurrently if not exists {name} on heart.{table}
     using hnsw (({column}::halfvec({dimensions})) halfvec_cosine_ops) with (m = 24, ef_construction = 100)
     where embedding_space_id = {space_id} and {recalled}{has_context}

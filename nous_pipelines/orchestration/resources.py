@@ -1,4 +1,4 @@
-"""What assets reach the world through: the database, the files of a night, and this run's options."""
+"""The resource of a night: its database, files, snapshot, policies, judges and engine, and the options of its run."""
 
 import json
 from collections.abc import Collection
@@ -20,27 +20,33 @@ from nous_online.memories.erasure import shared_copies_lock
 from nous_pipelines.batches.second_judge import SecondJudge
 from nous_pipelines.engines.engine import Engine, engine_of
 from nous_pipelines.night_policy import NightPolicy, Policies
-from nous_pipelines.orchestration.chunk_work import OwnDatabase
-from nous_pipelines.orchestration.resting import Rested, at_rest, decisive, was_planned_from
+from nous_pipelines.orchestration.chunk_work import WorkerDatabase
+from nous_pipelines.orchestration.earlier_nights import (
+    AgentsAtRest,
+    decision_basis,
+    find_agents_at_rest,
+    was_planned_from,
+)
 from nous_pipelines.plan.apply import applied_since, find_agents
-from nous_pipelines.plan.left_out import LeftOut, left_out_agents
+from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
-from nous_pipelines.snapshots.chunks import Chunk, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
+    Chunk,
     Snapshot,
+    chunked,
     late_memories,
     late_rows,
     night_folder,
     open_snapshot,
+    rows_at_once,
     take_snapshot,
 )
 
 
 class NightRun(dg.ConfigurableResource):
-    """One night's database, files, policy and judge; the fields can be set in the launchpad.
+    """One night's database, files, policy and judge; the fields can be set in the launchpad."""
 
-    Where the files lie and which database it is follow from the settings: who may launch a run writes nowhere else.
-    """
+    # Home and database are no fields: whoever may launch a run must not be able to write anywhere else.
 
     agent_ids: list[str] = Field(default=[], description="Agents this run is for; empty means all of them.")
     policy: dict[str, float] = Field(default={}, description="Policy fields to override, such as candidate_similarity.")
@@ -54,26 +60,26 @@ class NightRun(dg.ConfigurableResource):
     _chunks: dict[tuple[Any, ...], list[Chunk]] = PrivateAttr(default_factory=dict)
     _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
-    _rested: dict[date, Rested] = PrivateAttr(default_factory=dict)
+    _at_rest: dict[date, AgentsAtRest] = PrivateAttr(default_factory=dict)
     _planned: dict[date, bool] = PrivateAttr(default_factory=dict)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Open the database for the length of a step, or of a run in one process, and keep erasing away meanwhile.
+        """Open the database, and lock out erasure, for a step or for a run in one process.
 
-        A policy that makes no sense, or lifts a limit, ends the run before.
+        Raises `InvalidInput` for a policy that is invalid or lifts a limit.
         """
         url, _ = self.address, self.night_policy
-        with ExitStack() as opening:
+        with ExitStack() as opening:  # closes the database again if the lock is not had
             self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             opening.enter_context(shared_copies_lock(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents, self._engine, self._rested, self._planned = None, None, {}, {}
+        self._agents, self._engine, self._at_rest, self._planned = None, None, {}, {}
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        """Give the connections back."""
+        """Close what was opened."""
         self._opened.close()
 
     @property
@@ -83,11 +89,11 @@ class NightRun(dg.ConfigurableResource):
             raise RuntimeError("the resource is used outside of a run")
         return self._database
 
-    def database_for(self, engine: Engine) -> Database | OwnDatabase:
-        """Return the database as those who work on chunks reach it: on other machines by settings of their own."""
+    def database_for(self, engine: Engine) -> Database | WorkerDatabase:
+        """Return the database for the workers of an engine; those on other machines have settings of their own."""
         if engine.shares_memory:
             return self.database
-        return OwnDatabase(self.address if engine.shares_settings else None)
+        return WorkerDatabase(self.address if engine.shares_settings else None)
 
     @property
     def night_policy(self) -> NightPolicy:
@@ -95,7 +101,7 @@ class NightRun(dg.ConfigurableResource):
         return Policies(self.policy, may_loosen=self.may_loosen).default
 
     def policies(self, night: date) -> Policies:
-        """Return each agent's policy, as the snapshot of the night has it; read once, and when it is taken again."""
+        """Return each agent's policy in the snapshot of the night; cached until the snapshot is taken again."""
         if night in self._policies:
             return self._policies[night]
         agents = self.snapshot(night).table("agents", columns=["agent_id", "policy"])
@@ -103,27 +109,29 @@ class NightRun(dg.ConfigurableResource):
         self._policies[night] = Policies(self.policy, own, may_loosen=self.may_loosen)
         return self._policies[night]
 
-    def rested(self, night: date) -> Rested:
-        """Return the agents whose pairs need not be looked at again; looked up once, and when the snapshot changes.
+    def agents_at_rest(self, night: date) -> AgentsAtRest:
+        """Return the agents whose pairs are not compared again; cached until the snapshot is taken again.
 
-        None are where a model is asked for a second opinion, which may have answered since, or all is to be done again.
+        None in a full night, or with a second judge, which may have answered since.
         """
-        if night not in self._rested:
+        if night not in self._at_rest:
             is_all_due = self.is_full or self.second_judge is not None
-            self._rested[night] = Rested() if is_all_due else at_rest(self.snapshot(night), self.decided_by)
-        return self._rested[night]
+            self._at_rest[night] = (
+                AgentsAtRest() if is_all_due else find_agents_at_rest(self.snapshot(night), self.decision_basis)
+            )
+        return self._at_rest[night]
 
     def is_planned(self, night: date) -> bool:
-        """Return whether an earlier run of this night planned from the rows it has now, so that its files are kept.
+        """Return whether an earlier run of this night planned from the same rows, so that its files are reused.
 
-        Looked up once in a process. Never with a second judge, which may have answered since, or in a full night.
+        Cached. Never in a full night, or with a second judge, which may have answered since.
         """
         if night not in self._planned:
             self._planned[night] = (
                 not self.is_full
                 and self.second_judge is None
                 and was_planned_from(
-                    self.files(night), self.decided_by, self.snapshot(night), self.included_agents(night)
+                    self.files(night), self.decision_basis, self.snapshot(night), self.included_agents(night)
                 )
             )
         return self._planned[night]
@@ -134,51 +142,48 @@ class NightRun(dg.ConfigurableResource):
         return [agent_id for agent_id in self.agents() if agent_id not in left]
 
     @property
-    def decided_by(self) -> dict[str, Any]:
-        """What this night decides by, besides the rows."""
+    def decision_basis(self) -> dict[str, Any]:
+        """What the results of this night depend on besides the rows."""
         second = self.second_judge
         models = () if second is None else (second.models.judge, second.models.fallback)
-        return decisive(self.judge, self.night_policy, self.policy, models)
+        return decision_basis(self.judge, self.night_policy, self.policy, models)
 
     def chunks(self, night: date, *, without: Collection[str] = ()) -> list[Chunk]:
-        """Return the agents of this run in chunks: those of one policy together, so many as fit in memory at once.
+        """Return the agents of this run in chunks: agents of one policy together, as many as fit in memory at once.
 
-        They are the same for all steps, until somebody is left out or the snapshot is another.
-        Raises `Refused` when all of them are left out.
+        Cached until another agent is left out or the snapshot is taken again. Raises `Refused` when all are left out.
         """
         taken, left = self.snapshot(night), {each.agent_id: each for each in self.left_out(night)}
         key = (night, taken.taken_at, tuple(taken.checksums.items()), tuple(left), frozenset(without))
         if key not in self._chunks:
-            agents = [agent_id for agent_id in self.agents() if agent_id not in left]
-            if left and not agents:
+            included = [agent_id for agent_id in self.agents() if agent_id not in left]
+            if left and not included:
                 raise Refused(f"every agent is left out of night {night}: {next(iter(left.values()))}")
-            self._chunks[key] = self._chunked(taken, [agent_id for agent_id in agents if agent_id not in without])
+            agents = [agent_id for agent_id in included if agent_id not in without]
+            sizes = taken.sizes("facts")
+            most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
+            self._chunks[key] = [
+                Chunk(taken, policy, tuple(chunk))
+                for policy, members in self.policies(night).groups(agents)
+                for chunk in chunked(members, sizes, most=most)
+            ]
         return self._chunks[key]
-
-    def _chunked(self, taken: Snapshot, agents: list[str]) -> list[Chunk]:
-        sizes = taken.sizes("facts")
-        most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
-        return [
-            Chunk(taken, policy, tuple(chunk))
-            for policy, members in self.policies(taken.night).groups(agents)
-            for chunk in chunked(members, sizes, most=most)
-        ]
 
     @property
     def engine(self) -> Engine:
-        """What works on the chunks; it is opened by the first step that needs it, and closed with the run."""
+        """The engine that works on chunks; opened by the first step that needs it, and closed with the run."""
         if self._engine is None:
             self._engine = self._opened.enter_context(closing(engine_of(settings())))
         return self._engine
 
     @cached_property
     def judge(self) -> Judge:
-        """Who decides about pairs."""
+        """The judge of pairs."""
         return OfflineJudge()
 
     @property
     def second_judge(self) -> SecondJudge | None:
-        """Whom the night asks about what the offline judge may be wrong about; None without a key."""
+        """The judge of the pairs that the offline judge may be wrong about; None without a key."""
         return SecondJudge.of(settings())
 
     @property
@@ -188,21 +193,22 @@ class NightRun(dg.ConfigurableResource):
 
     @property
     def home_folder(self) -> Path:
-        """Where this run keeps its files."""
+        """The folder of all files of Nous."""
         return settings().home or postgres.default_home()
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether this run ends before anything changes, and keeps its files apart."""
+        """Whether this run ends before anything changes; its files then have a folder of their own."""
         return False
 
     @property
     def may_loosen(self) -> bool:
-        """Whether the policy of this run may lift the limits of checks: a command may, a launch may not."""
+        """Whether the policy of this run may lift the limits of checks: for commands, not for launches in Dagster."""
         return False
 
     def folder(self, night: date) -> Path:
-        """Return where this night's files lie; the database is asked which one it is once a run, not 70 times."""
+        """Return the folder of this night."""
+        # Cached: `night_folder` asks the database for its identity, and a run asks for the folder some 70 times.
         if night not in self._folders:
             self._folders[night] = night_folder(self.home_folder.absolute() / "snapshots", self.database, night)
         return self._folders[night]
@@ -212,19 +218,18 @@ class NightRun(dg.ConfigurableResource):
         return NightFiles(self.folder(night), is_dry_run=self.is_dry_run)
 
     def snapshot(self, night: date) -> Snapshot:
-        """Return this night's snapshot; fails the step when it has not been taken."""
+        """Return this night's snapshot; raise `dagster.Failure` when it has not been taken."""
         snapshot = open_snapshot(self.folder(night))
         if snapshot is None:
             raise dg.Failure(f"night {night} has no snapshot; materialise the asset `snapshot` first")
         return snapshot
 
-    def settle(self, night: date) -> None:
-        """Take this night's snapshot again if memories of its days came since, or an earlier night was applied.
+    def retake_outdated_snapshot(self, night: date) -> None:
+        """Take this night's snapshot again if memories of its days arrived late, or an earlier night was applied since.
 
-        The latter only while the night itself was not. What a night has applied is known again by its proposals, so for
-        memories that came late it is run again. A dry run leaves the files of a night that was applied where they are,
-        and notes whose memories it does not see.
-        Before anything is made of the snapshot: what was made of the one before moves aside with it.
+        The outdated one is moved aside with all files made of it. A night that was applied is not outdated by earlier
+        nights; it can be run again for late memories, since proposals it applied already keep their ids. A dry run of
+        such a night leaves the snapshot as it is, and only counts the late memories.
         """
         self._agents = None
         taken, is_applied = self.snapshot(night), NightFiles(self.folder(night)).has("applied")
@@ -237,7 +242,7 @@ class NightRun(dg.ConfigurableResource):
         if late or (not self.is_dry_run and not is_applied and applied_since(self.database, night, taken.taken_at)):
             taken.move_aside()
             self._policies.pop(night, None)
-            self._rested.pop(night, None)
+            self._at_rest.pop(night, None)
             take_snapshot(
                 self.database,
                 taken.folder,
@@ -248,24 +253,24 @@ class NightRun(dg.ConfigurableResource):
             )
 
     def seen_until(self, night: date) -> datetime:
-        """Return up to when the store was looked at for memories of a night: when this run began, or read it."""
+        """Return the moment up to which late memories of a night were looked for: the run's start, or its snapshot."""
         return max(self._began_at, self.snapshot(night).taken_at)
 
     def left_out(self, night: date) -> list[LeftOut]:
-        """Return whom the night leaves out so far: their policy makes no sense, or a step fails for them alone."""
-        of_policy = self.policies(night).faults(self.agents())
-        noted = self.files(night).left_out()
-        return [*left_out_agents("policy", of_policy), *(each for each in noted if each.agent_id not in of_policy)]
+        """Return the agents left out so far: their policy is invalid, or a step failed for them."""
+        by_policy = self.policies(night).faults(self.agents())
+        by_step = self.files(night).left_out()
+        return [*left_out_agents("policy", by_policy), *(each for each in by_step if each.agent_id not in by_policy)]
 
     def agents(self) -> list[str]:
-        """Return the agents this run is for, as they were when it settled on its snapshot."""
+        """Return the agents of this run; cached until the snapshot is checked again."""
         if self._agents is None:
             self._agents = find_agents(self.database, self.agent_ids)
         return self._agents
 
 
 class CommandedNight(NightRun):
-    """A night that a program of ours runs in its own process: that says where, and may lift limits."""
+    """The night of a command: it has its own home and database, and its policy may lift limits of checks."""
 
     home: str
     database_url: str
@@ -273,7 +278,7 @@ class CommandedNight(NightRun):
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether this run ends before anything changes, and keeps its files apart."""
+        """Whether this run ends before anything changes; its files then have a folder of their own."""
         return self.changes_nothing
 
     @property
@@ -283,12 +288,12 @@ class CommandedNight(NightRun):
 
     @property
     def home_folder(self) -> Path:
-        """Where this run keeps its files."""
+        """The folder of all files of Nous."""
         return Path(self.home)
 
     @property
     def may_loosen(self) -> bool:
-        """Whether the policy of this run may lift the limits of checks."""
+        """Whether the policy of this run may lift the limits of checks: it may."""
         return True
 
 

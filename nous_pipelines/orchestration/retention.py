@@ -1,6 +1,7 @@
-"""What is thrown away by age: Dagster's runs, snapshots and saved answers, and rows that a policy lets go.
+"""Deletes by age: Dagster's runs, snapshots, saved answers of models, and rows that the policy keeps for some days.
 
-Purging is the one job that deletes rows, and never a memory, an event or a proposal."""
+Purging is the only job that deletes rows, and never a memory, an event or a proposal.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +37,16 @@ PREFIX = "night="
 
 @dataclass(frozen=True)
 class Retention:
-    """For how many days the traces of nights are kept; opinions, each the default of a field in the launchpad."""
+    """How many days the traces of nights are kept; defaults of fields in the launchpad."""
 
     runs_kept_days: int = 90
-    """A run of Dagster, counted from its end; one that holds the latest materialisation of a partition stays."""
+    """Runs of Dagster, from their end; runs with the latest materialisation of a partition are always kept."""
     snapshots_kept_days: int = 365
-    """A night's snapshot and working files, counted from the night's end; one of an older night can be rebuilt."""
+    """Snapshots and working files of nights, from the end of the night; they can be rebuilt."""
     set_aside_kept_days: int = 7
-    """A folder that was moved aside, replaced or never finished; no snapshot written more recently is thrown away."""
+    """Folders that were moved aside, replaced or never finished; no snapshot written more recently is deleted."""
     raw_results_kept_days: int = 30
-    """What Claude answered in batches, as it came; the verdicts are in the database. The API keeps it for 29 days."""
+    """Raw answers of Claude in batches, whose verdicts are in the database; the API keeps them for 29 days."""
 
     def __post_init__(self) -> None:
         for name, days in vars(self).items():
@@ -55,7 +56,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class ThrownAway:
-    """How many runs, folders and files were thrown away."""
+    """Numbers of deleted runs, folders and files."""
 
     runs: int
     snapshots: int
@@ -64,7 +65,7 @@ class ThrownAway:
 
 
 def throw_away(instance: DagsterInstance, root: Path, kept: Retention, *, now: datetime) -> ThrownAway:
-    """Delete what is older than it is kept; `root` is where the snapshots of all databases lie, under the home."""
+    """Delete what is older than it is kept; `root` is the folder of the snapshots of all databases, in the home."""
     snapshots, set_aside = old_folders(root, kept, now=now)
     for folder in (*snapshots, *set_aside):
         remove(folder)
@@ -81,9 +82,9 @@ def throw_away(instance: DagsterInstance, root: Path, kept: Retention, *, now: d
 
 
 def old_folders(root: Path, kept: Retention, *, now: datetime) -> tuple[list[Path], list[Path]]:
-    """Return the folders to throw away: snapshots of old nights, and those that no night reads.
+    """Return the folders to delete: snapshots of old nights, and folders that no night reads.
 
-    A folder that was written to within `set_aside_kept_days` stays: a backfill of old nights may be at work on it.
+    None that was written to within `set_aside_kept_days`: a backfill of old nights may be working on it.
     """
     untouched_since = now - timedelta(days=kept.set_aside_kept_days)
     folders = [path for path in sorted(root.glob(f"*/*{PREFIX}*")) if path.is_dir()]
@@ -95,22 +96,22 @@ def old_folders(root: Path, kept: Retention, *, now: datetime) -> tuple[list[Pat
 
 
 def unused_parts(root: Path, kept: Retention, *, now: datetime) -> list[Path]:
-    """Return the parts in which no snapshot that is kept has rows; none of a database one of whose can't be read.
+    """Return the parts in which no snapshot has rows, except for databases with a snapshot that can't be read.
 
-    One written within `set_aside_kept_days` stays: the snapshot it is for may not have its name yet.
+    None written within `set_aside_kept_days`: its snapshot may not be finished yet.
     """
     untouched_since = now - timedelta(days=kept.set_aside_kept_days)
     unused = list[Path]()
     for home in sorted(path for path in root.glob("*") if path.is_dir()):
         with suppress(NousError, OSError, ValueError):
             used = {part.folder for folder in home.glob(f"{PREFIX}*") for part in parts_of(folder)}
-            found = [path for path in sorted(home.glob(f"*{PART}*")) if path.is_dir() and path not in used]
-            unused += [path for path in found if written_at(path) < untouched_since.timestamp()]
+            others = [path for path in sorted(home.glob(f"*{PART}*")) if path.is_dir() and path not in used]
+            unused += [path for path in others if written_at(path) < untouched_since.timestamp()]
     return unused
 
 
 def night_named(folder: Path) -> date | None:
-    """Return the night whose snapshot a folder is; None for one moved aside, replaced or never finished."""
+    """Return the night of a snapshot's folder, None for folders that were moved aside, replaced or never finished."""
     try:
         return date.fromisoformat(folder.name.removeprefix(PREFIX))
     except ValueError:
@@ -118,12 +119,12 @@ def night_named(folder: Path) -> date | None:
 
 
 def written_at(folder: Path) -> float:
-    """Return when something in a folder was written last, in seconds since 1970."""
+    """Return the time of the last write in a folder, in seconds since 1970."""
     return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
 
 
 def remove(folder: Path) -> None:
-    """Take a folder out of sight at once, then delete it: a process killed meanwhile leaves no half of a snapshot."""
+    """Rename a folder to a hidden name, then delete it: a process that is killed leaves no half of a snapshot."""
     hidden = folder if folder.name.startswith(".") else folder.rename(folder.with_name(f".{folder.name}.{uuid4().hex}"))
     shutil.rmtree(hidden)
 
@@ -132,36 +133,36 @@ def remove(folder: Path) -> None:
 
 
 def prune_runs(instance: DagsterInstance, *, ended_before: datetime) -> int:
-    """Delete the runs that ended before a moment with their events; return their number.
+    """Delete the runs that ended before a moment, with their events; return their number.
 
-    A run whose materialisation is the latest of a partition is kept: deleting it would turn the partition grey, and
-    the interface would say that a night never ran.
+    Runs with the latest materialisation of a partition are kept: without it the interface would show that the night
+    never ran.
     """
     old = [record for record in finished_runs(instance) if (record.end_time or 0) < ended_before.timestamp()]
-    shown = latest_materialisations(instance)
-    deleted = [record.dagster_run.run_id for record in old if not is_shown(instance, record, shown)]
+    latest = latest_materialisations(instance)
+    deleted = [record.dagster_run.run_id for record in old if not has_event(instance, record, latest)]
     for run_id in deleted:
         instance.delete_run(run_id)
     return len(deleted)
 
 
 def finished_runs(instance: DagsterInstance) -> list[RunRecord]:
-    """Return all runs that have ended, the latest first."""
+    """Return all runs that have ended, latest first."""
     from dagster import DagsterRunStatus, RunsFilter
 
     ended = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
-    found: list[RunRecord] = []
-    while len(found) % PAGE == 0:
-        cursor = found[-1].dagster_run.run_id if found else None
+    records: list[RunRecord] = []
+    while len(records) % PAGE == 0:
+        cursor = records[-1].dagster_run.run_id if records else None
         page = instance.get_run_records(RunsFilter(statuses=ended), limit=PAGE, cursor=cursor)
-        found += page
+        records += page
         if not page:
             break
-    return found
+    return records
 
 
 def latest_materialisations(instance: DagsterInstance) -> set[int]:
-    """Return the storage ids of the events that colour the partitions of all assets."""
+    """Return the storage ids of the latest materialisation of each partition of all assets."""
     from dagster import DagsterEventType
 
     kind = DagsterEventType.ASSET_MATERIALIZATION
@@ -172,19 +173,19 @@ def latest_materialisations(instance: DagsterInstance) -> set[int]:
     }
 
 
-def is_shown(instance: DagsterInstance, record: RunRecord, shown: set[int]) -> bool:
-    """Tell whether a run holds the latest materialisation of any partition."""
+def has_event(instance: DagsterInstance, record: RunRecord, storage_ids: set[int]) -> bool:
+    """Return whether a run has one of some materialisations."""
     from dagster import DagsterEventType
 
     kinds = {DagsterEventType.ASSET_MATERIALIZATION}
     events = instance.get_records_for_run(record.dagster_run.run_id, of_type=kinds).records
-    return any(event.storage_id in shown for event in events)
+    return any(event.storage_id in storage_ids for event in events)
 
 
 # --- purging ---
 
 logger = logging.getLogger(__name__)
-SQL = statements("nous_pipelines.orchestration", "purging.sql")
+SQL = statements("nous_pipelines.orchestration", "retention.sql")
 PURGE_TIMEOUT_S = 3600.0
 KEPT = {
     "cold_texts": "cold_texts_kept_days",
@@ -192,29 +193,29 @@ KEPT = {
     "completions": "completions_kept_days",
     "requests": "requests_kept_days",
 }
-"""What is purged, each with the field of the policy that says for how many days it is kept."""
+"""What is purged, and the policy field with the days it is kept."""
 
 
 @dataclass(frozen=True)
 class Purged:
-    """How many rows were deleted, or would be."""
+    """Numbers of rows that were deleted, or would be."""
 
     cold_texts: int
     """Texts of condensed episodes, which can't be restored afterwards."""
     outbox: int
-    """Announcements that every consumer has heard."""
+    """Events that were delivered to every consumer."""
     completions: int
-    """What is known of how closed episodes were completed."""
+    """Records of the completion of closed episodes."""
     requests: int
-    """Idempotency keys, but for those of imports."""
+    """Idempotency keys, except those of imports."""
     is_dry_run: bool = False
 
 
 def purge(database: Database, policy: NightPolicy, *, now: datetime, is_dry_run: bool = False) -> Purged:
-    """Delete what is older than the policy keeps, in one transaction; with `is_dry_run` only count it.
+    """Delete the rows that are older than the policy keeps them, in one transaction; with `is_dry_run` count them.
 
-    What an agent's own policy says comes before `policy`. `database` must have been opened as `nous_purge`. Raises
-    `InvalidInput`, naming the agent, when its policy makes no sense; nothing was deleted then.
+    An agent's own policy overrides `policy`. `database` must have been opened as `nous_purge`. Raises `InvalidInput`,
+    before anything is deleted, if an agent's policy is invalid.
     """
     with (
         database.transaction(timeout_s=PURGE_TIMEOUT_S) as connection,
@@ -228,19 +229,19 @@ def purge(database: Database, policy: NightPolicy, *, now: datetime, is_dry_run:
 
 
 def policies_of(connection: Connection, policy: NightPolicy) -> dict[str, NightPolicy]:
-    """Return the policy of each agent; raise `InvalidInput`, naming the agent, for one that makes no sense."""
-    found: dict[str, NightPolicy] = {}
+    """Return the policy of each agent; raise `InvalidInput`, naming the agent, for an invalid one."""
+    policies: dict[str, NightPolicy] = {}
     own: Mapping[str, Any]
     for agent_id, own in connection.execute(SQL["policies"]):
         try:
-            found[agent_id] = policy.overridden(own)
+            policies[agent_id] = policy.overridden(own)
         except InvalidInput as error:
             raise InvalidInput(f"the policy of agent {agent_id!r} makes no sense: {error}") from error
-    return found
+    return policies
 
 
 def purge_one(connection: Connection, name: str, policies: Mapping[str, NightPolicy], *, now: datetime) -> int:
-    """Delete what is too old of one table and return how many rows that was."""
+    """Delete the old rows of one sort of `KEPT` and return their number."""
     days = [getattr(policy, KEPT[name]) for policy in policies.values()]
     parameters = {"agent_ids": list(policies), "days": days, "now": now, "heart": HEART}
     return connection.execute(SQL[f"purge_{name}"], parameters).rowcount

@@ -19,10 +19,10 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
+from nous_pipelines.phases.phase import KEY, PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.rulings import taken_back
-from nous_pipelines.phases.usage import KEY, WINDOW_DAYS, heirs
+from nous_pipelines.phases.usage import WINDOW_DAYS, heirs
 
 WAITS = tuple(2 ** (power / 2) for power in range(9))
 """The ages tried, in multiples of `unused_after_days`, up to 16 times: 90, 127, 180 … 1,440 days."""
@@ -156,29 +156,34 @@ def lives_of(tables: Tables) -> pl.DataFrame:
     return memories.join(first_days(memories, tables["uses"]), on=KEY, how="left")
 
 
-def form() -> pl.Expr:
-    """Return the form of a fact: `series`, `passing` or `statement`.
+def with_form(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add `form`: `series`, `passing` or `statement`.
 
     Facts of a series are equal once words with digits are replaced, in any language. Superseded facts do not count:
     successive values of one thing are not a series. If one of a wording was ever cited, all of them are statements.
     """
+    has_digit, is_passing = pl.col("content").str.contains(r"\d"), pl.col("content").str.contains(PASSING)
     wording = pl.col("content").str.to_lowercase().str.replace_all(r"[a-z_]*\d[a-z\d_]*", "0").hash()
-    alike = (pl.col("state") != "superseded").sum().over("agent_id", wording)
-    cited = pl.col("cited_count").sum().over("agent_id", wording)
-    return (
-        pl.when(cited > 0)
-        .then(pl.lit("statement"))
-        .when(pl.col("content").str.contains(r"\d") & (alike >= LEAST_SERIES))
-        .then(pl.lit("series"))
-        .when(pl.col("content").str.contains(PASSING))
-        .then(pl.lit("passing"))
-        .otherwise(pl.lit("statement"))
+    # Most facts are plain statements: wordings are compared among the others alone.
+    others = (
+        facts.select(*KEY, "state", "content", "cited_count", has_digit=has_digit, is_passing=is_passing)
+        .filter(pl.col("has_digit") | pl.col("is_passing"))
+        .with_columns(wording=wording)
+    )
+    wordings = others.group_by("agent_id", "wording").agg(
+        alike=(pl.col("state") != "superseded").sum(), cited=pl.col("cited_count").sum()
+    )
+    is_series = pl.col("has_digit") & (pl.col("alike") >= LEAST_SERIES)
+    form = pl.when(is_series).then(pl.lit("series")).when(pl.col("is_passing")).then(pl.lit("passing"))
+    uncited = others.join(wordings.filter(pl.col("cited") == 0), on=["agent_id", "wording"])
+    return facts.join(uncited.select(*KEY, form=form), on=KEY, how="left", maintain_order="left").with_columns(
+        pl.col("form").fill_null("statement")
     )
 
 
 def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
     """Return age and use of each fact; a confirmation counts as a use, and its age starts again from there."""
-    return facts.filter(pl.col("state") != "quarantined").select(
+    return with_form(facts.filter(pl.col("state") != "quarantined")).select(
         *KEY,
         "state",
         "is_pinned",
@@ -187,11 +192,11 @@ def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
         "learned_at",
         "retrieved_count",
         "source_kind",
+        "form",
         confirmed_at="last_confirmed_at",
         since=pl.max_horizontal("learned_at", "last_confirmed_at"),
         left_at=pl.min_horizontal("superseded_at", "archived_at"),
         kind=pl.lit("fact"),
-        form=form(),
         is_used=(pl.col("retrieved_count") + pl.col("cited_count")) > 0,
     )
 
@@ -250,25 +255,29 @@ def returns_of(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.D
     lie in the last `WINDOW_DAYS`.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
-    return pl.concat([returns_at(lives, age, night=night) for age in ages])
-
-
-def returns_at(lives: pl.DataFrame, age: int, *, night: date) -> pl.DataFrame:
-    """Return the same at one age."""
-    learned = pl.col("learned_at").dt.date()
-
-    came_back = pl.min_horizontal("first_day", pl.col("confirmed_at").dt.date())
-    begins = pl.max_horizontal(learned + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS)))
-    ends = pl.min_horizontal(learned + timedelta(days=age), came_back, pl.col("left_at").dt.date(), pl.lit(night))
-    is_return = (came_back == ends).fill_null(NO)
+    dates = {
+        "learned": pl.col("learned_at").dt.date(),
+        "came_back": pl.min_horizontal("first_day", pl.col("confirmed_at").dt.date()),
+        "left": pl.min_horizontal(pl.col("left_at").dt.date(), pl.lit(night)),
+    }
     # A memory whose first use lies before the window came to use at an unknown age: it is no evidence.
-    return (
-        lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null())
-        .with_columns(idle=(ends - begins).dt.total_days(), is_return=is_return)
-        .filter(pl.col("idle") > 0)
-        .group_by("agent_id", *GROUP)
-        .agg(wait_days=pl.lit(age, pl.Int64), returns=pl.col("is_return").sum(), idle=pl.col("idle").sum())
+    known = lives.filter(~pl.col("is_used") | pl.col("first_day").is_not_null()).select("agent_id", *GROUP, **dates)
+    sums = known.group_by("agent_id", *GROUP).agg(*(sums_at(age, night=night) for age in ages))
+    return pl.concat(
+        sums.select("agent_id", *GROUP, pl.lit(age, pl.Int64).alias("wait_days"), pl.col(str(age)).struct.unnest())
+        for age in ages
+    ).filter(pl.col("idle") > 0)
+
+
+def sums_at(age: int, *, night: date) -> pl.Expr:
+    """Return the sums `returns` and `idle` at one age, as a struct of that name."""
+    begins = pl.max_horizontal(
+        pl.col("learned") + timedelta(days=age // 2), pl.lit(night - timedelta(days=WINDOW_DAYS))
     )
+    ends = pl.min_horizontal(pl.col("learned") + timedelta(days=age), "came_back", "left")
+    idle = (ends - begins).dt.total_days()
+    is_return = (pl.col("came_back") == ends).fill_null(NO)
+    return pl.struct(returns=(is_return & (idle > 0)).sum(), idle=idle.clip(lower_bound=0).sum()).alias(str(age))
 
 
 def waiting_days(

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import row_numbers
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.phases.rulings import row_numbers
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 LIVE = {"fact": "active", "episode": "closed", "procedure": "active"}
@@ -52,7 +52,7 @@ def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     which the next nights know the links that were undone.
     """
     phase = Phase("link_proposals")
-    memories = memories_of(tables)
+    memories = pl.concat([tables[f"{kind}s"].select(*MEMORY_COLUMNS, memory_kind=pl.lit(kind)) for kind in LIVE])
     pairs = pl.concat(
         [_related(tables["judgements"], policy), _together(tables["recalls"]), _drawn_from(tables["facts"])]
     )
@@ -67,11 +67,6 @@ def link_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
         links = list(group)
         phase.propose(_proposal(links, night=night), rows=len(links))
     return phase
-
-
-def memories_of(tables: Tables) -> pl.DataFrame:
-    """Return the memories of all kinds that can be linked, in any state, as one table."""
-    return pl.concat([tables[f"{kind}s"].select(*MEMORY_COLUMNS, memory_kind=pl.lit(kind)) for kind in LIVE])
 
 
 def _related(judged: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:

@@ -16,8 +16,7 @@ from nous_online.language.pairs.reader import content_of
 from nous_online.language.pairs.wordings import subject_words
 from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.arrays import ROWS_AT_ONCE, fingerprints, vector_matrix
-from nous_pipelines.phases.incremental_join import NOTHING, SITES, Compared, compare, ranks_of
+from nous_pipelines.phases.incremental_join import NOTHING, SITES, Compared, compare, ranks_of, vector_matrix
 from nous_pipelines.phases.rulings import replace_in_undone, successors, undone_groups
 from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
@@ -38,6 +37,7 @@ READ = (
 # 8,000 such facts took 4 GB.
 MOST_CANDIDATES = 60
 """Nearest candidates a fact is compared with at most; the others wait until those are merged."""
+ROWS_AT_ONCE = 4096  # rows converted to 64 bits together: a few megabytes
 CELLS_AT_ONCE = 1 << 24  # of a matrix of float32 cosines: 64 MB; 4,096 new facts against 100,000 at once took 1.5 GB
 PAIR = {
     **OWNER,
@@ -206,6 +206,21 @@ def _fingerprints(distinct: pl.DataFrame, vectors: pl.Series) -> pl.Series:
         fingerprints(vector_matrix(vectors.slice(start, size))) for start, size in _runs(distinct["embedding_space_id"])
     ]
     return pl.Series(np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+def fingerprints(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return 64 bits for each row that change with any number in it: a multilinear hash of its bits.
+
+    Two different rows get the same with a chance of 2^-32 (Lemire and Kaser 2014, "Strongly universal string hashing is
+    fast"); the factors are drawn from a fixed seed, so that all nights agree.
+    """
+    drawn = np.random.default_rng(0).bytes(8 * rows.shape[1])
+    factors = np.frombuffer(drawn, dtype=np.uint64) | np.uint64(1)
+    words = np.ascontiguousarray(rows).view(np.uint32)
+    marks = np.empty(len(words), dtype=np.uint64)
+    for start in range(0, len(words), ROWS_AT_ONCE):
+        marks[start : start + ROWS_AT_ONCE] = words[start : start + ROWS_AT_ONCE].astype(np.uint64) @ factors
+    return marks
 
 
 def _runs(values: pl.Series) -> Iterator[tuple[int, int]]:

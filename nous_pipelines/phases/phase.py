@@ -15,6 +15,8 @@ from nous_pipelines.phases.proposals import Proposal
 Counts = Counter[str]
 Tables: TypeAlias = Mapping[str, pl.DataFrame]
 """The input of a phase: for some agents, their rows of each table it reads, by name."""
+KEY = ["agent_id", "id"]
+"""The columns that identify a memory: the same id of two agents is two memories."""
 PINNED = ("is_pinned", "pinned")
 REWOUND = ("is_rewound", "changed after the end of the night")
 """Cases for `first_reason`, a column and a reason, that make every phase leave a memory alone."""

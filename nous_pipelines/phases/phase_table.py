@@ -10,7 +10,6 @@ from typing import Protocol, TypeAlias
 import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.censoring import CENSOR_COLUMNS, censor_phase
 from nous_pipelines.phases.forgetting import COLUMNS as FORGETTING_COLUMNS
 from nous_pipelines.phases.forgetting import forgetting_phase, returns_of_agents
 from nous_pipelines.phases.links import CHANGED, link_phase
@@ -18,10 +17,10 @@ from nous_pipelines.phases.links import COLUMNS as LINK_COLUMNS
 from nous_pipelines.phases.merging import CLUSTERS, JUDGED, MERGE_COLUMNS, duplicate_clusters, merge_phase
 from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.phase import Phase, Tables
-from nous_pipelines.phases.reviewing import PROCEDURE_COLUMNS, procedure_phase
 from nous_pipelines.phases.sharing import SHARE_COLUMNS, share_phase
 from nous_pipelines.phases.tiers import COLUMNS as TIER_COLUMNS
 from nous_pipelines.phases.tiers import SUMMARIES, tier_phase
+from nous_pipelines.phases.unreliable import CENSOR_COLUMNS, PROCEDURE_COLUMNS, censor_phase, procedure_phase
 from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase
 from nous_pipelines.phases.usage import COLUMNS as USAGE_COLUMNS
 from nous_pipelines.phases.usage import FACT_COLUMNS as USAGE_FACT_COLUMNS

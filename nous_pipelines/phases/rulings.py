@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from nous_pipelines.phases.arrays import chain_ends
 from nous_pipelines.snapshots.table_schemas import MEMORY, TableSchema
 
 PAIRING = ("merge", "supersede", "contradiction", "share")
@@ -15,7 +16,6 @@ MOVES = TableSchema("moves", "The last successor of each superseded fact.", {
     **MEMORY,
     "now_id": (pl.String, "its last successor"),
 })  # fmt: skip
-MOVED = ["agent_id", "id"]
 
 
 def taken_back(undone: pl.DataFrame, *kinds: str) -> pl.DataFrame:
@@ -92,5 +92,37 @@ def replace_in_contradictions(contradictions: pl.DataFrame, moves: pl.DataFrame)
 
 def replace_moved(table: pl.DataFrame, column: str, moves: pl.DataFrame) -> pl.DataFrame:
     """Return a table with the facts of `moves` replaced in one column."""
-    joined = table.join(moves, left_on=["agent_id", column], right_on=MOVED, how="left", maintain_order="left")
+    joined = table.join(
+        moves, left_on=["agent_id", column], right_on=["agent_id", "id"], how="left", maintain_order="left"
+    )
     return joined.with_columns(pl.coalesce("now_id", column).alias(column)).drop("now_id")
+
+
+# --- chains of ids ---
+
+
+def row_numbers(
+    pairs: pl.DataFrame, left: str, right: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.DataFrame]:
+    """Return two columns of ids as places in the sorted table (agent_id, id) of all of them.
+
+    The same id of two agents is two memories.
+    """
+    sides = [pairs.select("agent_id", id=side) for side in (left, right)]
+    every = pl.concat(sides).unique().sort("agent_id", "id")
+    places = every.with_row_index("place")
+    first, second = (
+        side.join(places, on=["agent_id", "id"], maintain_order="left")["place"].to_numpy().astype(np.int64)
+        for side in sides
+    )
+    return first, second, every
+
+
+def chain_ends(steps: pl.DataFrame, old: str, new: str) -> pl.Series:
+    """Return the end of the chain `old` → `new` → … that starts at each row."""
+    first, second, named = row_numbers(steps, old, new)
+    following = np.arange(len(named))
+    following[first] = second
+    for _ in range(len(named).bit_length()):  # pointer doubling: log2(n) rounds reach every end, and stop in a circle
+        following = following[following]
+    return named["id"].gather(following[first])

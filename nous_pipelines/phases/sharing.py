@@ -13,7 +13,6 @@ import polars as pl
 
 from nous_online.language.pairs.reading import read
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.duplicates import clusters
 from nous_pipelines.phases.merging import (
     KEYED,
     MEMBER,
@@ -22,6 +21,7 @@ from nous_pipelines.phases.merging import (
     OWN_TIME,
     can_be_merged,
     canonical_of,
+    clusters,
     merged_values,
     retire_changes,
     same_pairs,

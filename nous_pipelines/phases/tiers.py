@@ -19,7 +19,7 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
+from nous_pipelines.phases.phase import KEY, PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.phases.rulings import taken_back
 from nous_pipelines.snapshots.table_schemas import EPISODES, MEMORY, TableSchema
@@ -48,7 +48,6 @@ COLUMNS = (
     "id", "agent_id", "state", "title", "summary", "compressed", "index_word", "detail", "compression_tier", "ended_at",
     "completed_at", "completion_note", "participants", "is_pinned", "row_version", "is_rewound",
 )  # fmt: skip
-KEY = ["agent_id", "id"]
 
 
 def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:

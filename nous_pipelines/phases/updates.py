@@ -15,11 +15,10 @@ import polars as pl
 from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import chain_ends, row_numbers
 from nous_pipelines.phases.neighbours import PLACE, statement_time
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.phases.rulings import follow_successors, separated_pairs
+from nous_pipelines.phases.rulings import chain_ends, follow_successors, row_numbers, separated_pairs
 
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "key", "state", "is_rewound")

@@ -15,10 +15,9 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.arrays import chain_ends
-from nous_pipelines.phases.phase import PINNED, REWOUND, Phase, Tables, first_reason
+from nous_pipelines.phases.phase import KEY, PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.rulings import taken_back
+from nous_pipelines.phases.rulings import chain_ends, taken_back
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, MOMENT, TableSchema
 
 HALF_LIVES_DAYS = (1, 14, 90)
@@ -34,7 +33,6 @@ YOUNG_DAYS = 14
 """Least days over which an agent's pace is taken: its first days say little."""
 DAY_S = 86_400
 
-KEY = ["agent_id", "id"]
 COUNTS = ("retrieved", "cited", "ignored")
 RANKED_STATES: Mapping[str, str] = {"fact": "active", "episode": "closed", "procedure": "active"}
 """The kinds that use can promote or demote, each with the state in which it is recalled."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from nous_online.core.domain import KINDS
 from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
@@ -27,7 +28,6 @@ LIVE = {
 IS_LIVE = pl.any_horizontal(
     (pl.col("kind") == kind) & pl.col("state").is_in(list(states)) for kind, states in LIVE.items()
 )
-TABLES = {"fact": "facts", "episode": "episodes", "procedure": "procedures", "censor": "censors"}
 RECALLED = ("fact", "episode", "procedure")
 """The kinds that recall ranks by cosine; censors are matched against actions instead."""
 STANDING = ("agent_id", "id", "state", "trust", "is_pinned")
@@ -162,8 +162,8 @@ class Evidence:
 def memory_table(taken: Snapshot, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
     """Return the memories in a snapshot, of some agents or all (`MEMORIES`)."""
     return pl.concat([
-        taken.table(table, columns=STANDING, agent_ids=agent_ids).with_columns(kind=pl.lit(kind))
-        for kind, table in TABLES.items()
+        taken.table(kind.table, columns=STANDING, agent_ids=agent_ids).with_columns(kind=pl.lit(kind.name))
+        for kind in KINDS.values()
     ])  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def searchable_reader(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame
     @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
     def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
         return pl.concat([
-            taken.table(TABLES[kind], columns=SEARCHABLE, agent_ids=agent_ids)
+            taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
             .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED

@@ -17,7 +17,7 @@ from nous_online.core.errors import Refused, Unavailable
 from nous_pipelines.phases.phase import PHASE, Phase
 from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import PLAN, Plan
-from nous_pipelines.plan.left_out import CHECK, LeftOut
+from nous_pipelines.plan.checks import NOBODY_LEFT_OUT, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 
 LEFT_OUT = "left_out"
@@ -133,7 +133,7 @@ class NightFiles:
             )
             raise Refused(message)
         # Without the check that names agents: the results go into the database, where erasing rewrites no sentence.
-        rules = [each for each in checks["results"] if each["name"] != CHECK]
+        rules = [each for each in checks["results"] if each["name"] != NOBODY_LEFT_OUT]
         broken = [each["name"] for each in rules if not each["passed"]]
         if broken:
             raise Refused(f"plan {plan.hash[:12]} failed its checks ({', '.join(broken)}); nothing is applied")

@@ -20,7 +20,7 @@ from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.plan.left_out import CHECK
+from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.report import (
@@ -426,7 +426,7 @@ def stopped_by(
     planned: Mapping[str, ReportedProposal],
 ) -> tuple[Stopped, ...]:
     """Return each failed check with the texts of the memories and proposals it names, and advice."""
-    broken = [check for check in checks if not check["passed"] and check["name"] != CHECK]
+    broken = [check for check in checks if not check["passed"] and check["name"] != NOBODY_LEFT_OUT]
     named = {memory for check in broken for memory in ID.findall(check["description"])}
     if not broken:
         return ()

@@ -24,7 +24,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.keys import TRAIL, note_call
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.processes import python_module
 from nous_pipelines.orchestration.instance import free_port
 

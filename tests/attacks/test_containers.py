@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from dagster._daemon.cli import run_command
 from setting_names import setting_names
 from typer.main import get_command
 
-from nous_online.interfaces.cli import application
-from nous_pipelines.orchestration.interface_server import main
+from nous_online.interfaces.cli.command_line import application
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docker-compose.yml").read_text("utf-8")
@@ -101,7 +99,11 @@ def command_of(program: str, rest: list[str]) -> tuple[Any, list[str]]:
     if program == "nous":
         return get_command(application()).commands[rest[0]], rest[1:]
     if program == "dagster-daemon":
+        from dagster._daemon.cli import run_command
+
         return run_command, rest[1:]
+    from nous_pipelines.orchestration.interface_server import main  # a second to load
+
     app = typer.Typer()
     app.command()(main)
     return get_command(app), rest[rest.index(main.__module__) + 1 :]

@@ -8,7 +8,6 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster_webserver.webserver import DagsterWebserver
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
@@ -16,7 +15,6 @@ from starlette.websockets import WebSocketDisconnect
 from nous_online.core.errors import InvalidInput
 from nous_pipelines.night_policy import LIMITS, NightPolicy, Policies
 from nous_pipelines.orchestration.definitions import defs
-from nous_pipelines.orchestration.interface_server import DagsterGate
 from nous_pipelines.orchestration.resources import NightRun
 
 TOKEN = "a-token-of-this-start"  # noqa: S105 (a test's)
@@ -74,8 +72,17 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterIns
 
 @pytest.fixture(scope="module")
 def dagster(instance: dg.DagsterInstance) -> Iterator[ASGIApp]:
+    from dagster_webserver.webserver import DagsterWebserver  # a second to load, in each worker that collects this file
+
     with WorkspaceProcessContext(instance, None) as workspace:
         yield DagsterWebserver(workspace).create_asgi_app()
+
+
+def gate_over(dagster: ASGIApp, *names: str) -> ASGIApp:
+    """Return Dagster's interface behind our gate."""
+    from nous_pipelines.orchestration.interface_server import DagsterGate
+
+    return DagsterGate(dagster, token=TOKEN, names=names)
 
 
 @pytest.fixture
@@ -85,7 +92,7 @@ def bare(dagster: ASGIApp) -> TestClient:
 
 @pytest.fixture
 def client(dagster: ASGIApp) -> TestClient:
-    return TestClient(DagsterGate(dagster, token=TOKEN), base_url=HOST)
+    return TestClient(gate_over(dagster), base_url=HOST)
 
 
 @pytest.fixture
@@ -181,7 +188,7 @@ def test_whoever_waits_for_the_interface_is_told_that_it_lives(client: TestClien
 
 
 def test_a_name_that_was_given_is_answered_to(dagster: ASGIApp) -> None:
-    named = TestClient(DagsterGate(dagster, token=TOKEN, names=["Nights.Example"]), base_url="http://nights.example")
+    named = TestClient(gate_over(dagster, "Nights.Example"), base_url="http://nights.example")
 
     assert named.get("/runs", headers=OWN).status_code == 200
 

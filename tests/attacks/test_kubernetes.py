@@ -14,7 +14,7 @@ import yaml
 from setting_names import setting_names
 from typer.main import get_command
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 OBJECTS: list[Mapping[str, Any]] = [

@@ -18,7 +18,7 @@ from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.connection import Database, operator_database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.queue.worker import open_staff
 from nous_pipelines.orchestration.instance import dagster_url
 

@@ -19,7 +19,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.importing import import_file
-from nous_online.language.writing.credentials import MARK, hidden
+from nous_online.language.writing.credentials import MARK, mask_credentials
 
 NOT_HIDDEN = (  # a plain word, or a number, that only what is said around it makes a credential
     "His number is 078-05-1120.",
@@ -123,7 +123,7 @@ def stored(owner: psycopg.Connection) -> str:
 
 @pytest.mark.parametrize("text", [text for text in HELD if text not in NOT_HIDDEN])
 def test_what_looks_like_a_credential_is_hidden(text: str) -> None:
-    told, count = hidden(text)
+    told, count = mask_credentials(text)
 
     assert count >= 1
     assert MARK in told
@@ -131,7 +131,7 @@ def test_what_looks_like_a_credential_is_hidden(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*HARMLESS, *NOT_HIDDEN])
 def test_nothing_else_is_taken_for_one(text: str) -> None:
-    assert hidden(text) == (text, 0)
+    assert mask_credentials(text) == (text, 0)
 
 
 @pytest.mark.parametrize("door", DOORS | ASKED)

@@ -18,7 +18,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.language.minilm import Vectors
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from conftest import ScriptedJudge, WordEmbedder
 from night_runs import NIGHT, options, remember, snapshot_of
-from nous_pipelines.orchestration.unrecorded import unrecorded
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
 from nous_pipelines.night_policy import NightPolicy

@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 
 class Answer:

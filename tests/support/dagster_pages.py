@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LOCATION = "nous_pipelines.definitions"
 REPOSITORY = "__repository__"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PARTITION_TAG = "dagster/partition"
 END_S = 60
 FETCH_S = 240
 NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
@@ -60,6 +62,38 @@ class Interface:
         query = """query ($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
                      status error { message } partitionNames } } }"""
         return self.ask(query, id=backfill_id)["partitionBackfillOrError"]
+
+    def backfills(self) -> list[str]:
+        """Return the ids of all backfills."""
+        query = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { id } } } }"
+        return [each["id"] for each in self.ask(query)["partitionBackfillsOrError"]["results"]]
+
+    def launch(self, keys: list[str]) -> str:
+        """Launch a backfill of the assets of some nights, as their page does, and return its id."""
+        assets = """{ assetNodes(group: {groupName: "night", repositoryName: "%s", repositoryLocationName: "%s"}) {
+                      assetKey { path } } }"""
+        mutation = """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+                        ... on LaunchBackfillSuccess { backfillId } } }"""
+        night = [each["assetKey"] for each in self.ask(assets % (REPOSITORY, LOCATION))["assetNodes"]]
+        params = {"partitionNames": keys, "assetSelection": night}
+        return self.ask(mutation, params=params)["launchPartitionBackfill"]["backfillId"]
+
+    def runs(self) -> list[tuple[str, str]]:
+        """Return the night and the status of every run, in the order in which they began."""
+        query = """{ runsOrError { ... on Runs { results { startTime status tags { key value } } } } }"""
+        runs = sorted(self.ask(query)["runsOrError"]["results"], key=lambda run: run["startTime"] or 0)
+        return [(tag["value"], run["status"]) for run in runs for tag in run["tags"] if tag["key"] == PARTITION_TAG]
+
+    def process_of(self, key: str) -> int | None:
+        """Return the process that works on a night; None while there is none."""
+        query = """{ runsOrError(filter: {statuses: [STARTED]}) { ... on Runs { results {
+                     tags { key value } eventConnection { events { ... on MessageEvent { message } } } } } } }"""
+        for run in self.ask(query)["runsOrError"]["results"]:
+            said = " ".join(event["message"] for event in run["eventConnection"]["events"] if event)
+            found = re.search(r"process for run \(pid: ([0-9]+)\)", said)
+            if found and {"key": PARTITION_TAG, "value": key} in run["tags"]:
+                return int(found[1])
+        return None
 
     def failures(self) -> list[str]:
         """Return what broke in the runs that failed: the step, and what it said."""
@@ -142,26 +176,17 @@ def learn_history(home: Path, *, until: date, most: int | None) -> None:
     postgres.stop(home)
 
 
-def wait_until(condition: Callable[[], object], *, seconds: float, what: object) -> None:
+def wait_until(condition: Callable[[], object], *, seconds: float, what: object, every_s: float = 2) -> None:
     """Wait for something, and say what was waited for in vain."""
     ends_at = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends_at, f"waited {seconds} s in vain: {what}"
-        time.sleep(2)
+        time.sleep(every_s)
 
 
 def installed_browser() -> str | None:
     """Return the path of a Chromium or Chrome, if this machine has one."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-def why_no_browser(refusal: type[Exception]) -> str | None:
-    """Return why no browser can be started, None when one can."""
-    try:
-        with page_of("about:blank"):
-            return None
-    except refusal as error:
-        return str(error).splitlines()[0]
 
 
 def fetch_browser() -> bool:
@@ -198,11 +223,4 @@ def window_of(browser: Browser, address: str, *, entrance: str = "") -> Iterator
         if entrance:
             page.goto(entrance)
             page.wait_for_url(lambda url: "token=" not in url)
-        yield page
-
-
-@contextmanager
-def page_of(address: str, *, entrance: str = "") -> Iterator[Page]:
-    """Open a window of a browser that is started for it; raise what Playwright does where none starts."""
-    with started_browser() as browser, window_of(browser, address, entrance=entrance) as page:
         yield page

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -15,7 +15,7 @@ from night_runs import NIGHT
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 NINE = "The office opens at nine."
 BACKUPS = ("Backups are kept for 30 days.", "Backups are kept for 14 days.")
@@ -23,7 +23,7 @@ HERE = ("--date", NIGHT.isoformat(), "--policy", "candidate_similarity=0.7")
 NO_EVENTS = """
 telemetry: {enabled: false}
 event_log_storage:
-    module: nous_pipelines.orchestration.unrecorded
+    module: nous_pipelines.orchestration.dagster_classes
     class: NoEvents
 """
 

@@ -16,8 +16,8 @@ from forks import FORKS, forked
 from night_runs import options
 
 from nous_pipelines import failpoints
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 
 TIMES = (
     "created_at", "written_xid", "recorded_at", "decided_at", "applied_at", "stored_at", "measured_at", "judged_at",

@@ -70,7 +70,10 @@ class NousStore(BaseStore):
         puts = {(*op.namespace, str(op.key)): op for op in operations if isinstance(op, PutOp)}
         if puts:
             texts = {name: None if op.value is None else to_json(op.value) for name, op in puts.items()}
-            self._documents.change(lambda: edits_of(puts, texts))
+            tags = {name: (UNINDEXED,) if op.index is False else () for name, op in puts.items()}
+            # The last word: a put overwrites what others put meanwhile.
+            edits = [Edit(name_of(name), texts[name], None, tags[name], is_last_word=True) for name in puts]
+            self._documents.change(lambda: edits)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -82,7 +85,7 @@ class NousStore(BaseStore):
             case GetOp():
                 name = name_of((*op.namespace, str(op.key)))
                 found = self._documents.find([name]).get(name)
-                return None if found is None else item_of(found)
+                return None if found is None else Item(**details_of(found))
             case SearchOp():
                 return self._search(op)
             case ListNamespacesOp():
@@ -99,17 +102,13 @@ class NousStore(BaseStore):
         if op.query:
             kept = [each for each in kept if UNINDEXED not in each.tags]
         kept.sort(key=lambda each: (scores.get(each.name, -1.0), each.changed_at, each.name), reverse=True)
-        return [found_item(each, scores.get(each.name)) for each in kept[op.offset : op.offset + op.limit]]
+        shown = kept[op.offset : op.offset + op.limit]
+        return [SearchItem(**details_of(each), score=scores.get(each.name)) for each in shown]
 
     def _scores(self, query: str) -> dict[str, float]:
         """Return the scores of documents for a query, by name; documents beyond the best 200 memories have none."""
         found = self._heart.recall(query, types=["fact"], limit=MAX_RECALL_LIMIT, project_id=PLACE)
         return {each.memory.subject or "": each.score for each in found if each.memory.category == DOCUMENT}
-
-
-def edits_of(puts: Mapping[Name, PutOp], texts: Mapping[Name, str | None]) -> list[Edit]:
-    """Return the edits of puts; each overwrites what others put meanwhile."""
-    return [Edit(name_of(parts), texts[parts], None, tags_of(op), is_last_word=True) for parts, op in puts.items()]
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -118,11 +117,6 @@ def to_json(value: Mapping[str, Any]) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the value of an item must be JSON: {error}") from error
-
-
-def tags_of(op: PutOp) -> tuple[str, ...]:
-    """Return the tags of an item's document."""
-    return (UNINDEXED,) if op.index is False else ()
 
 
 def name_of(parts: Sequence[str]) -> str:
@@ -145,16 +139,6 @@ def details_of(document: Document) -> dict[str, Any]:
         "created_at": document.created_at,
         "updated_at": document.changed_at,
     }
-
-
-def item_of(document: Document) -> Item:
-    """Return a document as an item."""
-    return Item(**details_of(document))
-
-
-def found_item(document: Document, score: float | None) -> SearchItem:
-    """Return a document as a search result."""
-    return SearchItem(**details_of(document), score=score)
 
 
 def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -367,7 +367,8 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
     kinds = kinds_of(operation, is_open=is_open)
     responses.pop("422", None)
     for kind in sorted(kinds, key=lambda kind: kind.status):
-        responses.setdefault(str(kind.status), problem_schema(kind))
+        content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        responses.setdefault(str(kind.status), {"description": kind.title, "content": content})
 
 
 def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind]:
@@ -390,8 +391,3 @@ def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
     content: dict[str, Any] = response.get("content", {}).get("application/json")
     if content and "example" not in content:
         content["example"] = example_of(content["schema"], schemas)
-
-
-def problem_schema(kind: ProblemKind) -> dict[str, Any]:
-    """Return the OpenAPI response of a kind of problem."""
-    return {"description": kind.title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}

@@ -133,7 +133,8 @@ def parse_key(text: str) -> Key | None:
         return None
     try:
         agent_id = base64.urlsafe_b64decode(f"{match[1]}{'=' * (-len(match[1]) % 4)}").decode("utf-8")
-        key = Key(checked_holder(agent_id), match[2], match[3])
+        holder = agent_id if agent_id == ADMINISTRATOR else checked_agent(agent_id)
+        key = Key(holder, match[2], match[3])
     except (ValueError, NousError):
         return None
     return key if key.text == text else None  # base64 has spare bits: several texts decode to one name
@@ -142,11 +143,6 @@ def parse_key(text: str) -> Key | None:
 def base64url(agent_id: str) -> str:
     """Return a name in base64url without padding (RFC 4648, section 5)."""
     return base64.urlsafe_b64encode(agent_id.encode("utf-8")).decode("ascii").rstrip("=")
-
-
-def checked_holder(value: object) -> str:
-    """Return a valid holder of a key: an agent's name, or `*` for an administrator."""
-    return ADMINISTRATOR if value == ADMINISTRATOR else checked_agent(value)
 
 
 def checked_expiry(value: object, *, now: datetime) -> datetime | None:

@@ -28,55 +28,106 @@ RunState = Literal["running", "succeeded", "failed"]
 
 
 @dataclass(frozen=True)
-class PlannedNight:
-    """The result of a dry run: counts of the plan that the night would apply."""
+class UndoneNights:
+    """What became of nights that were to be taken back."""
 
-    night: date
-    plan_hash: str
-    counts: Mapping[str, int]
-    is_success: bool
-    failures: tuple[str, ...]
-    notices: tuple[str, ...] = ()
-    """Agents the night would leave out, and why."""
+    undone: dict[str, int]
+    """How many proposals of each night were taken back, newest first."""
+    refused: dict[str, str]
+    """Which proposals were not, and why. The range ended at their night: those before it stand as they were."""
 
 
 @dataclass(frozen=True)
-class BackgroundNight:
-    """A night that runs in the background, or has ended."""
+class Planned:
+    """What a night would do, counted in its plan."""
+
+    night: date
+    deduped: int
+    """Memories merged into others."""
+    superseded: int
+    compressed: int
+    """Episodes condensed."""
+    forgotten: int
+    """Memories archived; none is deleted."""
+    contradictions_found: int
+    promoted: int
+    demoted: int
+    linked: int
+    shared: int
+    censors_retired: int
+    procedures_flagged: int
+    is_success: bool
+    """Whether it would be applied: no check fails for all."""
+    failures: tuple[str, ...]
+    notices: tuple[str, ...]
+    """Whom it would leave out, and why; all others have their night."""
+    plan_hash: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """A night that runs in the background, or is over."""
 
     run: str
     night: date
-    state: RunState
+    state: str
+    """running, succeeded or failed"""
+    watch: str
+    """Where this answer can be asked for again."""
     interface: str
-    """URL of runs in the Dagster interface, when that is up."""
-    counts: Mapping[str, int] | None = None
-    failures: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    """Agents the night left out, and why; it was applied for all others."""
+    """Where the Dagster interface shows runs, when it is up: `nous dev` starts it."""
+    counts: dict[str, int] | None
+    failures: tuple[str, ...]
+    notices: tuple[str, ...]
+    """Whom it left out, and why; it was applied for all others."""
 
 
-@dataclass(frozen=True)
-class TakenBack:
-    """The result of undoing nights, the newest first."""
+def planned(night: date, plan_hash: str, counts: Mapping[str, int], **outcome: Any) -> Planned:
+    """Return the response for a plan, with its counts by the names of the interface."""
+    return Planned(
+        night=night,
+        deduped=counts.get("retired", 0),
+        superseded=counts.get("superseded", 0),
+        compressed=counts.get("condensed", 0),
+        forgotten=counts.get("archived", 0),
+        contradictions_found=counts.get("contradictions", 0),
+        promoted=counts.get("promoted", 0),
+        demoted=counts.get("demoted", 0),
+        linked=counts.get("linked", 0),
+        shared=counts.get("shared", 0),
+        censors_retired=counts.get("censors_retired", 0),
+        procedures_flagged=counts.get("procedures_flagged", 0),
+        plan_hash=plan_hash,
+        **outcome,
+    )
 
-    undone: Mapping[date, int]
-    """Number of proposals undone, by night."""
-    refused: Mapping[str, str]
-    """Reasons by the id of a proposal that was not undone; earlier nights are unchanged."""
+
+def started(  # noqa: PLR0913 (one parameter for each field)
+    run: str,
+    night: date,
+    state: RunState,
+    interface: str,
+    *,
+    counts: dict[str, int] | None = None,
+    failures: tuple[str, ...] = (),
+    notices: tuple[str, ...] = (),
+) -> Started:
+    """Return the response for a run of a night."""
+    return Started(run, night, state, f"/consolidate/{run}", interface, counts, failures, notices)
 
 
 class Consolidator(Protocol):
     """Plans and runs nights over one database."""
 
-    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> PlannedNight:
+    def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Planned:
         """Return the plan of a night, changing nothing."""
         ...
 
-    def start(self, url: str, *, night: date | None, agent_id: str | None) -> BackgroundNight:
+    def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
         """Start a night in the background."""
         ...
 
-    def state(self, run: str) -> BackgroundNight:
+    def state(self, run: str) -> Started:
         """Return the state of a night started by this process; raise `NotFound` for any other run."""
         ...
 
@@ -93,7 +144,7 @@ class Consolidator(Protocol):
         agent_id: str | None,
         reason: str,
         seconds: float,
-    ) -> TakenBack:
+    ) -> UndoneNights:
         """Undo the nights from the first to the last, newest first, as far as nothing was built on them."""
         ...
 
@@ -230,61 +281,6 @@ class UndoNightsBody(Body):
     )
 
 
-@dataclass(frozen=True)
-class UndoneNights:
-    """What became of nights that were to be taken back."""
-
-    undone: dict[str, int]
-    """How many proposals of each night were taken back, newest first."""
-    refused: dict[str, str]
-    """Which proposals were not, and why. The range ended at their night: those before it stand as they were."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a night would do, counted in its plan."""
-
-    night: date
-    deduped: int
-    """Memories merged into others."""
-    superseded: int
-    compressed: int
-    """Episodes condensed."""
-    forgotten: int
-    """Memories archived; none is deleted."""
-    contradictions_found: int
-    promoted: int
-    demoted: int
-    linked: int
-    shared: int
-    censors_retired: int
-    procedures_flagged: int
-    is_success: bool
-    """Whether it would be applied: no check fails for all."""
-    failures: tuple[str, ...]
-    notices: tuple[str, ...]
-    """Whom it would leave out, and why; all others have their night."""
-    plan_hash: str
-
-
-@dataclass(frozen=True)
-class Started:
-    """A night that runs in the background, or is over."""
-
-    run: str
-    night: date
-    state: str
-    """running, succeeded or failed"""
-    watch: str
-    """Where this answer can be asked for again."""
-    interface: str
-    """Where the Dagster interface shows runs, when it is up: `nous dev` starts it."""
-    counts: dict[str, int] | None
-    failures: tuple[str, ...]
-    notices: tuple[str, ...]
-    """Whom it left out, and why; it was applied for all others."""
-
-
 def consolidator_of(request: Request) -> Consolidator:
     """Return the consolidator; raise `InterfaceProblem` 501 without the extra."""
     consolidator: Consolidator | None = request.app.state.consolidator
@@ -320,53 +316,16 @@ def consolidate(body: ConsolidateBody, request: Request, response: Response, cal
     require_admin(call)
     consolidator, url = consolidator_of(request), url_of(request, call)
     if body.dry_run:
-        return planned_answer(consolidator.plan(url, night=body.night, agent_id=call.agent_id, seconds=call.seconds))
+        return consolidator.plan(url, night=body.night, agent_id=call.agent_id, seconds=call.seconds)
     response.status_code = 202
-    return run_answer(consolidator.start(url, night=body.night, agent_id=call.agent_id))
-
-
-def planned_answer(plan: PlannedNight) -> Planned:
-    """Return the response for a plan."""
-    counts = plan.counts
-    return Planned(
-        night=plan.night,
-        deduped=counts.get("retired", 0),
-        superseded=counts.get("superseded", 0),
-        compressed=counts.get("condensed", 0),
-        forgotten=counts.get("archived", 0),
-        contradictions_found=counts.get("contradictions", 0),
-        promoted=counts.get("promoted", 0),
-        demoted=counts.get("demoted", 0),
-        linked=counts.get("linked", 0),
-        shared=counts.get("shared", 0),
-        censors_retired=counts.get("censors_retired", 0),
-        procedures_flagged=counts.get("procedures_flagged", 0),
-        is_success=plan.is_success,
-        failures=plan.failures,
-        notices=plan.notices,
-        plan_hash=plan.plan_hash,
-    )
-
-
-def run_answer(run: BackgroundNight) -> Started:
-    """Return the response for a run of a night."""
-    return Started(
-        run=run.run,
-        night=run.night,
-        state=run.state,
-        watch=f"/consolidate/{run.run}",
-        interface=run.interface,
-        counts=None if run.counts is None else dict(run.counts),
-        failures=run.failures,
-        notices=run.notices,
-    )
+    return consolidator.start(url, night=body.night, agent_id=call.agent_id)
 
 
 @night_router.get("/consolidate/{run}", operation_id="get_consolidation", summary="See how a night stands")
 def get_run(run: RunId, request: Request, call: AnyNightCall) -> Started:
     """Return the state of a night started here, and its counts when it has ended."""
     require_admin(call)
-    return run_answer(consolidator_of(request).state(run))
+    return consolidator_of(request).state(run)
 
 
 @night_router.post("/consolidate/undo", operation_id="undo_nights", summary="Take nights back")
@@ -378,7 +337,7 @@ def undo_nights(body: UndoNightsBody, request: Request, call: AnyNightCall) -> U
     so; call it again.
     """
     require_admin(call)
-    found = consolidator_of(request).undo(
+    return consolidator_of(request).undo(
         url_of(request, call),
         nights=(body.first, body.last),
         kind=body.kind,
@@ -386,8 +345,6 @@ def undo_nights(body: UndoNightsBody, request: Request, call: AnyNightCall) -> U
         reason=body.reason,
         seconds=call.seconds,
     )
-    undone = {night.isoformat(): count for night, count in found.undone.items()}
-    return UndoneNights(undone, dict(found.refused))
 
 
 REPORT: dict[str, Any] = {

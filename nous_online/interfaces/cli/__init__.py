@@ -1,24 +1,18 @@
-"""The command line: `nous`."""
+"""The command line: `nous`. This package is imported for every hook of a coding agent, so commands load late."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from nous_online.interfaces.cli.command_line import application
-
-__all__ = ["application", "main"]
-
-SELDOM = 50_000
-"""So many new objects until garbage is looked for. Imports make a million that stay: with Python's 700, a sixth of
-their time goes into that."""
+GC_THRESHOLD = 50_000
+"""New objects before a garbage collection. Importing Dagster makes a million objects that stay: with Python's default
+of 700, collections take a sixth of that time."""
 
 
 def main() -> None:
-    """Run the command line of this process; a hook of Claude Code's without the rest of it, which takes too long."""
-    gc.set_threshold(SELDOM)
+    """Run the command line of this process; a hook runs without the rest of it, which takes too long to load."""
+    gc.set_threshold(GC_THRESHOLD)
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
         from nous_online.interfaces.hooks.hook import answer
 
@@ -26,12 +20,3 @@ def main() -> None:
     from nous_online.interfaces.cli import command_line
 
     command_line.main()
-
-
-def __getattr__(name: str) -> Any:
-    if name != "application":
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    from nous_online.interfaces.cli import command_line
-
-    return command_line.application

@@ -83,10 +83,10 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
         check_unset({"--source": source, "--since": since, "--dry-run": dry_run})
         restore(files[0], agent, as_json=as_json)
         return
-    choice = importing.Choice(since=moment(since), is_dry_run=dry_run)
+    options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
     with open_heart(agent) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
-            heart, files, format=format, source=source, choice=choice, on_progress=on_progress
+            heart, files, format=format, source=source, options=options, on_progress=on_progress
         )
     if as_json:
         show_json(report)

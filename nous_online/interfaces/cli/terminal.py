@@ -1,4 +1,7 @@
-"""A console that removes control characters from what it prints: memories may hold commands for a terminal."""
+"""A console that removes control characters from what it prints: memories may hold commands for a terminal.
+
+A module of its own: rich takes 40 ms to load, and what prints JSON does without.
+"""
 
 from __future__ import annotations
 

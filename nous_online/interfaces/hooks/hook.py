@@ -22,7 +22,7 @@ CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
 """As Claude Code and Codex name them, and what Gemini CLI calls a prompt."""
 IMPORT_EVENTS = ("PreCompact", "PreCompress", "SessionEnd")
 EVENTS = (*CONTEXT_EVENTS, *IMPORT_EVENTS)
-PACKAGE = "nous_online.interfaces.hooks"
+PROGRAMS = "nous_online.interfaces.hooks.hook_programs"
 SOCKET = "hooks.sock"
 LOG = "hooks.log"
 WARM_S = 0.27
@@ -106,7 +106,7 @@ def text_for_event(options: HookOptions, call: Mapping[str, str], place: Path, b
         path = Path(call.get("transcript_path", "")).expanduser().absolute()
         if not path.is_file():
             raise Silence("there is no transcript to import")
-        start(place, "transcript_import", str(path), folder, options.agent)
+        start(place, "import", str(path), folder, options.agent)
         return ""
     request = {**call, "event": options.event, "agent": options.agent, "folder": folder, **made_by()}
     return ask_server(options, request, place, began)
@@ -126,7 +126,7 @@ def ask_server(options: HookOptions, request: dict[str, Any], place: Path, began
                 if not response.get("is_stale"):
                     return str(response.get("text", ""))
             if not is_cold:
-                start(place, "hook_server", options.agent)
+                start(place, "serve", options.agent)
                 is_cold = True
         if options.event != "SessionStart" and not options.within_s:
             raise Silence("the hook server was not running; it has been started")
@@ -162,8 +162,8 @@ def made_by() -> dict[str, Any]:
     return {"made_by": [code, sys.executable, environment]}
 
 
-def start(place: Path, module: str, *arguments: str) -> None:
-    """Start a module of this package in the background, in a session of its own, with its output going to the log."""
+def start(place: Path, *program: str) -> None:
+    """Start a program of `hook_programs` in the background, in a session of its own, its output going to the log."""
     import subprocess
 
     # -P and PYTHONSAFEPATH: `python -m` would import modules from the current folder first, which may be a cloned
@@ -171,7 +171,7 @@ def start(place: Path, module: str, *arguments: str) -> None:
     home = {"NOUS_HOME": str(place)} if os.environ.get("NOUS_HOME") else {}
     with (place / LOG).open("ab") as log_file:
         subprocess.Popen(  # noqa: S603 (the command is ours)
-            [sys.executable, "-P", "-m", f"{PACKAGE}.{module}", *arguments],
+            [sys.executable, "-P", "-m", PROGRAMS, *program],
             cwd=place,
             env={**os.environ, "PYTHONSAFEPATH": "1", **home},
             stdin=subprocess.DEVNULL,

@@ -1,1 +1,1 @@
-"""Histories from files: checked line by line, stored as they are, resumable."""
+"""Imports of histories from files, checked record by record and resumable."""

@@ -1,4 +1,4 @@
-"""Import files, however large: read line by line or element by element, each thing they hold with its place."""
+"""Import files of any size: read line by line, or element by element, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatch
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from nous_online.core.errors import InvalidInput
 from nous_online.database.statements import statements
-from nous_online.interfaces.imports.records import ImportedRecord, parsed_object, parsed_record, refuse_constant
+from nous_online.interfaces.imports.records import (
+    Fields,
+    ImportedRecord,
+    fields_of,
+    parse_object,
+    record_of,
+    refuse_constant,
+)
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 SKIPPED_AT_ONCE_BYTES = 64 * 1024
@@ -26,81 +34,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SQL = statements("nous_online.interfaces.imports", "import_files.sql")
 
 
-@dataclass(frozen=True)
-class FileLine:
-    """A line, counted from 1; `text` is None where it was too long to be read; `end` is the byte it ends at."""
-
-    number: int
-    text: bytes | None
-    end: int
-
-
-@contextmanager
-def opened(path: Path) -> Generator[BinaryIO]:
-    """Open a file to be imported; raise `InvalidInput` when it can't be read."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise InvalidInput(f"can't read {path}: {error.strerror}; name a file to import") from error
-    with file:
-        yield file
-
-
-def lines_of(file: BinaryIO) -> Iterator[FileLine]:
-    """Yield the lines of a file, never holding more than 8 MiB of one."""
-    number, end = 0, 0
-    while text := file.readline(MAX_LINE_BYTES + 1):
-        number, end = number + 1, end + len(text)
-        if len(text) > MAX_LINE_BYTES and not text.endswith(b"\n"):
-            end += skip_line(file)
-            yield FileLine(number, None, end)
-        else:
-            yield FileLine(number, text.removeprefix(BYTE_ORDER_MARK).strip() if number == 1 else text.strip(), end)
-
-
-def skip_line(file: BinaryIO) -> int:
-    """Read on to the end of a line and return how many bytes that took."""
-    skipped = 0
-    while text := file.readline(SKIPPED_AT_ONCE_BYTES):
-        skipped += len(text)
-        if text.endswith(b"\n"):
-            break
-    return skipped
-
-
-class Occurrences:
-    """Names for lines without an id: by their content, and by how often that content occurred before.
-
-    The counts lie in a temporary file, so that memory stays bounded whatever the size of the import.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        connection.execute(SQL["create_seen"])
-
-    def name(self, text: bytes, *, within: str = "") -> str:
-        """Return the name of the next occurrence of a line; the same file yields the same names every time.
-
-        Occurrences count within one source: what stands in another changes no name.
-        """
-        times = self._count(text, within)
-        return f"{sha256(text).hexdigest()[:32]}:{times}"
-
-    def is_new(self, text: bytes, *, within: str) -> bool:
-        """Tell whether a text is met for the first time within one source."""
-        return self._count(text, within) == 1
-
-    def _count(self, text: bytes, within: str) -> int:
-        digest = sha256(within.encode() + b"\n" + text).digest()
-        return self._connection.execute(SQL["count_line"], [digest[:16]]).fetchone()[0]
-
-
-@contextmanager
-def occurrences() -> Generator[Occurrences]:
-    """Count occurrences in a temporary file, which goes when the block ends."""
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        connection.execute("begin")
-        yield Occurrences(connection)
+# --- what readers yield, and what they share ---
 
 
 @dataclass(frozen=True)
@@ -111,87 +45,124 @@ class ImportItem:
     end: int
     record: ImportedRecord | None = None
     name: str | None = None
-    """What tells the record from all others of its source; None leaves it to its id, or to its text."""
+    """Identifies the record within its source; without one, its id or its text does."""
     text: bytes = b""
-    """The record as it stood there."""
+    """The record as it stands in the file."""
     problem: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What was left out although nothing is wrong with it: the reason, and how many."""
+    """What was left out although nothing is wrong with it: counts by reason."""
+
+
+class Occurrences:
+    """Names for records without an id: the hash of their text, and how often that text has occurred so far.
+
+    The counts lie in a temporary file, so that memory stays bounded whatever the size of the import.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute(SQL["create_seen"])
+
+    def name(self, text: bytes, *, within: str = "") -> str:
+        """Return the name of the next occurrence of a text in a source: the same in every run over the same file."""
+        times = self._count(text, within)
+        return f"{sha256(text).hexdigest()[:32]}:{times}"
+
+    def is_new(self, text: bytes, *, within: str) -> bool:
+        """Return whether a text occurs for the first time in a source."""
+        return self._count(text, within) == 1
+
+    def _count(self, text: bytes, within: str) -> int:
+        digest = sha256(within.encode() + b"\n" + text).digest()
+        return self._connection.execute(SQL["count_line"], [digest[:16]]).fetchone()[0]
+
+
+@contextmanager
+def open_occurrences() -> Generator[Occurrences]:
+    """Count occurrences in a temporary file, which is deleted when the block ends."""
+    with closing(sqlite3.connect("", isolation_level=None)) as connection:
+        # One transaction for all counts: SQLite would otherwise begin and commit one for each.
+        connection.execute("begin")
+        yield Occurrences(connection)
 
 
 @dataclass(frozen=True)
 class ReaderState:
-    """What the readers of one import share: the moment it began, and what was met before."""
+    """What the readers of one import share: when it began, and which texts occurred before."""
 
     now: datetime
     seen: Occurrences
     is_over: bool = False
-    """Nothing waits because more of it may come: whoever imports knows that it has ended."""
+    """The conversations have ended: the last part of none waits for more messages."""
     stored_until: Callable[[str], datetime | None] = lambda _: None
-    """When the episode of a name ended that an earlier import stored; None where there is none."""
+    """Returns when the episode of a name ended, if an earlier import stored it."""
 
 
-ReadItems = Callable[[Path, ReaderState], Iterator[ImportItem]]
+Reader = Callable[[Path, ReaderState], Iterator[ImportItem]]
 
 
-def items_of_lines(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the records of a JSONL file, one a line."""
-    with opened(path) as file:
-        for line in lines_of(file):
-            if line.text is None:
-                yield ImportItem(line.number, line.end, problem=too_long())
-                continue
+# --- one object a line ---
+
+
+@contextmanager
+def open_file(path: Path) -> Generator[IO[bytes]]:
+    """Open a file to be imported; raise `InvalidInput` when it can't be read."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InvalidInput(f"can't read {path}: {error.strerror}; name a file to import") from error
+    with file:
+        yield file
+
+
+def read_lines(file: IO[bytes]) -> Iterator[ImportItem]:
+    """Yield the lines of a file; of one longer than 8 MiB, which is skipped unread, what is wrong with it."""
+    number, end = 0, 0
+    while text := file.readline(MAX_LINE_BYTES + 1):
+        number, end = number + 1, end + len(text)
+        if len(text) <= MAX_LINE_BYTES or text.endswith(b"\n"):
+            yield ImportItem(
+                number, end, text=text.removeprefix(BYTE_ORDER_MARK).strip() if number == 1 else text.strip()
+            )
+            continue
+        while not text.endswith(b"\n") and (text := file.readline(SKIPPED_AT_ONCE_BYTES)):
+            end += len(text)
+        problem = f"the line is longer than {MAX_LINE_BYTES:,} bytes; split it into several records"
+        yield ImportItem(number, end, problem=problem)
+
+
+def read_objects(path: Path) -> Iterator[tuple[ImportItem, dict[str, Any] | None]]:
+    """Yield the JSON object on each line of a file with its place; None for an empty line and one with a problem."""
+    with open_file(path) as file:
+        for line in read_lines(file):
             try:
-                record = parsed_record(line.text) if line.text else None
+                yield line, parse_object(line.text) if line.text else None
             except InvalidInput as error:
-                yield ImportItem(line.number, line.end, problem=str(error))
-                continue
-            yield ImportItem(line.number, line.end, record, text=line.text)
+                yield replace(line, problem=str(error)), None
 
 
-def objects_of_lines(path: Path) -> Iterator[tuple[ImportItem, dict[str, Any] | None]]:
-    """Yield the JSON objects of a file that has one a line, each with an item for its place or its problem."""
-    with opened(path) as file:
-        for line in lines_of(file):
-            found, problem = None, too_long() if line.text is None else None
-            try:
-                found = parsed_object(line.text) if line.text else None
-            except InvalidInput as error:
-                problem = str(error)
-            yield ImportItem(line.number, line.end, text=line.text or b"", problem=problem), found
+def read_jsonl(path: Path, _: ReaderState) -> Iterator[ImportItem]:
+    """Yield the records of a JSONL file (docs/import.md), one a line."""
+    for place, fields in read_objects(path):
+        try:
+            yield place if fields is None else replace(place, record=record_of(fields))
+        except InvalidInput as error:
+            yield replace(place, problem=str(error))
 
 
-def too_long() -> str:
-    """Say what is wrong with a line that is too long to be read."""
-    return f"the line is longer than {MAX_LINE_BYTES:,} bytes; split it into several records"
-
-
-def fields_of(value: object) -> Mapping[str, Any]:
-    """Return the fields of a JSON object; none of anything else."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def list_of(value: object) -> list[object]:
-    """Return the elements of a JSON array; none of anything else."""
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
-def canonical(fields: Mapping[str, Any]) -> bytes:
-    """Return an object as text that depends on its content alone."""
-    return json.dumps(fields, sort_keys=True, ensure_ascii=True).encode()
-
+# --- one JSON value, however large, and zips of them ---
 
 PIECE_BYTES = 1024 * 1024
 MAX_ELEMENT_CHARACTERS = 64 * 1024 * 1024
-MOST_TOLD = 5
-"""Names of what an object holds instead of what was sought, for a message."""
+MAX_NAMES_SHOWN = 5
+"""How many of an object's names an error lists where none is the expected one."""
 BLANK = re.compile(r"[ \t\r\n]*")
 
 
-class Unread:
-    """The part of a JSON text that was read from a file and not taken yet."""
+class JsonStream:
+    """A JSON text that is read from a file piece by piece, so that memory holds one element of it at a time."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         self._decoder = json.JSONDecoder(parse_constant=refuse_constant)
@@ -200,10 +171,12 @@ class Unread:
         self._is_all = False
         self.bytes_read = 0
 
-    def more(self) -> bool:
-        """Read on, twice as much each time for the same element; return whether there was anything."""
+    def read_more(self) -> bool:
+        """Read another piece; return False at the end of the file."""
         if self._is_all:
             return False
+        # Twice as much each time for the same element: it is parsed from its start after each piece, and pieces of one
+        # size would make that quadratic.
         piece = self._file.read(max(PIECE_BYTES, len(self._text) - self._at))
         self.bytes_read += len(piece)
         self._is_all = not piece
@@ -221,7 +194,7 @@ class Unread:
             self._at = match.end() if match else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self.more():
+            if not self.read_more():
                 return ""
 
     def take(self, character: str) -> None:
@@ -231,7 +204,7 @@ class Unread:
             raise InvalidInput(f"expected {character!r}, found {found or 'the end of the file'!r}; export it again")
         self._at += 1
 
-    def value(self) -> Any:
+    def take_value(self) -> Any:
         """Take the next JSON value; raise `InvalidInput` when it is broken, or longer than 64 Mi characters."""
         self.peek()
         while True:
@@ -239,75 +212,128 @@ class Unread:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except RecursionError as error:
                 raise InvalidInput("the JSON is nested too deeply") from error
+            except InvalidInput:  # a constant that JSON does not have; as a ValueError it would be read on for
+                raise
             except ValueError as error:
-                self._grow(error)
+                if len(self._text) - self._at > MAX_ELEMENT_CHARACTERS:
+                    problem = f"an element is longer than {MAX_ELEMENT_CHARACTERS:,} characters, or broken: {error}"
+                    raise InvalidInput(problem) from None
+                if not self.read_more():
+                    raise InvalidInput(f"the JSON is broken or cut off: {error}; export it again") from error
                 continue
-            if end < len(self._text) or self._is_all:  # else a number may go on
+            if end < len(self._text) or self._is_all:  # else a number may go on in the next piece
                 self._at = end
                 return value
-            self.more()
-
-    def _grow(self, error: ValueError) -> None:
-        if isinstance(error, InvalidInput):
-            raise error
-        if len(self._text) - self._at > MAX_ELEMENT_CHARACTERS:
-            raise InvalidInput(f"an element is longer than {MAX_ELEMENT_CHARACTERS:,} characters, or broken: {error}")
-        if not self.more():
-            raise InvalidInput(f"the JSON is broken or cut off: {error}; export it again") from error
+            self.read_more()
 
 
-def elements_of(unread: Unread, *, lists: Collection[str], alone: Collection[str] = ()) -> Iterator[Any]:
-    """Yield the elements of an array, or of those an object holds under one of these names.
+def read_elements(stream: JsonStream, *, lists: Collection[str], alone: Collection[str] = ()) -> Iterator[Any]:
+    """Yield the elements of an array, or of the arrays that an object holds under the names in `lists`.
 
-    An object that has one of the names in `alone` is the one element itself.
-    Raises `InvalidInput` where the text is broken, after everything before, and where an object holds none of them.
+    An object that has one of the names in `alone` is yielded itself.
+    Raises `InvalidInput` where the text is broken, after everything before it, and for an object without such a name.
     """
-    if unread.peek() != "{":
-        yield from array_elements(unread)
+    if stream.peek() != "{":
+        yield from array_elements(stream)
         return
-    unread.take("{")
+    stream.take("{")
     others: dict[str, Any] = {}
     is_found = False
-    while unread.peek() not in ("}", ""):
-        name = unread.value()
-        unread.take(":")
-        if name in lists and unread.peek() == "[":
+    while stream.peek() not in ("}", ""):
+        name = stream.take_value()
+        stream.take(":")
+        if name in lists and stream.peek() == "[":
             is_found = True
-            yield from array_elements(unread)
+            yield from array_elements(stream)
         else:
-            value = unread.value()
+            value = stream.take_value()
             others[str(name)] = value if alone else None
-        if unread.peek() == ",":
-            unread.take(",")
-    unread.take("}")
+        if stream.peek() == ",":
+            stream.take(",")
+    stream.take("}")
     if others.keys() & set(alone):
         yield others
     elif not is_found:
-        names = [name[:40] for name in others][:MOST_TOLD]
-        wanted, told = (" or ".join(map(repr, each)) for each in (lists, names))
-        raise InvalidInput(f"expected a list, by itself or under {wanted}, found {told or 'nothing'}; export it again")
+        names = [name[:40] for name in others][:MAX_NAMES_SHOWN]
+        wanted, found = (" or ".join(map(repr, each)) for each in (lists, names))
+        raise InvalidInput(f"expected a list, by itself or under {wanted}, found {found or 'nothing'}; export it again")
 
 
-def array_elements(unread: Unread) -> Iterator[Any]:
+def array_elements(stream: JsonStream) -> Iterator[Any]:
     """Yield the elements of an array."""
-    unread.take("[")
-    while unread.peek() != "]":
-        yield unread.value()
-        if unread.peek() != "]":
-            unread.take(",")
-    unread.take("]")
+    stream.take("[")
+    while stream.peek() != "]":
+        yield stream.take_value()
+        if stream.peek() != "]":
+            stream.take(",")
+    stream.take("]")
 
 
-DAMAGES = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
+READ_ERRORS = (InvalidInput, zipfile.BadZipFile, zlib.error, OSError)
 """What reading a damaged zip, or a damaged file in one, raises."""
+UNDATED_YEAR = 1980
+"""The first year a zip can hold: programs write it where they know no date."""
 
 
-@contextmanager
-def archive(path: Path) -> Generator[zipfile.ZipFile]:
-    """Open a zip; raise `InvalidInput` when it can't be read."""
+def open_export(
+    path: Path, names: Collection[str], *, program: str | None = None
+) -> Iterator[tuple[IO[bytes], datetime | None]]:
+    """Yield the files of an export, opened, with the moment each was written: those of these names in a zip, by name.
+
+    Any other file, or any file without names, is yielded itself. `names` may hold wildcards. Raises `InvalidInput` when
+    the file can't be read and, if `program` names what exported it, when a zip holds no such file.
+    """
+    if not names or not zipfile.is_zipfile(path):
+        with open_file(path) as file:
+            yield file, datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return
     try:
-        found = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError) as error:
         raise InvalidInput(f"can't read {path}: {error}; download the export again") from error
-    with found:
-        yield found
+    with archive:
+        members = [each for each in archive.infolist() if is_named(each.filename, names)]
+        if program and not members:
+            first = next(iter(names)).replace("*", "")
+            raise InvalidInput(f"{path} holds no {first}; name the zip that {program} exported")
+        for member in sorted(members, key=lambda member: member.filename):
+            with archive.open(member) as file:
+                yield file, moment_of_member(member)
+
+
+def moment_of_member(member: zipfile.ZipInfo) -> datetime | None:
+    """Return when a member of a zip was written; None where the zip holds no valid date."""
+    try:
+        return datetime(*member.date_time, tzinfo=UTC) if member.date_time[0] > UNDATED_YEAR else None
+    except ValueError:
+        return None
+
+
+def is_named(path: str, names: Collection[str]) -> bool:
+    """Return whether the file name of a zip's member is one of these, which may hold wildcards."""
+    return any(fnmatch(PurePosixPath(path).name, name) for name in names)
+
+
+def read_export(
+    path: Path,
+    *,
+    lists: Collection[str],
+    names: Collection[str] = (),
+    alone: Collection[str] = (),
+    program: str | None = None,
+) -> Iterator[tuple[ImportItem, Fields, datetime | None]]:
+    """Yield the objects of an export with their places and the moment their file was written.
+
+    They are those of `read_elements` in the files of `open_export`. Where a file breaks off, its last item says so, and
+    has no fields.
+    """
+    number = 0
+    for file, written_at in open_export(path, names, program=program):
+        stream = JsonStream(file)
+        try:
+            for element in read_elements(stream, lists=lists, alone=alone):
+                number += 1
+                yield ImportItem(number, stream.bytes_read), fields_of(element), written_at
+        except READ_ERRORS as error:
+            problem = f"{error}; what comes after it was not read"
+            yield ImportItem(number + 1, stream.bytes_read, problem=problem), {}, written_at

@@ -1,4 +1,4 @@
-"""Notes in Markdown to facts: each list item and paragraph is one, the heading above it its subject."""
+"""Notes in Markdown to facts: one for each list item, paragraph and table row, about the heading above it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from markdown_it.token import Token
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
-from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, opened
-from nous_online.interfaces.imports.records import MAX_STATEMENT_CHARACTERS, ImportedRecord, in_utc, parts, read_moment
+from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, open_file
+from nous_online.interfaces.imports.records import MAX_STATEMENT_CHARACTERS, ImportedRecord, parse_moment, parts
 from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS, HIDDEN_TITLES
 from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
 
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 BOX = re.compile(r"\A\[([ xX])\]\s+")
-"""A task that is open, or done."""
+"""The box of a task: empty, or ticked."""
 ENTRY = re.compile(r"([A-Za-z][\w -]{0,50}):\s*(.*)")
 WIKI_LINK = re.compile(r"!?\[\[([^\[\]|#]{0,200}+)(?:#[^\[\]|]{0,200}+)?(?:\|([^\[\]]{1,200}+))?\]\]")
 LINK = re.compile(r"!?\[([^\]]{0,500}+)\]\([^)\s\[]{0,2000}+(?:\s++\"[^\"]{0,200}+\")?\)")
@@ -35,27 +35,27 @@ CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--")
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 KEPT_SPAN = re.compile("\x00(\\d{1,9})\x00")
 DATED_NAME = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
-NEAREST = 100
-"""Characters of what a statement stands under that are read with it: a name of a credential is at the end of them."""
-DEEPEST = 200
-"""Lists, items and quotations within each other; what lies deeper is not read."""
+NEAREST_CHARACTERS = 100
+"""The end of the text above a statement, which is read with it: the name of a credential stands there."""
+MAX_NESTING = 200
+"""Lists, items and quotations within each other; deeper ones are not read."""
 LEADS = (":", "\uff1a")
-"""How words end that say what a list is about: they are told with each of its items."""
-SHORTEST = 3
-"""Characters; less is a mark and no statement."""
+"""The last character of a text that leads to a list: each item of the list is read with that text."""
+MIN_CHARACTERS = 3
+"""A shorter text is a mark, not a statement."""
 FILE_NAME = re.compile(r"\A\[[^\]\n]{1,200}\.mdx?\]\([^)\s]{1,2000}\)\s*(?:[\u2014\u2013:-]+)\s+(?=\S)")
-"""An entry of an index begins with the page it is about, by its file's name: what follows is what it says."""
+"""How an entry of an index begins: with a link to the page it is about, named like its file."""
 BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,200}\)|\?+|TBD|TODO|N/A)", re.IGNORECASE)
 FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
 FORM_LINES = 2
-"""Lines from which a paragraph of such lines alone is a form: each tells something else."""
+"""So many lines of this form, and no others, make a paragraph a form: each of its lines is a statement."""
 BLANKS = "places that nobody filled in"
 CODE = "blocks of code (a note about it is kept, the code is not)"
 
 
 @dataclass(frozen=True)
 class PageNote:
-    """A statement of a page: where it stands, and the headings and the item it stands under."""
+    """A statement of a page: its line, and the headings and the list item above it."""
 
     line: int
     text: str
@@ -66,36 +66,36 @@ class PageNote:
 
 @dataclass
 class Page:
-    """A page as it is read: what is said at its top, the headings and items one is under, and what was left out."""
+    """A page while it is read: its front matter, the headings and items above the reader's place, and counts."""
 
     front: Mapping[str, list[str]]
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     above: list[str | None] = field(default_factory=list[str | None])
-    """Of each list that is open the words that lead to it, of each item its text, None until that is read."""
+    """For each open list the text that leads to it, for each open item its own text, None until that is read."""
     lead: str = ""
-    """The words that lead to the list that comes next."""
+    """The text that leads to the next list."""
     columns: list[str] = field(default_factory=list[str])
-    """What stands at the head of the table that is open."""
+    """The names of the columns of the open table."""
     row: list[str] | None = None
-    """The cells read of the row that is open."""
+    """The cells of the open row."""
     left_out: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def under(self) -> str | None:
-        """The item, or the words before the list, that the page was read to stands under."""
+        """The nearest list item, or text that leads to a list, above the reader's place."""
         return next((each for each in reversed(self.above) if each), None)
 
     def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
-        """Yield a statement that stands where the page was read to, unless it is too short to be one."""
+        """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in."""
         if BLANK_FIELD.fullmatch(text):
             self.left_out[BLANKS] += 1
-        elif len(text) >= SHORTEST:
+        elif len(text) >= MIN_CHARACTERS:
             yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags)
 
 
-def items_of_page(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
-    """Yield the statements of a page as facts, dated by its top, its name or when it was last written."""
-    with opened(path) as file:
+def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
+    """Yield the statements of a page as facts, dated by its front matter, its name or the file's last change."""
+    with open_file(path) as file:
         content = file.read(MAX_LINE_BYTES + 1)
     if len(content) > MAX_LINE_BYTES:
         yield ImportItem(1, len(content), problem=f"the page is longer than {MAX_LINE_BYTES:,} bytes; split it")
@@ -105,71 +105,64 @@ def items_of_page(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
     except UnicodeDecodeError as error:
         yield ImportItem(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
         return
-    page = Page(split_front(text)[0])
-    if unread := unread_date(text, page.front, path):
-        yield ImportItem(unread[0], len(content), problem=unread[1])
+    page = Page(front_matter(text)[0])
+    said_at = stated_moment(page.front, path)
+    if said_at is None and (problem := unread_date(text, page.front)):
+        yield ImportItem(problem[0], len(content), problem=problem[1])
         return
-    said_at = stated_moment(page.front, path) or changed_moment(path)
+    said_at = said_at or changed_at(path)
     for note in notes_of(text, page):
-        yield from note_items(note, page, path, said_at=said_at, end=len(content), reading=reading)
+        yield from note_items(note, page, path, said_at=said_at, end=len(content), state=state)
     yield ImportItem(len(text.splitlines()), len(content), left_out=page.left_out)
 
 
 def note_items(
-    note: PageNote, page: Page, path: Path, *, said_at: datetime, end: int, reading: ReaderState
+    note: PageNote, page: Page, path: Path, *, said_at: datetime, end: int, state: ReaderState
 ) -> Iterator[ImportItem]:
-    """Yield a statement as a fact, a long one in parts; none that looks as if it held a credential."""
+    """Yield a statement as a fact, a long one in parts; one that looks as if it holds a credential is left out."""
     if is_secret(note):
         yield ImportItem(note.line, end, left_out={HIDDEN_FACTS: 1})
         return
-    named = f"{path.absolute().parent.name}/{path.name}"
+    source = f"{path.absolute().parent.name}/{path.name}"
+    above = note.under if note.under and not note.text.startswith(note.under) else None
+    context = " > ".join(filter(None, (str(Path(source).with_suffix("")), *note.headings, above)))
     for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
         tags = dict.fromkeys((*page.front.get("tags", ())[: MAX_NAMES + 1], *note.tags, *TAG.findall(part)))
         fields: dict[str, Any] = {
             "content": part,
-            "subject": subject_of(note, path)[:500],
-            "context": " > ".join(filter(None, (str(Path(named).with_suffix("")), *note.headings, above_of(note))))[
-                :MAX_STATEMENT_CHARACTERS
-            ],
+            "subject": (note.headings[-1] if note.headings else path.stem)[:500],
+            "context": context[:MAX_STATEMENT_CHARACTERS],
             "tags": [tag.strip("#")[:100] for tag in tags if tag.strip("#")],
-            "source": named[-500:],
+            "source": source[-500:],
             "learned_at": said_at.isoformat(),
         }
         digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
-        name = reading.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
+        name = state.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
         yield ImportItem(note.line, end, ImportedRecord("fact", None, None, fields), name, part.encode())
 
 
-def above_of(note: PageNote) -> str | None:
-    """Return what a statement stands under, unless it says so itself."""
-    return note.under if note.under and not note.text.startswith(note.under) else None
-
-
 def is_secret(note: PageNote) -> bool:
-    """Tell whether a statement looks as if it held a credential: by itself, or a short one by what it stands under."""
+    """Return whether a statement looks as if it holds a credential, by itself or, if short, after the text above."""
     above = note.under or (note.headings[-1] if note.headings else "")
     is_short = len(note.text.split()) <= SHORT_ANSWER
-    return holds_credential(note.text) or (is_short and holds_credential(f"{above[-NEAREST:]}: {note.text}"))
-
-
-def subject_of(note: PageNote, path: Path) -> str:
-    """Return what a statement is about: the heading above it, or else the page."""
-    return note.headings[-1] if note.headings else path.stem
+    return holds_credential(note.text) or (is_short and holds_credential(f"{above[-NEAREST_CHARACTERS:]}: {note.text}"))
 
 
 def notes_of(text: str, page: Page) -> Iterator[PageNote]:
-    """Yield the statements of a page; code is passed over, a table is told row by row."""
-    page.front, start = split_front(text)
-    blocks = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable(["code", "inline"])
+    """Yield the statements of a page, of a table each row; code is left out."""
+    page.front, start = front_matter(text)
+    blocks = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table").disable(["code", "inline"])
     tokens = blocks.parse("\n".join(text.splitlines()[start:]))
     for place, token in enumerate(tokens):
         line = start + 1 + (token.map[0] if token.map else 0)
         if token.type == "inline":
             follows = tokens[place + 2].type if place + 2 < len(tokens) else ""
-            for number, text_of_one in enumerate(statements_of(token.content)):
-                yield from read_text(text_of_one, tokens[place - 1], line + number, page, follows=follows)
+            lines = token.content.splitlines()
+            is_form = len(lines) >= FORM_LINES and all(map(FORM_LINE.fullmatch, lines))
+            for number, said in enumerate(lines if is_form else [token.content]):
+                yield from read_text(said, tokens[place - 1], line + number, page, follows=follows)
         elif token.type == "html_block":
-            yield from page.note(line, cleaned(HTML_TAG.sub(" ", token.content)))
+            yield from page.note(line, plain_text(HTML_TAG.sub(" ", token.content)))
         elif token.type == "tr_close":
             yield from read_row(line, page)
         else:
@@ -177,7 +170,7 @@ def notes_of(text: str, page: Page) -> Iterator[PageNote]:
 
 
 def enter_or_leave(token: Token, page: Page) -> None:
-    """Remember which lists, items and tables the page was read into."""
+    """Keep which lists, items and tables are open at the reader's place."""
     match token.type:
         case "bullet_list_open" | "ordered_list_open":
             page.above.append(page.lead)
@@ -196,23 +189,20 @@ def enter_or_leave(token: Token, page: Page) -> None:
             pass
 
 
-def statements_of(text: str) -> list[str]:
-    """Return a paragraph as one statement, or a form line by line."""
-    lines = text.splitlines()
-    return lines if len(lines) >= FORM_LINES and all(map(FORM_LINE.fullmatch, lines)) else [text]
-
-
 def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) -> Iterator[PageNote]:
-    """Yield the statement that a line or a paragraph is; headings, cells and what leads to a list go with others."""
+    """Yield the statement of a paragraph or a line; keep a heading, a cell and a text that leads to a list for others.
+
+    `before` is the token that opened the paragraph, `follows` the type of the one after it is closed.
+    """
     if before.type == "heading_open":
-        begin_section(int(before.tag[1:]), cleaned(text), page)
+        begin_section(int(before.tag[1:]), plain_text(text), page)
         return
     if page.row is not None:
-        page.row.append(cleaned(text))
+        page.row.append(plain_text(text))
         return
     is_item = bool(page.above) and page.above[-1] is None
     box = BOX.match(text) if is_item else None
-    said = cleaned(text[box.end() :] if box else text)
+    said = plain_text(text[box.end() :] if box else text)
     if page.under and page.under.endswith(LEADS):
         said = f"{page.under} {said}"
     is_lead, leads_to_list = said.endswith(LEADS), follows.endswith("list_open")
@@ -228,17 +218,17 @@ def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) 
 
 
 def read_row(line: int, page: Page) -> Iterator[PageNote]:
-    """Yield a row of a table with the names of its columns, which are the cells of its first one."""
+    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns."""
     cells, page.row = page.row or [], None
     if not page.columns:
         page.columns = cells
         return
-    told = [f"{name}: {cell}" if name else cell for name, cell in zip(page.columns, cells, strict=False) if cell]
-    yield from page.note(line, ", ".join(told))
+    shown = [f"{name}: {cell}" if name else cell for name, cell in zip(page.columns, cells, strict=False) if cell]
+    yield from page.note(line, ", ".join(shown))
 
 
 def begin_section(level: int, title: str, page: Page) -> None:
-    """Begin what stands under a heading; one that looks as if it held a credential is told by the one above it."""
+    """Make a heading the last of the open ones, except for one that looks as if it holds a credential."""
     page.headings = [each for each in page.headings if each[0] < level]
     if holds_credential(title):
         page.left_out[HIDDEN_TITLES] += 1
@@ -246,23 +236,24 @@ def begin_section(level: int, title: str, page: Page) -> None:
         page.headings.append((level, title[:MAX_STATEMENT_CHARACTERS]))
 
 
-def cleaned(text: str) -> str:
-    """Return a text as one line without its marks: links as their words, no emphasis, no comments; code stays."""
+def plain_text(text: str) -> str:
+    """Return Markdown as one line of plain text: links as their words, no emphasis, no comments; code as it is."""
     spans: list[str] = []
 
-    def kept(found: re.Match[str]) -> str:
+    def set_aside(found: re.Match[str]) -> str:
+        # Marks in code are part of it, so its spans are replaced by their numbers until all marks are removed.
         spans.append(found[0])
         return f"\x00{len(spans) - 1}\x00"
 
     line = without_comments(" ".join(each.strip() for each in text.replace("\x00", "").splitlines()))
-    plain = CODE_SPAN.sub(kept, FILE_NAME.sub("", line))
+    plain = CODE_SPAN.sub(set_aside, FILE_NAME.sub("", line))
     plain = WIKI_LINK.sub(lambda found: found[2] or found[1], plain)
     plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain))
     return KEPT_SPAN.sub(lambda found: spans[int(found[1])], plain).strip()
 
 
 def without_comments(text: str) -> str:
-    """Return a text without its comments; one that never ends, or stands in code, is text."""
+    """Return a text without its comments; one that never ends, or is in code, is not a comment."""
     kept, at = list[str](), 0
     for found in CODE_OR_COMMENT.finditer(text):
         if found["ticks"] or found.start() < at:
@@ -275,8 +266,8 @@ def without_comments(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def split_front(text: str) -> tuple[dict[str, list[str]], int]:
-    """Return what stands at the top of a page between lines of `---`, and how many lines that took."""
+def front_matter(text: str) -> tuple[dict[str, list[str]], int]:
+    """Return the entries at the top of a page between lines of `---`, and the number of those lines."""
     lines = text.splitlines()
     if not lines or lines[0].strip() != "---":
         return {}, 0
@@ -295,16 +286,16 @@ def split_front(text: str) -> tuple[dict[str, list[str]], int]:
 
 
 def values_in(text: str) -> list[str]:
-    """Return the value of an entry at the top of a page, or those of a list in brackets."""
+    """Return the value of an entry of the front matter, or the values of a list in brackets."""
     inner = text.strip()
     listed = inner[1:-1].split(",") if inner.startswith("[") and inner.endswith("]") else [inner]
     return [value for value in (each.strip().strip("\"'") for each in listed) if value]
 
 
 def stated_moment(front: Mapping[str, list[str]], path: Path) -> datetime | None:
-    """Return when a page was written as its top says, or else its name; None where neither can be read."""
+    """Return when a page was written by its front matter, or else by its name; None without a valid date."""
     for name in DATES:
-        found = read_moment(front[name][0].split(" #")[0].strip("\"'[] ")) if front.get(name) else None
+        found = parse_moment(front[name][0].split(" #")[0].strip("\"'[] ")) if front.get(name) else None
         if found:
             return found
     for year, month, day in DATED_NAME.findall(path.stem):
@@ -315,10 +306,10 @@ def stated_moment(front: Mapping[str, list[str]], path: Path) -> datetime | None
     return None
 
 
-def unread_date(text: str, front: Mapping[str, list[str]], path: Path) -> tuple[int, str] | None:
-    """Return the line of a date no other stands in for, and what is wrong with it; None where the page can be dated."""
+def unread_date(text: str, front: Mapping[str, list[str]]) -> tuple[int, str] | None:
+    """Return the line of the first date in the front matter and what is wrong with it; None if there is none."""
     stated = next((name for name in DATES if front.get(name)), None)
-    if stated is None or stated_moment(front, path):
+    if stated is None:
         return None
     entries = enumerate(map(ENTRY.match, text.splitlines()), start=1)
     number = next(number for number, entry in entries if entry and entry[1].strip().casefold() == stated)
@@ -326,9 +317,9 @@ def unread_date(text: str, front: Mapping[str, list[str]], path: Path) -> tuple[
     return number, f"{stated} {front[stated][0]!r} is no date; {example}, and import the page again"
 
 
-def changed_moment(path: Path) -> datetime:
+def changed_at(path: Path) -> datetime:
     """Return when a file was changed last; raise `InvalidInput` when it can't be read."""
     try:
-        return in_utc(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         raise InvalidInput(f"can't read {path}: {error.strerror}; name a page of Markdown") from error

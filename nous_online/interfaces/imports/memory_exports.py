@@ -1,64 +1,77 @@
-"""What other memory stores export, to facts: mem0, its server, the memory server of MCP, a LangGraph store."""
+"""The exports of other memory stores: mem0 and its server, MCP's memory server, LangGraph stores and Letta."""
 
 from __future__ import annotations
 
+import json
 import re
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES, is_blank
 from nous_online.interfaces.imports.import_files import (
     ImportItem,
+    JsonStream,
     Occurrences,
     ReaderState,
-    Unread,
-    archive,
-    canonical,
-    elements_of,
-    fields_of,
-    list_of,
-    objects_of_lines,
-    opened,
+    open_export,
+    open_file,
+    read_export,
+    read_objects,
 )
 from nous_online.interfaces.imports.markdown_notes import Page, is_secret, notes_of
 from nous_online.interfaces.imports.records import (
     MAX_STATEMENT_CHARACTERS,
+    Fields,
     ImportedRecord,
+    fields_of,
     id_text,
     imported_moment,
+    json_object,
+    list_of,
     parts,
 )
-from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS
+from nous_online.interfaces.imports.sessionize import (
+    HIDDEN_FACTS,
+    Message,
+    Session,
+    episodes_of,
+    read_messages,
+    text_of_parts,
+)
 from nous_online.language.writing.credentials import holds_credential
 
-Fields = Mapping[str, Any]
 EMPHASISED_LINE = re.compile(r"^(\*\*|__|\*|_)([^*_\n]{1,100})\1:?[ \t]*$", re.MULTILINE)
 """A line in bold or italics is the heading of what follows."""
 
 
-def fact_item(place: ImportItem, fields: Mapping[str, Any], name: str | None = None) -> ImportItem:
-    """Return a fact to import, or why it is none: it has no text, or looks as if it held a credential.
+def fact_item(place: ImportItem, fields: Fields, name: str | None) -> ImportItem:
+    """Return a fact to import, or why it is left out: it has no text, or looks as if it holds a credential.
 
-    `name` tells it from all others of its source; without one its content does.
+    `name` identifies it within its source; without one its fields do.
     """
     content = fields.get("content")
     if not isinstance(content, str) or is_blank(content):
-        return replace(place, problem="the memory has no text", record=None)
+        return replace(place, problem="the memory has no text")
     if holds_credential(content):
         return replace(place, left_out={HIDDEN_FACTS: 1})
-    told = {key: value for key, value in fields.items() if value not in (None, "", [])}
-    return replace(place, record=ImportedRecord("fact", None, None, told), name=name, text=canonical(told))
+    given = {key: value for key, value in fields.items() if value not in (None, "", [])}
+    return replace(place, record=ImportedRecord("fact", None, None, given), name=name, text=canonical_json(given))
 
 
-def items_of_text(text: str, place: ImportItem, fields: Mapping[str, Any], *, named: str) -> Iterator[ImportItem]:
+def canonical_json(fields: Fields) -> bytes:
+    """Return fields as JSON that does not depend on their order."""
+    return json.dumps(fields, sort_keys=True, ensure_ascii=True).encode()
+
+
+def facts_of_text(text: str, place: ImportItem, fields: Fields, *, name: str) -> Iterator[ImportItem]:
     """Yield the statements of a text in Markdown as facts with these fields, each under its heading.
 
-    `named` tells the text from others of its source: a statement that was there before is known again.
+    `name` identifies the text within its source: its statements are known again when it is imported again.
     """
     page = Page({})
     for note in notes_of(EMPHASISED_LINE.sub(r"## \2", text), page):
@@ -66,81 +79,59 @@ def items_of_text(text: str, place: ImportItem, fields: Mapping[str, Any], *, na
             yield replace(place, left_out={HIDDEN_FACTS: 1})
             continue
         heading = note.headings[-1] if note.headings else str(fields.get("subject") or "")
+        above = " > ".join((str(fields.get("context") or name), *note.headings))[:MAX_STATEMENT_CHARACTERS]
         for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
-            above = " > ".join((str(fields.get("context") or named), *note.headings))[:MAX_STATEMENT_CHARACTERS]
-            told = {**fields, "content": part, "subject": heading[:500], "context": above}
             digest = sha256(f"{above}\n{part}".encode("utf-8", "replace")).hexdigest()[:32]
-            yield fact_item(place, told, f"{named}:{digest}")
+            details = {**fields, "content": part, "subject": heading[:500], "context": above}
+            yield fact_item(place, details, f"{name}:{digest}")
     yield replace(place, left_out=dict(page.left_out))
 
 
-def elements_in(path: Path, *, lists: Sequence[str]) -> Iterator[tuple[ImportItem, Any]]:
-    """Yield the elements of a JSON file's list, each with its place; where it breaks off, an item that says so."""
-    number = 0
-    with opened(path) as file:
-        unread = Unread(file)
-        try:
-            for element in elements_of(unread, lists=lists):
-                number += 1
-                yield ImportItem(number, unread.bytes_read), element
-        except InvalidInput as error:
-            problem = f"{error}; what comes after it was not read"
-            yield ImportItem(number + 1, unread.bytes_read, problem=problem), None
+def read_rows(path: Path, *, lists: Collection[str], is_lines: bool) -> Iterator[tuple[ImportItem, Fields | None]]:
+    """Yield the objects of a file that has one a line, or a list of them, each with its place; None for no object."""
+    if is_lines:
+        yield from read_objects(path)
+    else:
+        yield from ((place, fields) for place, fields, _ in read_export(path, lists=lists))
 
 
 # --- mem0 ---
 
 MEM0_LISTS = ("results", "memories")
-OF_WHOM = ("agent_id", "app_id", "run_id", "session_id")
-"""What mem0 keeps beside the user; here they become tags."""
+MEM0_IDS = ("agent_id", "app_id", "run_id", "session_id")
+"""What a memory of mem0 belongs to beside its user; here they become tags."""
 CAPITALS = re.compile(r"(?<=[a-z])[A-Z]+")
 CAPITAL_OF_A_WORD = re.compile(r"(?<=[a-z])([A-Z])(?=[a-z])")
 """Where a word of a name begins, or an abbreviation: "dependsOn", "userID"."""
 
 
-def items_of_memories(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the memories of an export, and what was wrong with some of them."""
-    if path.suffix in (".jsonl", ".ndjson"):
-        for place, fields in objects_of_lines(path):
-            yield place if fields is None else memory_item(fields, place)
-        return
-    number = 0
-    with opened(path) as file:
-        unread = Unread(file)
-        try:
-            for element in elements_of(unread, lists=MEM0_LISTS):
-                number += 1
-                yield memory_item(element, ImportItem(number, unread.bytes_read))
-        except InvalidInput as error:
-            yield ImportItem(number + 1, unread.bytes_read, problem=f"{error}; what comes after it was not read")
+def read_mem0(path: Path, _: ReaderState) -> Iterator[ImportItem]:
+    """Yield the memories of an export as facts, and the problems of some of them."""
+    for place, fields in read_rows(path, lists=MEM0_LISTS, is_lines=path.suffix in (".jsonl", ".ndjson")):
+        yield place if place.problem or fields is None else mem0_item(fields, place)
 
 
-def memory_item(element: object, place: ImportItem) -> ImportItem:
-    """Return one memory, what is wrong with it, or why it is left out."""
+def mem0_item(memory: Fields, place: ImportItem) -> ImportItem:
+    """Return a memory as a fact, what is wrong with it, or why it is left out."""
+    # A vector store that mem0 writes to holds the fields as the payload of a point; mem0 in TypeScript names them
+    # `createdAt`, in Python `created_at`.
+    given = {**fields_of(memory.get("payload")), **memory}
+    given = {CAPITALS.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in given.items()}
     try:
-        fields = memory_fields(stored_fields(fields_of(element)))
-        name = fields.pop("id")
+        fields = mem0_fact(given)
+        own_id = None if given.get("id") is None else id_text("id", given["id"])
     except InvalidInput as error:
-        return ImportItem(place.number, place.end, problem=str(error))
-    if holds_credential(fields["content"]):
-        return ImportItem(place.number, place.end, left_out={HIDDEN_FACTS: 1})
-    return ImportItem(place.number, place.end, ImportedRecord("fact", None, None, fields), name, canonical(fields))
+        return replace(place, problem=str(error))
+    fields["source"] = f"mem0:{own_id}" if own_id else "mem0"
+    # A memory whose text was updated since the last import is another fact.
+    digest = sha256(fields["content"].encode("utf-8", "replace")).hexdigest()[:16]
+    item = fact_item(place, fields, f"{own_id}:{digest}" if own_id else None)
+    # The hash of this text names a memory without an id: stored names depend on each byte, so empty fields stay in it.
+    return replace(item, text=canonical_json(fields))
 
 
-def stored_fields(memory: Fields) -> Fields:
-    """Return a memory's fields by the names they have in Python: mem0 writes `createdAt` in TypeScript.
-
-    A vector store that mem0 writes to holds them as the payload of a point.
-    """
-    told = {**fields_of(memory.get("payload")), **memory}
-    return {CAPITALS.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in told.items()}
-
-
-def memory_fields(memory: Fields) -> dict[str, Any]:
-    """Return a memory as a fact, with a name for it; one that was updated since is another fact.
-
-    Raises `InvalidInput` where it is none.
-    """
+def mem0_fact(memory: Fields) -> dict[str, Any]:
+    """Return the fields of a memory's fact; raise `InvalidInput` if it has no text or an invalid date."""
     content = memory.get("memory") or memory.get("data") or memory.get("text") or memory.get("content")
     if not isinstance(content, str) or is_blank(content):
         raise InvalidInput("the memory has no text; it belongs under `memory`")
@@ -148,30 +139,27 @@ def memory_fields(memory: Fields) -> dict[str, Any]:
         "created_at", memory.get("created_at")
     )
     metadata = fields_of(memory.get("metadata"))
-    categories = [tag for tag in listed(memory.get("categories")) if tag]
+    categories = [tag for tag in names_in(memory.get("categories")) if tag]
     others = {name: value for name, value in metadata.items() if name != "category"}
-    told = {**others, **{name: memory[name] for name in OF_WHOM if memory.get(name)}}
-    tags = [*categories, *(f"{name}:{value}"[:100] for name, value in told.items() if isinstance(value, str | int))]
-    own_id = None if memory.get("id") is None else id_text("id", memory["id"])
+    labels = {**others, **{name: memory[name] for name in MEM0_IDS if memory.get(name)}}
+    tags = [*categories, *(f"{name}:{value}"[:100] for name, value in labels.items() if isinstance(value, str | int))]
     return {
-        "id": f"{own_id}:{sha256(content.encode('utf-8', 'replace')).hexdigest()[:16]}" if own_id else None,
         "content": content,
         "learned_at": said_at.isoformat() if said_at else None,
-        "category": (categories or listed(metadata.get("category")) or [None])[0],
+        "category": (categories or names_in(metadata.get("category")) or [None])[0],
         "tags": tags[:MAX_NAMES],
         "user_id": memory.get("user_id"),
-        "source": f"mem0:{own_id}" if own_id else "mem0",
     }
 
 
-def listed(value: object) -> list[str]:
+def names_in(value: object) -> list[str]:
     """Return the names in a list, or a name as a list of itself; each at most 100 characters."""
     values = list_of(value) or [value]
     return [each[:100] for each in values if isinstance(each, str)]
 
 
 def is_mem0(fields: Fields) -> bool:
-    """Tell whether an object is a memory of mem0."""
+    """Return whether an object is a memory of mem0."""
     if isinstance(payload := fields.get("payload"), Mapping):
         return {"data", "hash"} <= payload.keys()
     return isinstance(fields.get("memory"), str) and bool({"hash", "categories", "metadata"} & set(fields))
@@ -180,57 +168,42 @@ def is_mem0(fields: Fields) -> bool:
 # --- the backup of mem0's own server: a zip, or its memories.json ---
 
 BACKUP = "memories.json"
-GONE = ("deleted",)
 DELETED = "memories that were deleted there"
 
 
-def items_of_backup(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the memories of a backup, each of its user and with the names of its categories and its app."""
-    backup, end = read_backup(path)
-    user = fields_of(backup.get("user"))
-    categories, apps = names_in(backup, "categories"), names_in(backup, "apps")
+def read_openmemory(path: Path, _: ReaderState) -> Iterator[ImportItem]:
+    """Yield the memories of a backup, each with its user and the names of its categories and its app."""
+    for file, _moment in open_export(path, [BACKUP], program="mem0"):
+        stream = JsonStream(file)
+        yield from memories_of(fields_of(stream.take_value()), stream.bytes_read)
+
+
+def memories_of(backup: Fields, end: int) -> Iterator[ImportItem]:
+    """Yield the memories of a backup as facts; `end` is its size in bytes."""
+    categories, apps = names_by_id(backup, "categories"), names_by_id(backup, "apps")
     for number, memory in enumerate(map(fields_of, list_of(backup.get("memories"))), start=1):
-        place = ImportItem(number, end)
-        if memory.get("state") in GONE or memory.get("deleted_at"):
-            yield ImportItem(number, end, left_out={DELETED: 1})
+        place, labels = ImportItem(number, end), map(str, list_of(memory.get("category_ids")))
+        if memory.get("state") == "deleted" or memory.get("deleted_at"):
+            yield replace(place, left_out={DELETED: 1})
             continue
-        named = [categories[each] for each in map(str, list_of(memory.get("category_ids"))) if each in categories]
-        app = apps.get(str(memory.get("app_id")))
-        yield memory_item(
-            {
-                **memory,
-                "memory": memory.get("content"),
-                "categories": named,
-                "user_id": user.get("user_id"),
-                "app_id": app,
-            },
-            place,
-        )
+        given = {
+            **memory,
+            "memory": memory.get("content"),
+            "categories": [categories[each] for each in labels if each in categories],
+            "user_id": fields_of(backup.get("user")).get("user_id"),
+            "app_id": apps.get(str(memory.get("app_id"))),
+        }
+        yield mem0_item(given, place)
 
 
-def read_backup(path: Path) -> tuple[Fields, int]:
-    """Return the backup in a file or a zip; raise `InvalidInput` where there is none."""
-    if not zipfile.is_zipfile(path):
-        with opened(path) as file:
-            unread = Unread(file)
-            return fields_of(unread.value()), unread.bytes_read
-    with archive(path) as found:
-        member = next((each for each in found.namelist() if PurePosixPath(each).name == BACKUP), None)
-        if member is None:
-            raise InvalidInput(f"{path} holds no {BACKUP}; name the zip that mem0 exported")
-        with found.open(member) as file:
-            unread = Unread(cast("Any", file))
-            return fields_of(unread.value()), unread.bytes_read
-
-
-def names_in(backup: Fields, table: str) -> dict[str, str]:
+def names_by_id(backup: Fields, table: str) -> dict[str, str]:
     """Return the names of a table of a backup by their ids."""
     rows = map(fields_of, list_of(backup.get(table)))
     return {str(row.get("id")): str(row["name"]) for row in rows if row.get("name")}
 
 
 def is_openmemory(fields: Fields) -> bool:
-    """Tell whether an object is a memory of such a backup."""
+    """Return whether an object is a memory of such a backup."""
     return isinstance(fields.get("content"), str) and {"state", "category_ids", "app_id"} <= set(fields)
 
 
@@ -241,139 +214,192 @@ ENTITY, RELATION = "entity", "relation"
 REPEATED_OBSERVATIONS = "observations and relations that stand there before"
 
 
+def read_mcp_memory(path: Path, state: ReaderState) -> Iterator[ImportItem]:
+    """Yield each observation and each relation as a fact, each once: the server appends the same entity again."""
+    for place, fields in read_rows(path, lists=GRAPH_LISTS, is_lines=path.suffix != ".json"):
+        if place.problem or not fields:
+            yield place
+        elif is_entity(fields):
+            yield from observations_of(fields, place, state.seen)
+        elif is_relation(fields):
+            text = f"{fields['from']} {relation_in_words(str(fields['relationType']))} {fields['to']}"
+            yield once({"content": text, "subject": str(fields["from"])[:500], "tags": [RELATION]}, place, state.seen)
+        else:
+            wanted = "an entity with `name` and `observations`, or a relation with `from`, `to` and `relationType`"
+            yield replace(place, problem=f"not {wanted}")
+
+
 def relation_in_words(kind: str) -> str:
     """Return `depends_on` and `dependsOn` as "depends on", and `runsOnAWS` as "runs on AWS"."""
     words = CAPITAL_OF_A_WORD.sub(lambda found: f" {found[1].lower()}", kind.replace("_", " "))
     return CAPITALS.sub(lambda found: f" {found[0] if len(found[0]) > 1 else found[0].lower()}", words)
 
 
-def items_of_graph(path: Path, reading: ReaderState) -> Iterator[ImportItem]:
-    """Yield each observation and each relation as a fact, each once: the server appends the same entity again."""
-    found = (
-        objects_of_lines(path)
-        if path.suffix != ".json"
-        else ((place, fields_of(element)) for place, element in elements_in(path, lists=GRAPH_LISTS))
-    )
-    for place, fields in found:
-        if place.problem or not fields:
-            yield place
-        elif is_entity(fields):
-            yield from observations_of(fields, place, reading.seen)
-        elif is_relation(fields):
-            text = f"{fields['from']} {relation_in_words(str(fields['relationType']))} {fields['to']}"
-            yield once({"content": text, "subject": str(fields["from"])[:500], "tags": [RELATION]}, place, reading.seen)
-        else:
-            wanted = "an entity with `name` and `observations`, or a relation with `from`, `to` and `relationType`"
-            yield ImportItem(place.number, place.end, problem=f"not {wanted}")
-
-
 def observations_of(entity: Fields, place: ImportItem, seen: Occurrences) -> Iterator[ImportItem]:
-    """Yield each thing that was observed of an entity, with its name where the text does not say it."""
+    """Yield each observation of an entity, after its name where the text does not contain it."""
     name, kind = str(entity["name"]), entity.get("entityType")
     category = kind[:100] if isinstance(kind, str) and kind.strip() else None
     for observation in list_of(entity["observations"]):
         text = observation if isinstance(observation, str) else fields_of(observation).get("content")
         if not isinstance(text, str) or not text.strip():
             continue
-        told = text if name.replace("_", " ").casefold() in text.replace("_", " ").casefold() else f"{name}: {text}"
-        yield once({"content": told, "subject": name[:500], "category": category}, place, seen)
+        is_named = name.replace("_", " ").casefold() in text.replace("_", " ").casefold()
+        content = text if is_named else f"{name}: {text}"
+        yield once({"content": content, "subject": name[:500], "category": category}, place, seen)
 
 
-def once(fields: dict[str, Any], place: ImportItem, seen: Occurrences) -> ImportItem:
-    """Return a fact the first time it is met, and afterwards that it was left out."""
+def once(fields: Fields, place: ImportItem, seen: Occurrences) -> ImportItem:
+    """Return a fact when it occurs for the first time, and afterwards that it was left out."""
     said = f"{fields['subject']}\n{fields['content']}".encode("utf-8", "replace")
     if not seen.is_new(said, within="mcp-memory"):
-        return ImportItem(place.number, place.end, left_out={REPEATED_OBSERVATIONS: 1})
-    name = seen.name(said, within="mcp-memory names")
-    return fact_item(ImportItem(place.number, place.end), {**fields, "source": "mcp-memory"}, name)
+        return replace(place, left_out={REPEATED_OBSERVATIONS: 1})
+    return fact_item(place, {**fields, "source": "mcp-memory"}, seen.name(said, within="mcp-memory names"))
 
 
 def is_entity(fields: Fields) -> bool:
-    """Tell whether an object is an entity of the graph."""
+    """Return whether an object is an entity of the graph."""
     is_named = isinstance(fields.get("name"), str) and isinstance(fields.get("observations"), list)
     return is_named and fields.get("type", ENTITY) == ENTITY
 
 
 def is_relation(fields: Fields) -> bool:
-    """Tell whether an object is a relation of the graph."""
+    """Return whether an object is a relation of the graph."""
     return all(isinstance(fields.get(name), str) for name in ("from", "to", "relationType"))
 
 
 def is_mcp_memory(fields: Fields) -> bool:
-    """Tell whether an object is an entity or a relation of the graph."""
+    """Return whether an object is an entity or a relation of the graph."""
     return is_entity(fields) or is_relation(fields)
 
 
 # --- items of a LangGraph store, as its `search` returns them or LangMem writes them ---
 
 STORE_LISTS = ("items", "memories", "results")
-TEXTS = ("content", "text", "memory", "data", "fact")
+STORE_TEXTS = ("content", "text", "memory", "data", "fact")
 MEMORIES = "memories"
 PLAIN_KIND = "Memory"
 """What LangMem calls a memory without a schema of its own."""
 
 
-def items_of_store(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the items of a store as facts, and what was wrong with some of them."""
-    found = (
-        objects_of_lines(path)
-        if path.suffix != ".json"
-        else ((place, fields_of(element)) for place, element in elements_in(path, lists=STORE_LISTS))
-    )
-    for place, fields in found:
-        yield place if place.problem or not fields else item_of(fields, place)
+def read_langgraph(path: Path, _: ReaderState) -> Iterator[ImportItem]:
+    """Yield the items of a store as facts, and the problems of some of them."""
+    for place, fields in read_rows(path, lists=STORE_LISTS, is_lines=path.suffix != ".json"):
+        yield place if place.problem or not fields else store_item(fields, place)
 
 
-def item_of(fields: Fields, place: ImportItem) -> ImportItem:
-    """Return an item as a fact: its text, or its fields as one; its namespace becomes its tags and names its user."""
+def store_item(fields: Fields, place: ImportItem) -> ImportItem:
+    """Return an item of a store as a fact; its namespace becomes its tags and names its user."""
     if not is_langgraph(fields):
-        return ImportItem(place.number, place.end, problem="an item needs a `namespace`, a `key` and a `value`")
-    value, labels = fields_of(fields["value"]), labels_of(fields["namespace"])
+        return replace(place, problem="an item needs a `namespace`, a `key` and a `value`")
+    value, namespace = fields_of(fields["value"]), fields["namespace"]
+    # Some exports join the labels of a namespace with dots.
+    labels = namespace.split(".") if isinstance(namespace, str) else list_of(namespace)
+    labels = [label for label in labels if isinstance(label, str) and label]
+    # LangGraph pairs a user with "memories", in either order.
+    others = [label for label in labels if label != MEMORIES]
+    has_user = MEMORIES in labels and len(labels) == len(others) + 1 == 2  # noqa: PLR2004 (a pair)
     kind = value.get("kind")
-    told = {
+    given = {
         "content": value_text(value),
         "category": kind[:100] if isinstance(kind, str) and kind != PLAIN_KIND else None,
         "learned_at": fields.get("updated_at") or fields.get("created_at"),
         "tags": [label[:100] for label in labels],
-        "user_id": user_of(labels),
+        "user_id": others[0][:100] if has_user else None,
         "source": f"langgraph:{'/'.join(labels)}"[:500],
     }
-    return fact_item(ImportItem(place.number, place.end), told, f"{'/'.join(labels)}:{fields['key']}")
-
-
-def labels_of(namespace: object) -> list[str]:
-    """Return the labels of a namespace, which some exports join with dots."""
-    if isinstance(namespace, str):
-        return [label for label in namespace.split(".") if label]
-    return [label for label in list_of(namespace) if isinstance(label, str) and label]
-
-
-def user_of(labels: list[str]) -> str | None:
-    """Return whose memories a namespace holds, where it pairs a user with `memories`, as LangGraph does."""
-    others = [label for label in labels if label != MEMORIES]
-    return others[0][:100] if MEMORIES in labels and len(labels) == len(others) + 1 == 2 else None  # noqa: PLR2004 (a pair)
+    return fact_item(place, given, f"{'/'.join(labels)}:{fields['key']}")
 
 
 def value_text(value: Fields) -> str:
-    """Return what an item says: its text, or what its fields say one after the other."""
-    found = next((value[name] for name in TEXTS if value.get(name)), None)
+    """Return the text of an item's value: its own text, or else its fields as "name: value; name: value"."""
+    found = next((value[name] for name in STORE_TEXTS if value.get(name)), None)
     if isinstance(found, str):
         return found
     if fields_of(found):
         return value_text(fields_of(found))
-    told = {name: in_words(each) for name, each in value.items() if name != "kind"}
-    return "; ".join(f"{name.replace('_', ' ')}: {each}" for name, each in told.items() if each)
+    shown = {name: in_words(each) for name, each in value.items() if name != "kind"}
+    return "; ".join(f"{name.replace('_', ' ')}: {each}" for name, each in shown.items() if each)
 
 
 def in_words(value: object) -> str:
-    """Return a value as words: the elements of a list with commas; nothing where it is an object, empty or null."""
+    """Return a value as words: the elements of a list with commas; an empty text for an object and for null."""
     if elements := list_of(value):
         return ", ".join(filter(None, map(in_words, elements)))
     return str(value) if isinstance(value, str | int | float) else ""
 
 
 def is_langgraph(fields: Fields) -> bool:
-    """Tell whether an object is an item of a store."""
-    return (
-        isinstance(fields.get("namespace"), list | str) and "key" in fields and isinstance(fields.get("value"), Mapping)
-    )
+    """Return whether an object is an item of a store."""
+    has_labels = isinstance(fields.get("namespace"), list | str)
+    return has_labels and "key" in fields and isinstance(fields.get("value"), Mapping)
+
+
+# --- agents exported from Letta (`.af`): their memory blocks to facts, what was said to episodes ---
+
+LETTA_BLOCKS = ("blocks", "core_memory")
+LETTA_SPEAKERS = {"user": "user", "assistant": "assistant", "user_message": "user", "assistant_message": "assistant"}
+SENDING = "send_message"
+"""The tool by which an older agent says something."""
+OF_THE_PROGRAM = ("heartbeat", "login", "system_alert", "bootup", "summary")
+"""Types of messages that the program sends in the user's name."""
+
+
+def read_letta(path: Path, state: ReaderState) -> Iterator[ImportItem]:
+    """Yield the memory blocks of the agents in a file as facts, then the conversation of each as episodes."""
+    with open_file(path) as file:
+        stream = JsonStream(file)
+        found = stream.take_value()
+    exported = fields_of(json.loads(found) if isinstance(found, str) else found)  # some exports are JSON in a text
+    blocks = [fields_of(block) for name in LETTA_BLOCKS for block in list_of(exported.get(name))]
+    agents = [fields_of(agent) for agent in list_of(exported.get("agents"))] or [exported]
+    for number, block in enumerate(blocks, start=1):
+        label, value = str(block.get("label") or "memory"), block.get("value")
+        said_at = block.get("updated_at") or block.get("created_at") or exported.get("created_at")
+        given = {
+            "learned_at": said_at,
+            "subject": label[:500],
+            "context": label[:500],
+            "source": f"letta:{label}"[:500],
+        }
+        if isinstance(value, str) and value.strip():
+            place = ImportItem(number, stream.bytes_read)
+            yield from facts_of_text(value, place, given, name=f"block:{label}"[:200])
+    for number, agent in enumerate(agents, start=1):
+        named = "/".join(str(agent[name]) for name in ("name", "id") if agent.get(name))
+        place = ImportItem(len(blocks) + number, stream.bytes_read)
+        session = Session(path, "letta", named or f"{path.stem}#{number}", tags=("letta",), at=place)
+        objects = [{**fields_of(each), "number": index} for index, each in enumerate(list_of(agent.get("messages")), 1)]
+        messages = read_messages(session, objects, partial(letta_message, session=session))
+        yield from episodes_of(session, (message for _, message in messages), state)
+
+
+def letta_message(fields: Fields, session: Session) -> Message | None:
+    """Return a message of the user or the agent; None for one without text; raise `InvalidInput` without a date."""
+    speaker = LETTA_SPEAKERS.get(str(fields.get("role") or fields.get("message_type")))
+    text = letta_text(fields, speaker) if speaker else ""
+    if not speaker or not text:
+        return None
+    said_at = imported_moment("created_at", fields.get("created_at") or fields.get("date"))
+    if said_at is None:
+        raise InvalidInput(f"message {fields['number']} of {session.name} has no date")
+    return Message(f"{session.name}:{fields.get('id') or fields['number']}", said_at, speaker, text)
+
+
+def letta_text(fields: Fields, speaker: str) -> str:
+    """Return the text of a message: a user's without the JSON around it, of an agent also what it sent by a tool."""
+    text = text_of_parts(fields.get("content") or fields.get("text"), kinds=("text",))
+    if speaker == "user":
+        wrapped = json_object(text)
+        if wrapped.get("type") in OF_THE_PROGRAM:
+            return ""
+        return str(wrapped["message"]).strip() if isinstance(wrapped.get("message"), str) else text
+    calls = [fields_of(fields_of(call).get("function")) for call in list_of(fields.get("tool_calls"))]
+    given = [json_object(str(each.get("arguments") or "")) for each in calls if each.get("name") == SENDING]
+    # What an older agent writes beside a call are its thoughts; what it says is in the call.
+    sent = [each["message"] for each in given if isinstance(each.get("message"), str)]
+    return "\n".join(["" if given else text, *sent]).strip()
+
+
+def is_letta(fields: Fields) -> bool:
+    """Return whether an object is an agent or a memory block of an export."""
+    return {"agent_type", "llm_config"} <= set(fields) or {"label", "value", "limit"} <= set(fields)

@@ -1,11 +1,11 @@
-"""One line of an import file to the memories it holds: its schema, its aliases, its dialogues and its checks."""
+"""Records of JSONL files (docs/import.md): from a line to the facts, episodes and recalls it holds."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import zip_longest
@@ -21,161 +21,27 @@ from nous_online.core.validation import checked_agent, checked_choice, checked_o
 from nous_online.memories.episodes import EPISODE_FIELDS, NewEpisode, RecordDetails, new_episode
 from nous_online.memories.facts import new_fact
 
-SESSION_LISTS = ("sessions", "evidence_sessions", "haystack_sessions")
-SESSION_FIELDS = frozenset((*SESSION_LISTS, "turns", "haystack_dates"))
-MAX_STATEMENT_CHARACTERS = 2000  # about 400 tokens: the vector covers the first 256, the words are all found
-NEIGHBOUR_CHARACTERS = 400  # of each neighbour; more would push the statement itself out of its context's vector
-SOURCE_KINDS = {
-    "assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "model": "agent", "system": "agent",
-    "tool": "tool", "function": "tool",
-}  # fmt: skip
-SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
-
 Fields = Mapping[str, Any]
-ReadMoment = Callable[[Fields], "datetime | None"]
-
-
-@dataclass(frozen=True)
-class SaidTurn:
-    """A turn, or a part of a long one; `place` numbers session, turn and part within the line."""
-
-    text: str
-    speaker: str | None
-    source_kind: str
-    said_at: datetime
-    place: str
-    context: str | None = None
-
-
-@dataclass(frozen=True)
-class DatedTurns:
-    """Turns of one conversation and when it began, where that is known."""
-
-    began_at: datetime | None
-    turns: Sequence[object]
-
-
-def is_dialogue(fields: Fields) -> bool:
-    """Tell whether a record holds turns, by themselves or in sessions."""
-    return any(fields.get(name) is not None for name in ("turns", *SESSION_LISTS))
-
-
-def statements_of(fields: Fields, *, read_moment: ReadMoment, now: datetime) -> list[SaidTurn]:
-    """Return everything said in a record, in order.
-
-    A turn counts as said as many seconds after its session began as turns came before it, in microseconds after
-    `now` where no date is known.
-    """
-    said: list[SaidTurn] = []
-    for number, session in enumerate(sessions_of(fields, read_moment=read_moment)):
-        statements = list(session_statements(session, number=number, now=now + timedelta(microseconds=len(said))))
-        said.extend(with_context(statements))
-    return said
-
-
-def sessions_of(fields: Fields, *, read_moment: ReadMoment) -> Iterator[DatedTurns]:
-    """Yield the sessions of a record: its own turns, then those of its lists."""
-    if fields.get("turns") is not None:
-        yield DatedTurns(read_moment(fields), listed("turns", fields["turns"]))
-    for name in SESSION_LISTS:
-        sessions = listed(name, fields.get(name) or [])
-        dates = listed("haystack_dates", fields.get("haystack_dates") or []) if name == "haystack_sessions" else []
-        for session, date in zip_longest(sessions, dates[: len(sessions)]):
-            yield one_session(session, {"date": date}, fields, read_moment=read_moment)
-
-
-def one_session(session: object, dated: Fields, record: Fields, *, read_moment: ReadMoment) -> DatedTurns:
-    """Return a session that is a list of turns, or an object with `turns` and a date."""
-    if isinstance(session, Mapping):
-        own = cast("Fields", session)
-        began_at = read_moment(own) or read_moment(dated) or read_moment(record)
-        return DatedTurns(began_at, listed("turns", own.get("turns")))
-    return DatedTurns(read_moment(dated) or read_moment(record), listed("a session", session))
-
-
-def listed(name: str, value: object) -> list[object]:
-    """Return a value that must be a list."""
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {type(value).__name__}")
-    return cast("list[object]", value)
-
-
-def session_statements(session: DatedTurns, *, number: int, now: datetime) -> Iterator[SaidTurn]:
-    """Yield what was said in a session, long turns in parts; turns without text are left out."""
-    count = 0
-    for turn_number, turn in enumerate(session.turns):
-        speaker, text = spoken(turn, number=turn_number)
-        for part_number, part in enumerate(parts(text, max_characters=MAX_STATEMENT_CHARACTERS)):
-            after = timedelta(seconds=turn_number, microseconds=part_number)
-            yield SaidTurn(
-                text=part,
-                speaker=speaker,
-                source_kind=SOURCE_KINDS.get((speaker or "").casefold(), "user"),
-                said_at=session.began_at + after if session.began_at else now + timedelta(microseconds=count),
-                place=f"{number}.{turn_number}" + (f".{part_number}" if part_number else ""),
-            )
-            count += 1
-
-
-def spoken(turn: object, *, number: int) -> tuple[str | None, str]:
-    """Return who said a turn and what."""
-    if not isinstance(turn, Mapping):
-        raise InvalidInput(f"turn {number} must be an object with role and content, got {type(turn).__name__}")
-    fields = cast("Fields", turn)
-    speaker = fields.get("role") or fields.get("speaker")
-    text = fields.get("content") if fields.get("content") is not None else fields.get("text")
-    for name, value in (("speaker", speaker), ("content", text)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"the {name} of turn {number} must be text, got {type(value).__name__}")
-    return speaker, text or ""
-
-
-def with_context(statements: Sequence[SaidTurn]) -> Iterator[SaidTurn]:
-    """Yield the statements of one session with the end of the one before and the beginning of the one after."""
-    for index, statement in enumerate(statements):
-        before = statements[index - 1].text[-NEIGHBOUR_CHARACTERS:] if index else ""
-        after = statements[index + 1].text[:NEIGHBOUR_CHARACTERS] if index + 1 < len(statements) else ""
-        yield replace(statement, context="\n".join(filter(str.strip, (before, after))) or None)
-
-
-def parts(text: str, *, max_characters: int) -> list[str]:
-    """Cut a text at sentence ends, between words, or at last anywhere, into parts of at most `max_characters`."""
-    if len(text) <= max_characters:
-        return [text.strip()] if text.strip() else []
-    packed: list[str] = []
-    for piece in pieces(text, max_characters=max_characters):
-        if packed and len(packed[-1]) + 1 + len(piece) <= max_characters:
-            packed[-1] = f"{packed[-1]} {piece}"
-        else:
-            packed.append(piece)
-    return packed
-
-
-def pieces(text: str, *, max_characters: int) -> Iterator[str]:
-    """Yield the sentences of a text; of one that is too long its words, of such a word its slices."""
-    for sentence in filter(str.strip, SENTENCE_END.split(text)):
-        if len(sentence) <= max_characters:
-            yield sentence.strip()
-            continue
-        for word in sentence.split():
-            yield from (word[start : start + max_characters] for start in range(0, len(word), max_characters))
-
+"""The fields of a JSON object."""
 
 KINDS = ("fact", "episode", "recall")
 CONTENT_FIELDS = ("content", "fact", "text", "memory")
 MOMENT_FIELDS = ("learned_at", "time", "date", "created_at", "timestamp")
 ID_FIELDS = ("id", "store", "serial")
 NOT_SHARED = ("learned_at", "valid_from", "valid_to", "session_id", "source_episode_id", "source_decision_id")
-"""What a line says of a fact in other forms than `learn` is told, or not at all; its id becomes the idempotency key."""
+"""Parameters of `learn` that a line writes in another form or can't name; its id becomes the idempotency key."""
 SHARED_FIELDS = tuple(name for name in rows_of(FactDetails) if name not in (*NOT_SHARED, "idempotency_key"))
 RECALL_FIELDS = ("query", "at", "frame", "cited", "ignored")
+SESSION_LISTS = ("sessions", "evidence_sessions", "haystack_sessions")
 EVERYWHERE = ("kind", "agent", *ID_FIELDS)
-FACT_FIELDS = frozenset((*EVERYWHERE, *CONTENT_FIELDS, *MOMENT_FIELDS, *SHARED_FIELDS, "valid_from", "valid_to"))
 KNOWN_FIELDS = {
-    "fact": FACT_FIELDS | SESSION_FIELDS,
+    "fact": frozenset((
+        *EVERYWHERE, *CONTENT_FIELDS, *MOMENT_FIELDS, *SHARED_FIELDS, "valid_from", "valid_to",
+        *SESSION_LISTS, "turns", "haystack_dates",
+    )),
     "episode": frozenset((*EVERYWHERE, *EPISODE_FIELDS)),
     "recall": frozenset((*EVERYWHERE, *RECALL_FIELDS)),
-}
+}  # fmt: skip
 OTHER_MOMENTS = (
     "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%B-%d-%Y", "%B %d, %Y", "%b %d, %Y", "%I:%M %p on %d %B, %Y",
 )  # fmt: skip
@@ -186,7 +52,7 @@ MAX_ID_CHARACTERS = 1000
 
 @dataclass(frozen=True)
 class ReplayedRecall:
-    """A question asked in the past, with the keys of the memories that were then used and left aside."""
+    """A past question, with the idempotency keys of the memories that were then used and ignored."""
 
     query: str
     at: datetime
@@ -197,7 +63,7 @@ class ReplayedRecall:
 
     @property
     def marked(self) -> list[str]:
-        """The keys of everything that was cited or ignored, each once."""
+        """The keys of all memories that were cited or ignored, without repeats."""
         return list(dict.fromkeys((*self.cited, *self.ignored)))
 
 
@@ -206,7 +72,7 @@ Entry: TypeAlias = NewFact | NewEpisode | ReplayedRecall
 
 @dataclass(frozen=True)
 class ImportedRecord:
-    """A parsed line: its kind, the agent and the id it names, and its fields as they stood there."""
+    """A record before its fields are checked: its kind, the agent and the id it names, and its fields as written."""
 
     kind: str
     agent: str | None
@@ -215,13 +81,12 @@ class ImportedRecord:
 
     @property
     def ignored_fields(self) -> frozenset[str]:
-        """The fields nothing here reads."""
+        """The fields that an import does not read."""
         return frozenset(self.fields) - KNOWN_FIELDS[self.kind]
 
 
-def parsed_record(line: bytes) -> ImportedRecord:
-    """Read one line of JSON; raise `InvalidInput` saying what is wrong with it."""
-    fields = parsed_object(line)
+def record_of(fields: dict[str, Any]) -> ImportedRecord:
+    """Return the record of a line; raise `InvalidInput` for an invalid kind, agent or id."""
     agent = fields.get("agent")
     return ImportedRecord(
         kind=checked_choice("kind", fields.get("kind") or "fact", KINDS),
@@ -231,8 +96,8 @@ def parsed_record(line: bytes) -> ImportedRecord:
     )
 
 
-def parsed_object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object on a line."""
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object on a line; raise `InvalidInput` with what is wrong with it."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
@@ -245,22 +110,40 @@ def parsed_object(line: bytes) -> dict[str, Any]:
         ) from error
     except RecursionError as error:
         raise InvalidInput("the JSON is nested too deeply; one flat object belongs on a line") from error
-    except InvalidInput:
+    except InvalidInput:  # of refuse_constant; it is a ValueError too
         raise
-    except ValueError as error:
+    except ValueError as error:  # a number of more digits than Python converts
         raise InvalidInput(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise InvalidInput(f"a line must hold one JSON object, got {type(value).__name__}")
     return cast("dict[str, Any]", value)
 
 
+def fields_of(value: object) -> Fields:
+    """Return the fields of a JSON object; none for any other value."""
+    return cast("Fields", value) if isinstance(value, Mapping) else {}
+
+
+def list_of(value: object) -> list[object]:
+    """Return the elements of a JSON array; none for any other value."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def json_object(text: str) -> Fields:
+    """Return the fields of the JSON object in a text; none for any other text."""
+    try:
+        return fields_of(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which Python would read and JSON does not have."""
+    """Raise `InvalidInput` for NaN and the infinities, which Python's parser accepts and JSON does not have."""
     raise InvalidInput(f"{name} is not a JSON number; leave the field out")
 
 
 def record_id(fields: Mapping[str, Any]) -> str | None:
-    """Return the id of a record as text; `serial` counts only together with `store`."""
+    """Return the id of a record as text, None without one; `serial` is one only together with `store`."""
     if fields.get("id") is not None:
         return id_text("id", fields["id"])
     store, serial = fields.get("store"), fields.get("serial")
@@ -270,7 +153,7 @@ def record_id(fields: Mapping[str, Any]) -> str | None:
 
 
 def id_text(name: str, value: object) -> str:
-    """Return an id as text."""
+    """Return an id, which may be a whole number, as text; raise `InvalidInput` for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     text = checked_optional(name, value, max_characters=MAX_ID_CHARACTERS)
@@ -286,22 +169,22 @@ def memory_key(source: str, name: str) -> str:
 
 
 def entries_of(record: ImportedRecord, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
-    """Return what a record holds, ready to be stored; raise `InvalidInput` when any of it can't be.
+    """Return the memories and recalls of a record, checked; raise `InvalidInput` for the first invalid field.
 
-    `name` tells the record from all others of `source`; `now` is when an undated one counts as said; `rights` are
-    those of the memory it goes to, whose policy says how far each kind of source is trusted.
+    `name` identifies the record within `source`; `now` is the moment of an undated one; `rights` are those of the
+    agent it is for, whose policy says how far each kind of source is trusted.
     """
     if record.kind == "episode":
         return [imported_episode(record, key=memory_key(source, name), now=now, rights=rights)]
     if record.kind == "recall":
         return [imported_recall(record, source=source, name=name)]
-    if is_dialogue(record.fields):
+    if any(record.fields.get(each) is not None for each in ("turns", *SESSION_LISTS)):
         return imported_dialogue(record, source=source, name=name, now=now, rights=rights)
     return [imported_fact(record, key=memory_key(source, name), now=now, rights=rights)]
 
 
 def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewFact:
-    """Return the fact a line states."""
+    """Return the fact of a record."""
     content = first_of(record.fields, CONTENT_FIELDS)
     if content is None:
         raise InvalidInput(
@@ -315,33 +198,8 @@ def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Ri
     return new_fact(content, cast("FactDetails", details), now=now, rights=rights)
 
 
-def imported_dialogue(record: ImportedRecord, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
-    """Return one fact for each thing said in a line's sessions, in order."""
-    shared = shared_details(record.fields)
-    said = statements_of(record.fields, read_moment=first_moment, now=now)
-    return [
-        new_fact(
-            statement.text,
-            cast(
-                "FactDetails",
-                {
-                    **shared,
-                    "source": shared.get("source") or statement.speaker,
-                    "source_kind": statement.source_kind,
-                    "learned_at": statement.said_at,
-                    "context": statement.context,
-                    "idempotency_key": memory_key(source, f"{name}#{statement.place}"),
-                },
-            ),
-            now=now,
-            rights=rights,
-        )
-        for statement in said
-    ]
-
-
 def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
-    """Return the closed episode a line tells."""
+    """Return the closed episode of a record."""
     fields = record.fields
     details = {name: fields[name] for name in EPISODE_FIELDS if fields.get(name) is not None}
     for name in ("started_at", "ended_at"):
@@ -351,7 +209,7 @@ def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights:
 
 
 def imported_recall(record: ImportedRecord, *, source: str, name: str) -> ReplayedRecall:
-    """Return the question a line replays."""
+    """Return the past question of a record."""
     fields = record.fields
     at = imported_moment("at", fields.get("at"))
     if at is None:
@@ -376,27 +234,30 @@ def listed_ids(name: str, value: object) -> list[str]:
 
 
 def shared_details(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details a line states as `learn` takes them."""
+    """Return the fields of a fact that a line writes as `learn` takes them."""
     return {"source_kind": "import", **{name: fields[name] for name in SHARED_FIELDS if fields.get(name) is not None}}
 
 
 def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """Return the first of these fields that is there, or None."""
+    """Return the value of the first of these fields that has one, or None."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def first_moment(fields: Mapping[str, Any]) -> datetime | None:
-    """Return when a record says it was said."""
+    """Return the moment in the first of the fields for it that has a value, or None."""
     name = next((name for name in MOMENT_FIELDS if fields.get(name) is not None), None)
     return imported_moment(name, fields[name]) if name else None
 
 
 def imported_moment(name: str, value: object) -> datetime | None:
-    """Return a moment from ISO 8601, epoch seconds or milliseconds, or another known form; without a zone it is UTC."""
+    """Return a moment in UTC from ISO 8601, epoch seconds or milliseconds, or a form of `OTHER_MOMENTS`.
+
+    A moment without a zone is UTC. Returns None for an empty value; raises `InvalidInput` for one that is no moment.
+    """
     if value is None or value == "":
         return None
     if isinstance(value, str):
-        moment = read_moment(value)
+        moment = parse_moment(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         moment = epoch_moment(value)
     else:
@@ -406,11 +267,12 @@ def imported_moment(name: str, value: object) -> datetime | None:
     return moment
 
 
-def read_moment(text: str) -> datetime | None:
-    """Return the moment a text names, or None."""
+def parse_moment(text: str) -> datetime | None:
+    """Return the moment in a text in UTC, or None."""
     try:
-        return in_utc(datetime.fromisoformat(text.strip()))
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(text.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError: the year 1 or 9999, shifted out of the calendar by its zone
         pass
     for form in OTHER_MOMENTS:
         try:
@@ -421,13 +283,125 @@ def read_moment(text: str) -> datetime | None:
 
 
 def epoch_moment(number: float) -> datetime | None:
-    """Return the moment of a count of seconds, or of milliseconds, since 1970; None beyond the calendar."""
+    """Return the moment of a number of seconds or milliseconds since 1970; None beyond the calendar."""
     try:
         return datetime.fromtimestamp(number / 1000 if abs(number) >= MILLISECONDS_FROM else number, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def in_utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a zone is taken to be UTC already."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+# --- dialogues ---
+
+MAX_STATEMENT_CHARACTERS = 2000  # about 400 tokens: the vector covers the first 256, the words are all found
+NEIGHBOUR_CHARACTERS = 400  # of each neighbour; more would push the statement itself out of its context's vector
+SOURCE_KINDS = {
+    "assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "model": "agent", "system": "agent",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A turn of a dialogue, or a part of a long one."""
+
+    text: str
+    speaker: str | None
+    after: timedelta
+    """How long after the beginning of its session it counts as said: a second for each turn before it."""
+    place: str
+    """The numbers of session, turn and part within the record."""
+
+
+def imported_dialogue(record: ImportedRecord, *, source: str, name: str, now: datetime, rights: Rights) -> list[Entry]:
+    """Return a fact for each statement of a record's sessions, in order, with its neighbours as its context."""
+    shared = shared_details(record.fields)
+    entries: list[Entry] = []
+    for number, (began_at, turns) in enumerate(sessions_of(record.fields)):
+        statements = list(statements_of(turns, session=number))
+        for index, said in enumerate(statements):
+            before = statements[index - 1].text[-NEIGHBOUR_CHARACTERS:] if index else ""
+            after = statements[index + 1].text[:NEIGHBOUR_CHARACTERS] if index + 1 < len(statements) else ""
+            # Without a date, microseconds keep the statements of a record in their order.
+            undated = now + timedelta(microseconds=len(entries))
+            details = {
+                **shared,
+                "source": shared.get("source") or said.speaker,
+                "source_kind": SOURCE_KINDS.get((said.speaker or "").casefold(), "user"),
+                "learned_at": began_at + said.after if began_at else undated,
+                "context": "\n".join(filter(str.strip, (before, after))) or None,
+                "idempotency_key": memory_key(source, f"{name}#{said.place}"),
+            }
+            entries.append(new_fact(said.text, cast("FactDetails", details), now=now, rights=rights))
+    return entries
+
+
+def sessions_of(fields: Fields) -> Iterator[tuple[datetime | None, list[object]]]:
+    """Yield the turns of each session of a record and when it began: its own turns, then those of its lists.
+
+    A session is a list of turns, or an object with `turns` and a date; without one, the record's date counts.
+    """
+    if fields.get("turns") is not None:
+        yield first_moment(fields), checked_list("turns", fields["turns"])
+    for name in SESSION_LISTS:
+        sessions = checked_list(name, fields.get(name) or [])
+        dated = fields.get("haystack_dates") if name == "haystack_sessions" else None
+        dates = checked_list("haystack_dates", dated or [])
+        for session, date in zip_longest(sessions, dates[: len(sessions)]):
+            own = fields_of(session)
+            began_at = first_moment(own) or first_moment({"date": date}) or first_moment(fields)
+            is_object = isinstance(session, Mapping)
+            yield began_at, checked_list("turns", own.get("turns")) if is_object else checked_list("a session", session)
+
+
+def checked_list(name: str, value: object) -> list[object]:
+    """Return a list; raise `InvalidInput` for anything else."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {type(value).__name__}")
+    return cast("list[object]", value)
+
+
+def statements_of(turns: list[object], *, session: int) -> Iterator[Statement]:
+    """Yield the statements of a session, long turns in parts; turns without text are left out."""
+    for number, turn in enumerate(turns):
+        speaker, text = speaker_and_text(turn, number=number)
+        for part_number, part in enumerate(parts(text, max_characters=MAX_STATEMENT_CHARACTERS)):
+            after = timedelta(seconds=number, microseconds=part_number)
+            place = f"{session}.{number}" + (f".{part_number}" if part_number else "")
+            yield Statement(part, speaker, after, place)
+
+
+def speaker_and_text(turn: object, *, number: int) -> tuple[str | None, str]:
+    """Return who said a turn and its text; raise `InvalidInput` for one that is malformed."""
+    if not isinstance(turn, Mapping):
+        raise InvalidInput(f"turn {number} must be an object with role and content, got {type(turn).__name__}")
+    fields = cast("Fields", turn)
+    speaker = fields.get("role") or fields.get("speaker")
+    text = fields.get("content") if fields.get("content") is not None else fields.get("text")
+    for name, value in (("speaker", speaker), ("content", text)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"the {name} of turn {number} must be text, got {type(value).__name__}")
+    return speaker, text or ""
+
+
+def parts(text: str, *, max_characters: int) -> list[str]:
+    """Return the parts of a text, cut at ends of sentences, else between words, else after `max_characters`."""
+    if len(text) <= max_characters:
+        return [text.strip()] if text.strip() else []
+    packed: list[str] = []
+    for piece in pieces(text, max_characters=max_characters):
+        if packed and len(packed[-1]) + 1 + len(piece) <= max_characters:
+            packed[-1] = f"{packed[-1]} {piece}"
+        else:
+            packed.append(piece)
+    return packed
+
+
+def pieces(text: str, *, max_characters: int) -> Iterator[str]:
+    """Yield the sentences of a text; of one that is too long its words, of such a word its slices."""
+    for sentence in filter(str.strip, SENTENCE_END.split(text)):
+        if len(sentence) <= max_characters:
+            yield sentence.strip()
+            continue
+        for word in sentence.split():
+            yield from (word[start : start + max_characters] for start in range(0, len(word), max_characters))

@@ -1,8 +1,7 @@
-"""What an action does, in roots and groups of words for one deed, and the guards that know it does something else.
+"""Parses triggers and actions into roots, groups of synonyms and clauses, and finds actions that do something else.
 
-Cosine alone cannot tell: "git pull origin main" lies as near to "pushing directly to main branch" as "git push origin
-main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion. A trigger is taken apart as
-an act and its clauses, an action as words in their places.
+The cosine is not enough: "git pull origin main" lies as near to "pushing directly to main branch" as "git push origin
+main" does, and "ask before deleting" nearer to "deleting without asking" than any deletion.
 """
 # ruff: noqa: E501 — a pattern reads best whole
 
@@ -16,8 +15,8 @@ from functools import lru_cache
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
 from nous_online.language.pairs.reading import stem
 
-MOST_CHARACTERS = 2000  # of one part; what follows is data more often than deed
-DENYING_REACH = 2  # how many content words after a "not" it bears on
+MOST_CHARACTERS = 2000  # read of one part of an action; later text is mostly data
+DENYING_REACH = 2  # content words after a "not" that it negates
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PHRASES = (
@@ -32,18 +31,18 @@ PHRASES = (
     (re.compile(r"\b0\.0\.0\.0/0"), " internet public "),
     (re.compile(r"n['\u2019]t\b"), " not "),
 )
-"""Wordings of more than one word, and the words that mean the same."""
+"""Phrases, each with a word of the same meaning."""
 
 
 @lru_cache(maxsize=65_536)
 def root(word: str) -> str:
-    """Return what "calling" and "call", "giving" and "give" have in common."""
+    """Return the root of a word: the same for "calling" and "call", "giving" and "give"."""
     cut = stem(word).rstrip("e")
     return cut[:-1] if len(cut) > 3 and cut[-1] == cut[-2] else cut  # noqa: PLR2004 (as short as roots get)
 
 
 def roots(words: str) -> frozenset[str]:
-    """Return the roots of words written in a row."""
+    """Return the roots of words separated by spaces."""
     return frozenset(map(root, words.split()))
 
 
@@ -71,7 +70,7 @@ RULE = re.compile(
     r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|(no)\b(?! one))(?: (?:ever|to|allowed|permitted))*\s+",
     re.IGNORECASE,
 )
-"""How people begin a rule: "never …", "you must not …", "no …"."""
+"""The start of a rule: "never …", "you must not …", "no …"."""
 FORBIDDEN = re.compile(
     r"(?<=\S)\s++(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|taboo|off limits)\W*\Z", re.IGNORECASE
 )
@@ -88,7 +87,7 @@ EXCEPT = re.compile(
     r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before (?=(?:\S+ ){1,6}(?:has|have|is|are|was)\b))\b",
     re.IGNORECASE,
 )
-"""How a rule names what would make the act right."""
+"""Words before the condition under which a rule allows the act."""
 QUESTION = re.compile(
     r"\?[\"'\u201d)]*\s*\Z|\A(?:should|could|may|can|does|did|is|are|who|what|when|how|why|which|whether)\b",
     re.IGNORECASE,
@@ -103,7 +102,7 @@ REFUSAL = re.compile(
     r"|\b(?:is|are) (?:not (?:for|allowed)|forbidden|confidential)\b|\bkeep\b.{1,60}\baway\b",
     re.IGNORECASE,
 )
-"""How an action says that something is not done, is only asked, or was done by somebody before."""
+"""An action that is not done: a refusal, a question, a report (with `QUESTION` and `REPORT`)."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
 WEEKDAYS = {name: frozenset({number}) for number, name in enumerate(_DAYS.split())} | {
     "weekend": frozenset({5, 6}),
@@ -115,11 +114,11 @@ SEASONS = {
     "autumn": frozenset({9, 10, 11}), "winter": frozenset({12, 1, 2}),
 }  # fmt: skip
 TIMES = {"before": "before", "until": "before", "after": "after"} | dict.fromkeys(("during", "while", "when"), "during")
-"""Prepositions of time: the same thing before, during and after something is three things."""
-DENIED_WORDS = 4  # how many words after a "no" are in its scope
+"""Prepositions of time, by their relation."""
+DENIED_WORDS = 4  # words after a "no" in its scope
 ENDS_DENIAL = frozenset({"but", "and", "so"})
 UNSAID = word_list("unsaid") | {*MONTHS, *SEASONS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS)}
-"""Words that don't make a clause another one, and those that conditions compare by themselves."""
+"""Words left out of clauses: they don't change one, or are compared as conditions of time."""
 LONG_ADVERB = re.compile(r"\A\w{4,200}ly")
 SEGMENT = re.compile(
     r"(?<!\s)\s++(?=(?:to|in|on|at|for|from|by|with|without|while|during|before|after|into|onto|over|above|below|under|via|behind"
@@ -129,23 +128,23 @@ SEGMENT = re.compile(
 
 @dataclass(frozen=True)
 class ParsedAction:
-    """A trigger or a part of an action, parsed: its words as roots, in order, with the groups of meaning they have."""
+    """A parsed trigger or part of an action; `words` are roots in order, `meanings` their groups of synonyms."""
 
     words: tuple[str, ...]
     meanings: frozenset[str]
     head: str | None
-    """The root of the verb it begins with."""
+    """The root of its first verb."""
     head_meanings: frozenset[str]
     objects: tuple[frozenset[str], ...]
-    """The meanings of each of its other words."""
+    """The meanings of each other word."""
     lacking: frozenset[str]
-    """The meanings of what follows a word such as "without"."""
+    """The meanings of the words after one such as "without"."""
     is_denying: bool
 
 
 @lru_cache(maxsize=4096)
 def warned_act(trigger: str) -> str:
-    """Return the act a rule warns of: "pushing to main" for "never push to main"; a required step as "without …"."""
+    """Return the act a rule forbids: "push to main" for "never push to main"; a required step becomes "without …"."""
     text = FORBIDDEN.sub("", trigger.strip())
     if asked := ASK_FIRST.match(text):
         return f"{asked[3]} without {asked[1]}{'' if asked[1].endswith('ing') else 'ing'}{asked[2]}"
@@ -164,19 +163,19 @@ def warned_act(trigger: str) -> str:
 
 
 def only_speaks(action: str) -> bool:
-    """Tell whether an action only asks about, refuses or reports something, and does nothing."""
-    said = action.strip()
-    if QUESTION.search(said) or REFUSAL.search(said):
+    """Tell whether an action only asks about, refuses or reports something."""
+    text = action.strip()
+    if QUESTION.search(text) or REFUSAL.search(text):
         return True
-    opening = next(iter(spoken_words(said[:MOST_CHARACTERS])), "")  # "tell Ben what she ordered last week" is no report
-    return bool(REPORT.search(said)) and root(opening) not in MEANINGS
+    opening = next(iter(spoken_words(text[:MOST_CHARACTERS])), "")  # "tell Ben what she ordered last week" is no report
+    return bool(REPORT.search(text)) and root(opening) not in MEANINGS
 
 
 def spoken_words(text: str) -> list[str]:
-    """Return the words of a trigger or an action in lower case, synonyms replaced by one word."""
+    """Return the words of a trigger or an action in lower case, with phrases and short forms replaced by one word."""
     plain = CAMEL.sub(" ", text.replace("_", " ")).lower()
-    for phrase, said in PHRASES:
-        plain = phrase.sub(said, plain)
+    for phrase, word in PHRASES:
+        plain = phrase.sub(word, plain)
     found: list[str] = WORD.findall(plain)
     return [ALIASES.get(word, word) for word in found]
 
@@ -202,7 +201,7 @@ def parse_action(text: str) -> ParsedAction:
 
 
 def verb(words: list[str]) -> str | None:
-    """Return the root of the verb some words begin with; None when there is none."""
+    """Return the root of the first verb, None without one."""
     found = [root(word) for word in words if word not in OPENINGS][:2]
     if found and found[0] in LIGHT and len(meanings(found[-1:])) > 1:
         return found[-1]
@@ -210,35 +209,35 @@ def verb(words: list[str]) -> str | None:
 
 
 def meanings(words: Iterable[str]) -> frozenset[str]:
-    """Return roots; those in a group of verbs with one meaning are replaced by the numbers of their groups."""
+    """Return roots together with the groups of synonyms that each is in."""
     return frozenset[str]().union(*(MEANINGS.get(word) or {word} for word in words))
 
 
 def is_opposed(warned: ParsedAction, deed: ParsedAction) -> bool:
-    """Tell whether the action has the opposite or a rival of a word of the trigger."""
-    mine, its = set(warned.words) - set(deed.words), set(deed.words) - set(warned.words)
+    """Tell whether the action has the opposite of a word of the trigger, or another value of one kind."""
+    only_warned, only_deed = set(warned.words) - set(deed.words), set(deed.words) - set(warned.words)
     if warned.head and warned.head_meanings & deed.meanings:
-        mine.discard(warned.head)
-    if any((one, other) in OPPOSED for one in mine for other in its):
+        only_warned.discard(warned.head)
+    if any((one, other) in OPPOSED for one in only_warned for other in only_deed):
         return True
     shared = set(warned.words) & set(deed.words)
-    return any(group & mine and group & its and not group & shared for group in VALUES)
+    return any(group & only_warned and group & only_deed and not group & shared for group in VALUES)
 
 
 def only_looks(warned: ParsedAction, deed: ParsedAction) -> bool:
-    """Tell whether the action only reads, asks or drafts, and the trigger warns of more than that."""
+    """Tell whether the action only reads, asks or drafts, while the trigger warns of more."""
     if deed.head not in LOOKING or warned.head in LOOKING:
         return False
     return not warned.head_meanings & deed.head_meanings
 
 
 def undoes(warned: ParsedAction, deed: ParsedAction) -> bool:
-    """Tell whether the action removes, stops or keeps what the trigger names, and the trigger does not."""
+    """Tell whether the action removes, stops or keeps the object, while the trigger warns of something else."""
     return bool(UNDOING & {deed.head}) and warned.head_meanings.isdisjoint(deed.head_meanings)
 
 
 def denies(warned: ParsedAction, deed: ParsedAction) -> bool:
-    """Tell whether the action negates what the trigger warns of."""
+    """Tell whether the action negates the trigger's verb."""
     if not warned.head_meanings & deed.meanings:
         return False
     denied = [place for place, word in enumerate(deed.words) if word in DENYING]
@@ -247,28 +246,26 @@ def denies(warned: ParsedAction, deed: ParsedAction) -> bool:
 
 @dataclass(frozen=True)
 class Clause:
-    """The words behind one preposition of a trigger, or behind its verb, with an empty `preposition`."""
+    """The words after one preposition of a trigger, or after its verb, with an empty `preposition`."""
 
     preposition: str
     words: tuple[str, ...]
 
     @property
     def is_lacking(self) -> bool:
-        """Whether it names something missing, as "without" does."""
+        """Whether its preposition says that something is missing: "without"."""
         return self.preposition in LACKS
 
 
 @dataclass(frozen=True)
 class WordPlace:
-    """A content word of an action, with its preposition, the word before it, and whether it is negated."""
+    """A content word of an action with its preposition and whether it is negated."""
 
     word: str
     root: str
     meanings: frozenset[str]
     preposition: str
     is_denied: bool
-    before: str | None
-    """The content word right before it."""
 
 
 @lru_cache(maxsize=4096)
@@ -293,29 +290,28 @@ def read_clauses(trigger: str) -> tuple[str, tuple[Clause, ...]]:
 def read_places(action: str) -> tuple[WordPlace, ...]:
     """Return the content words of an action, in order."""
     found: list[WordPlace] = []
-    preposition, before, denied = "", None, 0
+    preposition, denied = "", 0
     for word in spoken_words(action[:MOST_CHARACTERS]):
         if word in PREPOSITIONS:
-            preposition, before = word, None
+            preposition = word
         if word in DENIALS or word in LACKS:
             denied = DENIED_WORDS
         if word.isdigit():
             continue
         if word in FUNCTION_WORDS:
-            denied, before = 0 if word in ENDS_DENIAL else denied, None
+            denied = 0 if word in ENDS_DENIAL else denied
             continue
-        found.append(
-            WordPlace(word, root(word), meanings([root(word)]), preposition, denied > 0 and word not in DENIALS, before)
-        )
-        before, denied = word, denied - 1
+        is_denied = denied > 0 and word not in DENIALS
+        found.append(WordPlace(word, root(word), meanings([root(word)]), preposition, is_denied))
+        denied -= 1
     return tuple(found)
 
 
 @lru_cache(maxsize=4096)
 def variants(trigger: str) -> tuple[str, ...]:
-    """Return a trigger without each of its clauses in turn, without its verb, and without its object.
+    """Return the trigger without each of its clauses in turn, without its verb, and without its object.
 
-    An action with all parts of the trigger has a higher cosine with the whole one than with any of these.
+    An action that matches the whole trigger has a lower cosine with each of these than with the trigger.
     """
     act = warned_act(trigger)
     head, *rest = SEGMENT.split(act.strip())

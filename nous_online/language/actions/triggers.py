@@ -1,19 +1,19 @@
-"""Whether an action sets off a trigger: as written, or by doing what the words warn of.
+"""Decides whether an action matches a trigger: literally, or by doing what the trigger's words warn of.
 
-As written is linear in both texts, and no regular expression of a caller's. What is warned of is the same act, the same
-object, and nothing that contradicts it. Cosine alone cannot tell: "git push origin feature/login" lies near "pushing
-directly to main branch". So the words are compared clause by clause, what is said of time and amount is computed, and
-the cosine is asked twice: how near the action is to the trigger, and whether it is as near to the trigger with one of
-its clauses left out.
+A literal match takes time linear in both texts and never runs a caller's regular expression. A match by meaning needs
+the same act on the same object and nothing against it. The cosine alone is not enough: "git push origin feature/login"
+lies near "pushing directly to main branch". So words are compared clause by clause, conditions of time and amount are
+computed, and the cosine is used twice: of action and whole trigger, and of action and trigger without each clause.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import exp
+from operator import attrgetter
 
 from nous_online.core.errors import InvalidInput
 from nous_online.language.actions.action_words import (
@@ -41,7 +41,7 @@ from nous_online.language.lexicon import KIND_NOUNS, MONTHS, NUMBER_WORDS, word_
 from nous_online.language.pairs.guards import same_number
 from nous_online.language.pairs.reading import CURRENCIES, EITHER_HALF, Number, read
 
-Span = tuple[int, int]  # from one minute of the day to another, both included
+Span = tuple[int, int]  # first and last minute of the day, both included
 
 PARTS_OF_DAY: dict[str, Span] = {
     "morning": (300, 719), "lunch": (690, 840), "midday": (690, 780), "afternoon": (720, 1079),
@@ -68,35 +68,35 @@ UPWARD = ("above", "over", "more", "larg", "bigg", "great", "long", "old", "high
 
 
 @lru_cache(maxsize=4096)
-def conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
-    """Return for each condition of the trigger whether the action meets it, None where it says nothing of it."""
-    low, said = trigger.lower(), action.lower()
+def check_conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
+    """Return whether the action meets each condition of the trigger, None for a condition it says nothing about."""
+    low, action_low = trigger.lower(), action.lower()
     found: list[bool | None] = [
         bool(wanted & named) if named else None
-        for wanted, named in ((weekdays(low), weekdays(said)), (months(trigger), months(action)))
+        for wanted, named in ((weekdays(low), weekdays(action_low)), (months(trigger), months(action)))
         if wanted
     ]
-    office, spans = OF_OFFICE_HOURS.search(low), hours(trigger)
+    office, spans = OF_OFFICE_HOURS.search(low), times_of_day(trigger)
     if office:
-        days, named_spans = weekdays(said), hours(said)
+        days, named_spans = weekdays(action_low), times_of_day(action_low)
         is_weekend = bool(days) and days <= WEEKDAYS["weekend"]
         inside = not is_weekend and all(OFFICE_HOURS[0] <= low and high <= OFFICE_HOURS[1] for low, high in named_spans)
         is_said = is_weekend or bool(named_spans)
         found.append(inside == (office[1] in {"during", "in", "within"}) if is_said else None)
     elif spans:
-        named_spans = hours(action)
-        found.append(any(is_in(span, spans[0], low) for span in named_spans) if named_spans else None)
+        named_spans = times_of_day(action)
+        found.append(any(fits_time(span, spans[0], low) for span in named_spans) if named_spans else None)
     return (*found, *amounts_met(trigger, action))
 
 
 def weekdays(text: str) -> frozenset[int]:
-    """Return the weekdays a lower-case text names, Monday as 0."""
+    """Return the weekdays in a lower-case text, Monday as 0."""
     words = WORD.findall(text)
     return frozenset[int]().union(*(WEEKDAYS.get(word.removesuffix("s"), frozenset()) for word in words))
 
 
 def months(text: str) -> frozenset[int]:
-    """Return the months a text names, January as 1; "may" and "march" count where they are capitalised."""
+    """Return the months in a text, January as 1; "may" and "march" count only with a capital letter."""
     found: set[int] = set()
     for word in WORD.findall(text):
         name = word.lower()
@@ -107,8 +107,8 @@ def months(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def hours(text: str) -> list[Span]:
-    """Return the times of day a text names; parts of the day only where it names no time."""
+def times_of_day(text: str) -> list[Span]:
+    """Return the times of day in a text; parts of the day ("morning") only where it has no clock time."""
     low = text.lower()
     later = 720 if LATER_HALF.search(low) else 0
     found = [(minute, minute) for minute in sorted(read(text).times) if minute < EITHER_HALF]
@@ -117,27 +117,27 @@ def hours(text: str) -> list[Span]:
         if hour <= 24:  # noqa: PLR2004 (hours of a day)
             minute = hour * 60 + 30 * (match[1] == "half past") + (later if hour < 12 else 0)  # noqa: PLR2004
             found.append((minute, minute))
-    said = {word.removesuffix("s") for word in WORD.findall(low)}
-    return found or [span for name, span in PARTS_OF_DAY.items() if name in said]
+    words = {word.removesuffix("s") for word in WORD.findall(low)}
+    return found or [span for name, span in PARTS_OF_DAY.items() if name in words]
 
 
-def is_in(span: Span, wanted: Span, trigger: str) -> bool:
-    """Tell whether a time of day lies where the trigger says: before, after, or about then."""
+def fits_time(span: Span, wanted: Span, trigger: str) -> bool:
+    """Tell whether a time of day fits the trigger's: before it, after it, or overlapping it."""
     relation = RELATION.search(trigger)
     if relation is None:
-        slack = 59 if wanted[0] == wanted[1] else 0
+        slack = 59 if wanted[0] == wanted[1] else 0  # "at 9" includes 9:59
         return span[0] <= wanted[1] + slack and span[1] >= wanted[0]
     return span[0] < wanted[0] if relation[1] in {"before", "until", "earlier than"} else span[1] > wanted[1]
 
 
 def amounts_met(trigger: str, action: str) -> tuple[bool | None, ...]:
-    """Return whether an amount of the action is as the trigger compares or names it; empty where that names none."""
+    """Return whether an amount of the action is what the trigger names or compares with; empty where it names none."""
     compared = COMPARISON.search(trigger.lower())
     limits = read(trigger[compared.end() if compared else 0 :]).numbers
     if not limits:
         return ()
     limit, named = limits[0], read(action).numbers
-    if compared is None and LACKING_NUMBER.search(trigger.lower()):  # fewer than "without two approvals" asks for
+    if compared is None and LACKING_NUMBER.search(trigger.lower()):  # "without two approvals": fewer than two
         return (all(number.value < limit.value for number in named) if named else None,)
     if compared is None:
         return (any(same_number(limit, number) for number in named) if named else None,)
@@ -145,20 +145,20 @@ def amounts_met(trigger: str, action: str) -> tuple[bool | None, ...]:
     if not like and (limit.dimension not in CURRENCIES.values() or str(limit.dimension) in read(action).words):
         like = [number for number in named if number.dimension is None]
 
-    def is_beyond(number: Number) -> bool:  # one without a unit is taken for the limit's
+    def is_beyond(number: Number) -> bool:  # a number without a unit is read in the limit's unit
         value, bound = (number.value, limit.value) if number.dimension else (number.bare, limit.bare)
         return value > bound if compared[1].startswith(UPWARD) else value < bound
 
     return (any(map(is_beyond, like)) if like else None,)
 
 
-OTHER_FORM = 0.9  # what "medical" is to "medicine"
-NEAR_WORD = 0.5  # from here on a word of the action counts as one of the trigger's
-SAME_BEGINNING = 5
+OTHER_FORM = 0.9  # strength of a match by a common beginning: "medical", "medicine"
+NEAR_WORD = 0.5  # least strength of a match between a word of the action and one of the trigger
+SAME_BEGINNING = 5  # letters
 NAMED_THING = re.compile(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
 KINDS = frozenset(map(root, KIND_NOUNS | word_list("kinds")))
-"""What a specific word before it says enough without: "main" for "the main branch"."""
-KINDS_OF_NAMED = frozenset(map(root, word_list("kinds_of_named")))  # what a file name, a path or a host name is one of
+"""Nouns that may be missing where a specific word stands: "main" says enough of "the main branch"."""
+KINDS_OF_NAMED = frozenset(map(root, word_list("kinds_of_named")))  # kinds of things with a file, path or host name
 FINISHED = re.compile(r"\b(?:done|finished|over|ended|completed?)\b")
 EXCLUSIVE = (
     (re.compile(r"\b(?:all|every|everyone|everybody|whole|entire)\b"), re.compile(r"\bonly\b")),
@@ -169,42 +169,45 @@ EXCLUSIVE = (
     (re.compile(r"\b(?:your|my|our|their|his|her) own\b"), re.compile(r"\b(?:another|other)\b")),
     (re.compile(r"\b(?:alone|by (?:my|your|him|her)self)\b"), re.compile(r"\btogether\b")),
 )
-"""Wordings of a trigger, and those of an action that rule them out."""
+"""Wordings of a trigger, each with the wordings of an action that exclude it."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What speaks for and against an action being what a trigger warns of; each 0 to 1, but for the cosines."""
+    """The evidence that an action is what a trigger warns of; each value is in 0 to 1, except the cosines."""
 
     similarity: float
     """Cosine of trigger and action."""
     narrowness: float
-    """Least cosine the action gains by the trigger having a clause; negative where a clause leads away from it."""
+    """Least gain in cosine that a clause of the trigger brings; negative where a clause leads away from the action."""
     act: float
-    """Whether it says the trigger's verb, or another for the same."""
+    """How well the action matches the trigger's verb; 1 for the verb or a synonym."""
     coverage: float
-    """Mean over the clauses of the share of their words that it says."""
+    """Mean over the trigger's clauses of the share of their words in the action."""
     least_covered: float
-    """That share of the clause it says least of; 0 where it leaves out a condition, or another verb comes first."""
+    """The lowest of these shares; 0 where the action leaves out a condition or begins with another verb."""
     is_met: float
-    """It meets a condition of time or amount."""
+    """The action meets a condition of time or amount."""
     is_unmet: float
+    """It fails such a condition."""
     contradicts: float
-    """It denies a word of the trigger, or says "after" for "before"."""
+    """It negates a word of the trigger, or has "after" for "before"."""
     lacks: float
-    """It lacks what the trigger warns of lacking."""
+    """It lacks the thing the trigger warns of lacking."""
     has: float
-    """It has what the trigger warns of lacking."""
+    """It has that thing."""
     is_opposed: float
+    """It has the opposite of a word of the trigger, or another value of one kind."""
     only_looks: float
+    """It only reads, asks or drafts."""
     only_speaks: float
     """It is a question, a refusal or a report."""
     undoes: float
-    """It takes away, stops or guards what the trigger names."""
+    """It removes, stops or guards the object of the trigger."""
 
     @property
     def is_near(self) -> bool:
-        """Whether it is nearly the trigger's own words: same act, every clause said, nothing against it."""
+        """Whether the action nearly repeats the trigger: the same act, every clause covered, nothing against it."""
         against = (self.is_unmet, self.contradicts, self.has, self.is_opposed)
         is_done = not (self.only_looks or self.only_speaks or self.undoes)
         return is_done and self.act >= 1 and self.least_covered >= OTHER_FORM and not any(against)
@@ -221,47 +224,50 @@ WEIGHTS = Comparison(
     contradicts=-2.43,
     lacks=1.78,
     has=-2.41,
-    is_opposed=-2.5,  # by hand: the opposite, or another value, is a guard
+    is_opposed=-2.5,  # set by hand, as a guard
     only_looks=-2.58,
     only_speaks=-3.51,
     undoes=-2.66,
 )
+VALUES_OF = attrgetter(*(field.name for field in fields(Comparison)))
+WEIGHT_OF_EACH: tuple[float, ...] = VALUES_OF(WEIGHTS)
 BIAS = -0.94
-"""Fitted with the action's length as a cause of its own, which is left out here: in the tables it tells too much.
+"""Weights and bias: a logistic regression on tables of triggers and actions (decision 0009).
 
-What those tables give 0.65 stands at 0.5 (decision 0009).
+The length of the action was a feature of the fit and is left out here, since it says too much in those tables. The bias
+moves their 0.65 to 0.5.
 """
 
 
 def likelihood(compared: Comparison) -> float:
-    """Return how likely an action is what the trigger warns of, 0 to 1."""
+    """Return the probability that an action is what the trigger warns of."""
     return 1 / (1 + exp(-log_odds(compared)))
 
 
 def log_odds(compared: Comparison) -> float:
     """Return the log odds of `likelihood`: below 0 where it is less likely than not."""
-    return BIAS + sum(w * v for w, v in zip(astuple(WEIGHTS), astuple(compared), strict=True))
+    return BIAS + sum(weight * value for weight, value in zip(WEIGHT_OF_EACH, VALUES_OF(compared), strict=True))
 
 
 def shares_act(trigger: str, action: str) -> bool:
-    """Tell, in a few microseconds, whether an action says a trigger's verb or another for the same."""
+    """Tell whether an action has a trigger's verb or a synonym; takes a few microseconds."""
     warned, deed = parse_action(warned_act(trigger[:MOST_CHARACTERS])), parse_action(action[:MOST_CHARACTERS])
     return not warned.head_meanings.isdisjoint(deed.meanings)
 
 
 @lru_cache(maxsize=8192)
 def compare_words(trigger: str, action: str) -> Comparison:
-    """Compare an action with a trigger word for word; the cosines are left at 0."""
+    """Compare an action with a trigger by their words; the cosines of the result are 0."""
     trigger, action = warned_act(trigger[:MOST_CHARACTERS]), action[:MOST_CHARACTERS]
     warned, deed = parse_action(trigger), parse_action(action)
     verb, clauses = read_clauses(trigger)
     places = read_places(action)
-    act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best(verb, places)[0]
+    act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best_match(verb, places)[0]
     said = [each for each in clauses if not each.is_lacking]
     covered = [coverage(each, action, places) for each in said]
     mean = sum(covered) / len(covered) if covered else 1.0
     lacking = [lack(each, places, is_denying=deed.is_denying) for each in clauses if each.is_lacking]
-    met = conditions(trigger, action)
+    met = check_conditions(trigger, action)
     if lacking and True in met and LACKING_NUMBER.search(trigger.lower()):  # one approval where two are asked for
         lacking = [True]
     is_complete = None not in (*met, *lacking) and not warned.head_meanings.isdisjoint(deed.head_meanings)
@@ -292,8 +298,11 @@ def compare_words(trigger: str, action: str) -> Comparison:
     )
 
 
-def best(word: str, places: Sequence[WordPlace]) -> tuple[float, int]:
-    """Return how well an action says a word, and where: 1 by itself, less by another for the same or of its family."""
+def best_match(word: str, places: Sequence[WordPlace]) -> tuple[float, int]:
+    """Return the strength and the index of the best match for a word in an action.
+
+    1 for the word itself, 0.95 for a synonym, `OTHER_FORM` for a word with the same beginning, (0, -1) without a match.
+    """
     own, found = root(word), (0.0, -1)
     wanted = meanings([own])
     for number, place in enumerate(places):
@@ -307,26 +316,26 @@ def best(word: str, places: Sequence[WordPlace]) -> tuple[float, int]:
 
 
 def coverage(clause: Clause, action: str, places: Sequence[WordPlace]) -> float:
-    """Return how much of a clause an action says; half where it names a thing that may be of the clause's kind."""
+    """Return the share of a clause's words in an action; at least half where it names a thing of the clause's kind."""
     words = [word for word in clause.words if root(word) not in KINDS] or clause.words
-    share = sum(best(word, places)[0] for word in words) / len(words)
+    share = sum(best_match(word, places)[0] for word in words) / len(words)
     is_named = any(root(word) in KINDS_OF_NAMED for word in clause.words) and NAMED_THING.search(action)
     return max(share, 0.5) if is_named else share
 
 
 def contradicts(clause: Clause, verb: str, places: Sequence[WordPlace]) -> bool:
-    """Tell whether an action denies what a clause says, or puts it at another time."""
+    """Tell whether an action negates a word of a clause or puts it at another time."""
     for word in clause.words:
-        strength, number = best(word, places)
+        strength, number = best_match(word, places)
         if strength < NEAR_WORD:
             continue
         place = places[number]
-        mine, its = TIMES.get(clause.preposition), TIMES.get(place.preposition)
-        if mine and its and mine != its:
+        wanted, found = TIMES.get(clause.preposition), TIMES.get(place.preposition)
+        if wanted and found and wanted != found:
             return True
-        if mine in {"before", "after"} and place.preposition in {"on", "at"}:
+        if wanted in {"before", "after"} and place.preposition in {"on", "at"}:
             return True
-        if place.is_denied and not mine and verb not in DENIALS and root(word) != root(verb):
+        if place.is_denied and not wanted and verb not in DENIALS and root(word) != root(verb):
             return True
         if clause.preposition == "with" and place.preposition == "without":
             return True
@@ -334,23 +343,23 @@ def contradicts(clause: Clause, verb: str, places: Sequence[WordPlace]) -> bool:
 
 
 def names_other_of_kind(clause: Clause, action: str, places: Sequence[WordPlace]) -> bool:
-    """Tell whether a clause names one of a kind, and an action says nothing of that one but names another."""
+    """Tell whether a clause names one thing of a kind ("the main branch") and the action names another instead."""
     specific = [word for word in clause.words if root(word) not in KINDS]
     if not specific or len(specific) == len(clause.words) or not NAMED_THING.search(action):
         return False
-    return all(best(word, places)[0] < NEAR_WORD for word in specific)
+    return all(best_match(word, places)[0] < NEAR_WORD for word in specific)
 
 
 def lack(clause: Clause, places: Sequence[WordPlace], *, is_denying: bool) -> bool | None:
-    """Tell whether an action lacks what a clause says is missing; None where it says nothing of it."""
-    found = [best(word, places) for word in clause.words]
-    said = [places[number] for strength, number in found if strength >= NEAR_WORD]
-    if is_denying or any(place.is_denied or place.preposition == "before" for place in said):
+    """Tell whether an action lacks the thing a "without" clause names; None where it does not mention it."""
+    found = [best_match(word, places) for word in clause.words]
+    mentioned = [places[number] for strength, number in found if strength >= NEAR_WORD]
+    if is_denying or any(place.is_denied or place.preposition == "before" for place in mentioned):
         return True
-    return False if said else None
+    return False if mentioned else None
 
 
-WILDCARD, LINE, EDGE = "*", "\n", "\x00"  # no stored text holds a NUL, so it can mark where words begin and end
+WILDCARD, LINE, EDGE = "*", "\n", "\x00"  # Postgres stores no NUL in a text, so it can mark the edges of words
 SPACES = re.compile(r"[^\S\n]+")
 WHITE_SPACE = re.compile(r"\s+")
 LINE_ENDS = re.compile(r" ?\n\s*+")  # in a text whose other white space is single
@@ -358,34 +367,34 @@ WORD_EDGES = re.compile(r"\b")
 PIECES = re.compile(r"\\\*|\*|[^*\\]+|\\")
 
 
-def normal(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text case-folded with its white space single, as triggers are compared."""
     return WHITE_SPACE.sub(" ", text).strip().casefold()
 
 
 def checked_literal(trigger: str) -> str:
-    """Return a literal trigger; raise `InvalidInput` when nothing is left of it but wildcards."""
-    if not any(piece.strip(f" {EDGE}") for piece in pattern(trigger)):
+    """Return a literal trigger unchanged; raise `InvalidInput` when it holds nothing but wildcards."""
+    if not any(piece.strip(f" {EDGE}") for piece in literal_pieces(trigger)):
         raise InvalidInput(f"the literal trigger {trigger!r} would fit every action; write at least one word of it")
     return trigger
 
 
 class ActionWording:
-    """The wording of an action, prepared once for all literal triggers."""
+    """The text of an action, prepared once to be matched with all literal triggers."""
 
     def __init__(self, action: str) -> None:
-        folded = action.strip().casefold()
-        self.flat = edged(WHITE_SPACE.sub(" ", folded))
-        self.lines = edged(LINE_ENDS.sub(LINE, SPACES.sub(" ", folded)))
+        low = action.strip().casefold()
+        self.flat = mark_edges(WHITE_SPACE.sub(" ", low))
+        self.lines = mark_edges(LINE_ENDS.sub(LINE, SPACES.sub(" ", low)))
         self.longest_line = max(map(len, self.lines.split(LINE)))
 
     def holds(self, trigger: str) -> bool:
-        """Tell whether a literal trigger occurs: case-folded, white space single, whole words at its ends.
+        """Tell whether a literal trigger occurs, in any case and white space, with whole words at its ends.
 
-        `*` stands for anything within a line and for a part of a word, `\\*` for an asterisk as written. Each piece
-        is looked for once, from where the piece before it ended: leftmost is enough, so nothing is ever tried again.
+        `*` matches anything within a line, also part of a word; `\\*` matches an asterisk. Each piece between wildcards
+        is searched once, from the end of the piece before: the leftmost match is enough, so there is no backtracking.
         """
-        pieces = pattern(trigger)
+        pieces = literal_pieces(trigger)
         if len(pieces) == 1:
             return pieces[0] in self.flat
         if sum(map(len, pieces)) > self.longest_line or not all(piece in self.lines for piece in pieces):
@@ -394,41 +403,40 @@ class ActionWording:
         while (start := self.lines.find(pieces[0], start)) >= 0:
             end = self.lines.find(LINE, start)
             end = len(self.lines) if end < 0 else end
-            if in_order(self.lines, pieces, start=start, end=end):
+            if occur_in_order(self.lines, pieces, start=start, end=end):
                 return True
-            start = end + 1  # past the line's end: a piece may be empty, and is found anywhere
+            start = end + 1  # past the end of the line, since an empty piece is found everywhere in it
         return False
 
     def holds_all_of(self, trigger: str) -> bool:
-        """Tell whether a trigger in words occurs word for word, `*` as an asterisk."""
-        return edged(normal(trigger)) in self.flat
+        """Tell whether the whole trigger occurs word for word, with `*` as a plain asterisk."""
+        return mark_edges(folded(trigger)) in self.flat
 
 
 @lru_cache(maxsize=4096)
-def pattern(trigger: str) -> tuple[str, ...]:
-    """Return the pieces of a literal trigger between its wildcards, marked where a word begins or ends.
+def literal_pieces(trigger: str) -> tuple[str, ...]:
+    """Return the pieces of a literal trigger between its wildcards, with a mark at each edge of a word.
 
-    Where the trigger itself begins or ends with a letter or digit the word must begin or end too; beside a wildcard
-    it need not.
+    At its own ends a trigger matches whole words only; beside a wildcard it may match part of a word.
     """
     parts = [""]
-    for token in PIECES.findall(normal(trigger)):
+    for token in PIECES.findall(folded(trigger)):
         if token == WILDCARD:
             parts.append("")
         else:
             parts[-1] += WILDCARD if token == f"\\{WILDCARD}" else token
-    marked = [edged(part) for part in parts]
+    marked = [mark_edges(part) for part in parts]
     opened = [marked[0], *(piece.removeprefix(EDGE) for piece in marked[1:])]
     return (*(piece.removesuffix(EDGE) for piece in opened[:-1]), opened[-1])
 
 
-def edged(text: str) -> str:
-    """Mark every edge of a word."""
+def mark_edges(text: str) -> str:
+    """Return a text with a mark at every edge of a word."""
     return WORD_EDGES.sub(EDGE, text)
 
 
-def in_order(text: str, pieces: tuple[str, ...], *, start: int, end: int) -> bool:
-    """Tell whether all pieces occur between `start` and `end`, one after the other."""
+def occur_in_order(text: str, pieces: tuple[str, ...], *, start: int, end: int) -> bool:
+    """Tell whether all pieces occur between `start` and `end`, in this order."""
     for piece in pieces:
         place = text.find(piece, start, end)
         if place < 0:

@@ -1,7 +1,7 @@
-"""The client for every server that speaks OpenAI's chat completions: OpenAI itself, Ollama, vLLM, LM Studio, gateways.
+"""The client for servers that speak OpenAI's chat completions: OpenAI itself, Ollama, vLLM, LM Studio, gateways.
 
-It takes the same requests as Claude's, and says them in the other form. What a server does not know (a schema for the
-answer, one of the two names of the limit) it says itself when it refuses; from then on it is left out.
+It takes the same requests as Claude's client and translates them. A parameter that a server refuses (the schema of the
+answer, one of the two names of the token limit) is left out from then on.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     import openai
 
 ADDRESS = "https://api.openai.com/v1"
-NO_KEY = "none"  # sent where no key is set: servers on one's own machine ask for none, and the package wants one
+NO_KEY = "none"  # sent without a key: local servers ask for none, but the package requires one
 REFUSING = frozenset({400, 404, 415, 422, 501})
-"""Statuses by which servers say that they don't know a parameter; some do with a plain 500, which is asked again."""
+"""Statuses with which servers refuse an unknown parameter; some send a plain 500, which is retried as usual."""
 SCHEMA, LIMIT = "response_format", "max_completion_tokens"
-SCHEMA_WORDS = (SCHEMA, "schema", "structured", "grammar")  # of which a refusal of the schema speaks
+SCHEMA_WORDS = (SCHEMA, "schema", "structured", "grammar")  # in the message of a server that refuses the schema
 INSTRUCTION = "\n\nAnswer with one JSON object alone, without a word around it. Its JSON schema:\n"
 THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
 
 
 class Chat(Client["openai.OpenAI"]):
-    """Models behind one address, by the package `openai`; without an address those of OpenAI.
+    """The models behind one address, OpenAI's by default, through the package `openai`.
 
-    Raises `InvalidInput` for a key or an address nothing can be sent with.
+    Raises `InvalidInput` for an unusable key or address.
     """
 
     package, name = "openai", "The model"
@@ -66,9 +66,9 @@ class Chat(Client["openai.OpenAI"]):
     def ask(self, request: Request, *, deadline_s: float) -> Reply:
         """Return the complete answer; raise `LLMError`, by `deadline_s` seconds at the latest.
 
-        What passes is asked again, up to three times in all, as far as the deadline allows.
+        After a transient failure it is asked again, up to three times in all, as far as the deadline allows.
         """
-        deadline = Deadline(deadline_s)  # here a time that is none is a mistake
+        deadline = Deadline(deadline_s)  # raises for a number of seconds that is not one
 
         def create(sdk: openai.OpenAI, left_s: float) -> Reply:
             create_raw = cast("Any", sdk.chat.completions.with_raw_response.create)
@@ -88,7 +88,7 @@ class Chat(Client["openai.OpenAI"]):
                 self._unknown = known | refused
 
     def models(self, *, deadline_s: float) -> list[str]:
-        """Return the models the server names; raise `LLMError` when it can't be asked."""
+        """Return the names of the server's models; raise `LLMError` when it can't be asked."""
 
         def listed(sdk: openai.OpenAI, left_s: float) -> list[str]:
             entries = fields(json_of(sdk.models.with_raw_response.list(timeout=patience(left_s)).http_response))
@@ -98,9 +98,9 @@ class Chat(Client["openai.OpenAI"]):
 
 
 def completion_of(request: Request, *, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the parameters of a chat completion that asks what a request asks, without those a server refuses.
+    """Return a request as the parameters of a chat completion, without those in `without`.
 
-    The schema of the answer stands in the instructions too: servers that don't hold a model to it ignore it in silence.
+    The schema of the answer is in the instructions too, since servers that can't enforce it ignore it silently.
     """
     schema = fields(fields(request.get("output_config")).get("format")).get("schema")
     instructions = "\n".join(texts_in(request.get("system", "")))
@@ -119,7 +119,7 @@ def completion_of(request: Request, *, without: frozenset[str] = frozenset()) ->
 
 
 def texts_in(content: object) -> Iterator[str]:
-    """Yield the texts of instructions or of a turn."""
+    """Yield the texts of instructions or of a message."""
     if isinstance(content, str):
         yield content
     else:
@@ -127,9 +127,9 @@ def texts_in(content: object) -> Iterator[str]:
 
 
 def reply_of(completion: object, *, model: str) -> Reply:
-    """Return what a chat completion says; raise `LLMError`, with the tokens used, for all but a complete answer.
+    """Return the reply in a chat completion; raise `LLMError`, with the tokens used, for all but a complete answer.
 
-    Left out is what stands around it: the thoughts some models begin with, and a fence around JSON.
+    Thoughts at its start and a code fence around it are removed.
     """
     content = fields(completion)
     counts, choice = fields(content.get("usage")), fields(next(iter(listing(content.get("choices"))), None))

@@ -1,8 +1,8 @@
-"""Clients for language models: the makers' own packages, called so that every call ends by its deadline.
+"""Clients for language models: the makers' packages, with a deadline for the whole of each call.
 
-The packages speak HTTP, know the calls and their parameters, and raise what an answer means. What they can't do stands
-here: a deadline over the whole of a call (theirs begin anew with every byte that comes), cutting the connection of a
-call that is late without touching another, and one tree of errors, in words that hold neither key nor memory.
+The packages speak HTTP and know calls, parameters and errors. This module adds what they can't do (decision 0025): one
+deadline for a whole call (their timeouts restart with every byte), closing the connection of a late call without
+touching others, and one tree of errors whose messages hold neither key nor memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SDK = TypeVar("SDK")
 ADDRESS = "https://api.anthropic.com"
 ATTEMPTS = 3
 CONNECT_S = 5.0
-LEAST_S = 0.05  # less is not worth another attempt
+LEAST_S = 0.05  # left of a deadline, below which there is no further attempt
 MOST_IDLE = 8
 ALLOW_MORE = "allow online calls more in NOUS_CLAUDE_DEADLINE_S"
 FIRST_PAUSE_S = 0.25
@@ -65,9 +65,9 @@ FIXES_OF_KIND = {
 
 
 class Wire:
-    """The socket a client speaks through now, known by the events of its connections.
+    """The current socket of a client, learned from the trace events of its connections.
 
-    It knows nothing of its client, which closes when nobody holds it any more.
+    It holds no reference to the client, so that an unused client is collected and closed.
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class Wire:
         self._is_cut = False
 
     def watch(self, request: httpx2.Request) -> None:
-        """Learn of the socket `request` makes, if it makes one."""
+        """Record the socket that `request` opens, if it opens one."""
         request.extensions["trace"] = self._on_event
 
     def cut(self) -> None:
-        """End what is being sent or received, and whatever would be."""
+        """Shut down the current socket, and every later one."""
         self._is_cut = True
         if self._socket is not None:
             with suppress(OSError):  # it broke by itself
@@ -94,7 +94,7 @@ class Wire:
 
 
 class SingleConnection(Generic[SDK]):
-    """A package's client with one connection of its own, so that cutting a late call ends no other one."""
+    """A package's client with a connection of its own, so that cutting a late call ends no other."""
 
     def __init__(self, make: Callable[[httpx2.Client], SDK]) -> None:
         import httpx2
@@ -102,7 +102,7 @@ class SingleConnection(Generic[SDK]):
         self.wire, self.process = Wire(), os.getpid()
         http = httpx2.Client(
             verify=trusted(),
-            follow_redirects=False,  # memories go where they were meant to go, or nowhere
+            follow_redirects=False,  # a redirect would send memories to an address nobody configured
             event_hooks={"request": [self.wire.watch]},
             limits=httpx2.Limits(max_connections=1, max_keepalive_connections=1),
         )
@@ -111,7 +111,7 @@ class SingleConnection(Generic[SDK]):
 
 
 class Client(ABC, Generic[SDK]):
-    """One account at one address, spoken to through its maker's package; safe to share between threads.
+    """One account at one address, called through the maker's package; safe to share between threads.
 
     The package is loaded by `open` or by the first call. Raises `Unsupported` where it is not installed.
     """
@@ -121,7 +121,7 @@ class Client(ABC, Generic[SDK]):
     key_setting: ClassVar[str]
     url_setting: ClassVar[str]
     limits_say_when: ClassVar[bool]
-    """Whether an answer that names no time to come back speaks of a limit of the account, rather than of the rate."""
+    """Whether a 429 without a time to retry means a limit of the account, rather than of the rate."""
 
     def __init__(self, key: str, url: str) -> None:
         if find_spec(self.package) is None:
@@ -143,26 +143,26 @@ class Client(ABC, Generic[SDK]):
 
     @property
     def host(self) -> str:
-        """Host and port that are asked."""
+        """Host and port of the server."""
         address = urlsplit(self.url)
         return f"{address.hostname}:{address.port}" if address.port else str(address.hostname)
 
     @property
     def place(self) -> str:
-        """Who is asked, and where, for messages."""
+        """Name and host of the server, for messages."""
         return f"{self.name} at {self.host}"
 
     @property
     def account(self) -> str:
-        """Whose batches are seen through this: the host, and the first digits of the SHA-256 of the key."""
+        """A name for the account, to which batches belong: the host and the first digits of the key's SHA-256."""
         return f"{self.host} {hashlib.sha256(self.key.encode()).hexdigest()[:8]}"
 
     def without_key(self, text: object) -> str:
-        """Return a text that came from outside without the key; of anything else nothing."""
+        """Return a text from outside without the key, an empty text for any other value."""
         return text.replace(self.key, "[the key]") if isinstance(text, str) else ""
 
     def open(self) -> None:
-        """Load the package, and what every connection trusts."""
+        """Load the package and the trusted certificates."""
         import_module(self.package)
         # At DEBUG both packages write whole requests into the log, memories and all.
         logger = logging.getLogger(self.package)
@@ -171,23 +171,23 @@ class Client(ABC, Generic[SDK]):
         self.is_open = True
 
     def open_soon(self) -> None:
-        """Load the package in a thread of its own, unless somebody uses it already."""
+        """Load the package in a thread, unless it is loaded already."""
         module = sys.modules.get(self.package)
         if module is not None and not getattr(module.__spec__, "_initializing", False):
             self.open()
         elif not self.is_open:
-            with suppress(Unavailable):  # too much late work goes on: the first call opens it
+            with suppress(Unavailable):  # all worker threads are busy; then the first call opens it
                 WORKERS.take(self.name).give(self.open)
 
     def call(
         self, work: Callable[[SDK, float], T], *, deadline_s: float, attempts: int = ATTEMPTS, allow_more: str = ""
     ) -> T:
-        """Return what `work` returns, which is given a client of the package and the seconds left.
+        """Return the result of `work`, which gets a client of the package and the seconds left.
 
-        It is tried again while its failure may pass and the deadline leaves time for the pause that is asked for.
-        Raises `LLMError` and nothing else; `allow_more` says how a person gives such a call more time.
+        Transient failures are retried while the deadline leaves time for the pause. Raises `LLMError` and nothing else;
+        `allow_more` says how a person gives such a call more time.
         """
-        if deadline_s <= 0:  # what several calls share was used up by the first
+        if deadline_s <= 0:  # earlier calls under the same deadline took all of it
             raise late(self, deadline_s)
         deadline, lines = Deadline(deadline_s), list[SingleConnection[SDK]]()
 
@@ -213,7 +213,7 @@ class Client(ABC, Generic[SDK]):
     def _carry_out(
         self, work: Callable[[SDK, float], T], line: SingleConnection[SDK], deadline: Deadline, attempts: int
     ) -> T:
-        """Try `work` as often as it may be tried; the packages themselves try once."""
+        """Return the result of `work`, retried up to `attempts` times; the packages themselves try once."""
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         def try_once() -> T:
@@ -221,10 +221,10 @@ class Client(ABC, Generic[SDK]):
                 return work(line.sdk, deadline.remaining())
             except Exception as error:  # packages, encoders and transports raise far more than one tree
                 failure = failure_of(error, self)
-            raise failure  # out here it carries along no exception that holds the headers, and in them the key
+            raise failure  # outside of `except`: as `__context__` the first exception would carry headers with the key
 
         tries = Retrying(
-            # Only what passes, and unless the server says that asking again is no use.
+            # Only transient failures, unless the server says that a retry is no use.
             retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass_soon),
             stop=stop_after_attempt(attempts) | stop_before_delay(deadline.remaining() - LEAST_S),
             wait=pause_after,
@@ -233,20 +233,20 @@ class Client(ABC, Generic[SDK]):
         return tries(try_once)
 
     def _take(self) -> SingleConnection[SDK]:
-        """Return a line nobody else has."""
+        """Return a connection that no other call uses."""
         self.open()
         with self._lock:
-            mine = [line for line in self._idle if line.process == os.getpid()]  # a fork shares its parent's sockets
+            mine = [line for line in self._idle if line.process == os.getpid()]  # a forked child must not use these
             line = mine.pop() if mine else None
             self._idle = mine
         try:
             return line or SingleConnection(self.make)
-        except Exception as error:  # an address that is none after all
+        except Exception as error:  # such as an address that `checked_url` did not reject
             failure = failure_of(error, self)
         raise failure
 
     def _give_back(self, lines: list[SingleConnection[SDK]]) -> None:
-        """Keep a line for the next call, unless enough are kept."""
+        """Keep a connection for the next call, unless enough are kept."""
         with self._lock:
             kept = lines[: MOST_IDLE - len(self._idle)]
             self._idle += kept
@@ -255,9 +255,9 @@ class Client(ABC, Generic[SDK]):
 
 
 class Claude(Client["anthropic.Anthropic"]):
-    """Claude behind one key and one address, by the package `anthropic`.
+    """Claude behind one key and one address, through the package `anthropic`.
 
-    Raises `InvalidInput` for a key or an address nothing can be sent with.
+    Raises `InvalidInput` for an unusable key or address.
     """
 
     package, name = "anthropic", "Claude"
@@ -268,7 +268,7 @@ class Claude(Client["anthropic.Anthropic"]):
         super().__init__(checked_key(key, self.key_setting), checked_url(base_url or ADDRESS, self.url_setting))
 
     def make(self, http: httpx2.Client) -> anthropic.Anthropic:
-        """Return a client of the package; the environment says neither where it asks nor who traces it."""
+        """Return a client of the package, with an address and no tracing whatever the environment says."""
         import anthropic
 
         return anthropic.Anthropic(
@@ -278,19 +278,19 @@ class Claude(Client["anthropic.Anthropic"]):
     def ask(self, request: Request, *, deadline_s: float) -> Reply:
         """Return the complete answer; raise `LLMError`, by `deadline_s` seconds at the latest.
 
-        What passes is asked again, up to three times in all, as far as the deadline allows.
+        After a transient failure it is asked again, up to three times in all, as far as the deadline allows.
         """
 
         def create(sdk: anthropic.Anthropic, left_s: float) -> Reply:
             create_raw = cast("Any", sdk.messages.with_raw_response.create)  # a request is checked by the server
             return reply_of(json_of(create_raw(**request, timeout=patience(left_s)).http_response))
 
-        # Here a time that is none is a mistake.
+        # `Deadline` raises for a number of seconds that is not one.
         return self.call(create, deadline_s=Deadline(deadline_s).seconds, allow_more=ALLOW_MORE)
 
 
 def json_of(answer: httpx2.Response) -> Any:
-    """Return the JSON of an answer, which the packages don't check; raise `LLMError` where there is none."""
+    """Return the JSON of an answer; raise `LLMError` where it is none, which the packages don't check."""
     try:
         return json.loads(answer.content)
     except (ValueError, RecursionError):
@@ -300,9 +300,9 @@ def json_of(answer: httpx2.Response) -> Any:
 
 
 def patience(left_s: float, *, silence_s: float = float("inf")) -> httpx2.Timeout:
-    """Return how long to wait for a connection, and for each sign of life.
+    """Return the timeouts of one attempt: for the connection, and for the silence between two bytes.
 
-    It is a second more than is left where only the deadline counts, which then is what ends the call.
+    Without `silence_s` they are a second longer than what is left, so that the deadline ends the call.
     """
     import httpx2
 
@@ -312,14 +312,14 @@ def patience(left_s: float, *, silence_s: float = float("inf")) -> httpx2.Timeou
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return what every line trusts; reading the certificates takes longer than all else a new line needs."""
+    """Return the TLS context of all connections; reading its certificates is the slowest part of a new connection."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def checked_key(key: str, setting: str) -> str:
-    """Return the key without the spaces around it; raise `InvalidInput` when no header could carry it."""
+    """Return the key without surrounding spaces; raise `InvalidInput` when it can't be sent in a header."""
     key = key.strip()
     if not key:
         raise InvalidInput(f"{setting} is empty; set it, or set NOUS_JUDGE=offline")
@@ -330,11 +330,11 @@ def checked_key(key: str, setting: str) -> str:
 
 
 def checked_url(url: str, setting: str) -> str:
-    """Return an address, which may hold a password; raise `InvalidInput` when nothing can be asked there."""
+    """Return an address unchanged; raise `InvalidInput`, without quoting it, when it is not one for HTTP."""
     try:
         address = urlsplit(url)
         found = address.hostname, address.port
-    except ValueError:  # its words quote what may be a password
+    except ValueError:  # its message quotes the address, which may hold a password
         raise InvalidInput(f"{setting} is not an address; write it like {ADDRESS}") from None
     if address.scheme not in {"http", "https"} or not found[0]:
         raise InvalidInput(f"{setting} names no host to ask over HTTP; write it like {ADDRESS}")
@@ -342,12 +342,12 @@ def checked_url(url: str, setting: str) -> str:
 
 
 def claude_of(settings: Settings) -> Claude:
-    """Return the client for Claude the settings name; raise `InvalidInput` for a key nothing can be sent with."""
+    """Return the client for Claude by the settings; raise `InvalidInput` for an unusable key or address."""
     return Claude(settings.anthropic_api_key.get_secret_value(), base_url=settings.anthropic_base_url)
 
 
 def model_client(settings: Settings) -> Claude | Chat:
-    """Return the client for whoever judges and writes; raise `InvalidInput` where nothing can be sent to it."""
+    """Return the client for judge and writer by the settings; raise `InvalidInput` for an unusable key or address."""
     if settings.provider == "anthropic":
         return claude_of(settings)
     from nous_online.language.claude.chat import Chat
@@ -356,7 +356,7 @@ def model_client(settings: Settings) -> Claude | Chat:
 
 
 def failure_of(error: Exception, asked: Client[Any]) -> LLMError:
-    """Return the failure behind any exception of a call; the key is left out of whatever it says."""
+    """Return the `LLMError` for any exception of a call, without the key in its message."""
     import httpx2
 
     if isinstance(error, LLMError):
@@ -376,13 +376,13 @@ def failure_of(error: Exception, asked: Client[Any]) -> LLMError:
     if isinstance(cause, httpx2.HTTPError):
         told = f"{asked.place} can't be reached ({why}); check the network, or ask later"
         return LLMError(told, Failure.TRANSIENT)
-    # A text or a header that can't be encoded, a parameter the package does not know, a defect of ours: all the same.
+    # A text or header that can't be encoded, an unknown parameter, a defect of ours: a retry fails too.
     told = f"the request to {asked.place} can't be sent ({why}); the same request can never be"
     return LLMError(told, Failure.PERMANENT)
 
 
 def late(asked: Client[Any], deadline_s: float, *, allow_more: str = "") -> LLMError:
-    """Return the failure of a call that did not end in its time, or had none; `allow_more` says how to give it more."""
+    """Return the failure of a call that missed its deadline; `allow_more` says how a person gives it more time."""
     told = f"there was no time left to ask {asked.place}"
     if deadline_s > 0:
         told = f"{asked.place} did not answer within {deadline_s:.3g} s, so the call was ended"
@@ -391,7 +391,7 @@ def late(asked: Client[Any], deadline_s: float, *, allow_more: str = "") -> LLME
 
 
 def pause_after(state: RetryCallState) -> float:
-    """Return the seconds to wait after a failed attempt: twice as long each time, and no less than is asked for."""
+    """Return the seconds to wait after a failed attempt: doubled each time, and at least what the server asks for."""
     failure = state.outcome.exception() if state.outcome else None
     wait_s = failure.wait_s if isinstance(failure, LLMError) else None
     return max(pause_s(state.attempt_number, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S), wait_s or 0.0)
@@ -412,7 +412,7 @@ def asked_to_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _answered(response: httpx2.Response, asked: Client[Any]) -> LLMError:
-    """Return what an answer with a failure means, and what to do about it."""
+    """Return the `LLMError` for an answer with an error status, with the way to fix it."""
     body: Mapping[str, Any] = {}
     with suppress(ValueError, RecursionError):  # an answer that is no JSON says nothing more than its status
         body = fields(response.json())

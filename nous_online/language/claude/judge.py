@@ -1,7 +1,7 @@
-"""A language model as a judge: one question for each newer statement with all it is held against, by one deadline.
+"""A language model as judge: one question for each newer statement and all its candidates, all by one deadline.
 
-It is never a reason to lose a memory: what would retire one is asked again in the other order, no verdict rests on
-words alone, and a pair without an answer is `unsure`.
+It never costs a memory by mistake: a pair that would retire one is asked again in the other order, guards overrule the
+answer, and a pair without an answer is `unsure`.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from nous_online.language.pairs.judging import (
 from nous_online.language.pairs.wordings import SUBJECT, other_subjects
 
 RETIRING = frozenset({Verdict.SAME, Verdict.UPDATES})
-"""Verdicts after which one of two memories leaves recall: each takes both orders to agree."""
-SURE_FROM = 0.8  # chance of being right from which a built-in `compatible` stands without a second opinion
-LEAST_ANSWERED = 0.5  # share of the canaries that must have come back before a batch is believed
+"""Verdicts that remove one of two memories from recall; both orders of the pair must agree on them."""
+SURE_FROM = 0.8  # confidence from which a built-in `compatible` needs no second opinion
+LEAST_ANSWERED = 0.5  # share of the canaries that must be answered before a batch is believed
 
 
 def swapped(pair: Pair) -> Pair:
-    """Return the same two statements the other way round."""
+    """Return a pair with its statements exchanged."""
     return replace(pair, a=pair.b, b=pair.a)
 
 
 def needs_confirmation(answer: PairAnswer) -> bool:
-    """Tell whether an answer counts only when the swapped pair is answered alike."""
+    """Tell whether an answer counts only if the swapped pair gets the same."""
     return answer.verdict in RETIRING
 
 
 def confirmed(pair: Pair, straight: PairAnswer, swapped_answer: PairAnswer | None, *, model: str) -> Judgement:
-    """Return what the answers about a pair, and about the same pair swapped, come to; the less sure of both counts.
+    """Return the judgement from the answers about a pair and about the swapped pair, with the lower confidence.
 
-    `same` and `updates` stand only when both orders say so and no guard forbids it: subjects that differ forbid both,
-    every other difference the guards find forbids `same`. An update needs a known order in time that both answers
-    name, and a later statement trusted no less than the earlier; else it is a contradiction, which keeps both. Answers
-    that disagree, and what is forbidden, are `unsure`.
+    `same` and `updates` need both orders to agree and no guard against them: different subjects forbid both, any other
+    difference a guard finds forbids `same`. An update also needs a known order in time that both answers name, and a
+    later statement that is trusted no less; otherwise it becomes a contradiction, which keeps both. Answers that
+    disagree or that a guard forbids become `unsure`.
     """
     back = swapped_answer
-    if back is not None and back.later is not None:  # in the letters of the pair itself
+    if back is not None and back.later is not None:  # `later` names a statement by its letter in the swapped pair
         back = replace(back, later="b" if back.later == "a" else "a")
     verdict, reason = _settled(pair, straight, back)
     confidence = min(straight.confidence, back.confidence if back else 1.0)
@@ -102,11 +102,10 @@ def _update(pair: Pair, straight: PairAnswer, back: PairAnswer) -> tuple[Verdict
 
 
 def second_opinion_wanted(judgement: Judgement) -> bool:
-    """Tell whether Claude is to look at a pair the offline judge has judged: at all but what is surely compatible.
+    """Tell whether a language model should judge a pair too: every pair that is not surely compatible.
 
-    What guards alone hold apart, where no subject tells the two apart, is not sure: a cosine of 0.85 or more and
-    another value are what an update looks like. Of 56 such pairs 51 were compatible, but nothing the offline judge sees
-    tells the other 5 from them.
+    A pair that only guards keep apart is not sure unless its subjects differ: a near pair with another value looks like
+    an update. Of 56 such pairs 51 were compatible, and nothing the offline judge sees tells the other 5 from them.
     """
     is_plain = judgement.reason == NOTHING_SHARED or judgement.reason.startswith(SUBJECT)
     return judgement.verdict is not Verdict.COMPATIBLE or judgement.confidence < SURE_FROM or not is_plain
@@ -114,7 +113,7 @@ def second_opinion_wanted(judgement: Judgement) -> bool:
 
 @dataclass(frozen=True)
 class JudgeCanary:
-    """A pair whose answer is known beforehand, and which verdicts do no harm."""
+    """A pair whose answer is known, and the verdicts that are acceptable."""
 
     name: str
     pair: Pair
@@ -162,16 +161,16 @@ CANARIES = tuple(
     )
     for name, a, b, allowed in ROWS
 )
-"""Sent with every batch: a judge that fails one of them is not believed about anything.
+"""Sent with every batch; if one is answered wrongly, none of the batch's answers is used.
 
-Each allows whatever a sensible judge may say of it, so that none is distrusted for a matter of taste.
+Each allows every verdict that a sensible judge may give.
 """
 
 
 def canaries_failed(answers: Mapping[str, PairAnswer | None]) -> list[str]:
-    """Return, in words, each canary that was answered wrongly; `answers` are by name, None where none could be had.
+    """Return, in words, each canary that was answered wrongly; `answers` are by name, None for one without an answer.
 
-    When fewer than half of those sent were answered, that is said too: nobody knows then what the others are worth.
+    Fewer answers than half of the canaries are a failure too.
     """
     sent = [(canary, answers[canary.name]) for canary in CANARIES if canary.name in answers]
     wrong = [
@@ -186,14 +185,14 @@ def canaries_failed(answers: Mapping[str, PairAnswer | None]) -> list[str]:
 
 
 PURPOSE = "judge"
-AT_ONCE = 4  # requests under way at one time for one call
+AT_ONCE = 4  # concurrent requests of one call
 REST_S = 30.0
-"""How long nothing is asked after two calls in a row got no answer: while the model is down, learning stays quick."""
-REST_AFTER = 2  # calls without any answer: a single one may have met a moment's trouble
+"""Pause after two calls in a row without an answer, so that learning stays quick while the model is down."""
+REST_AFTER = 2  # calls without any answer; a single one may be a moment's trouble
 LEAST_S = 0.05  # no answer comes in less
 TOO_LONG = "the two statements are too long to be asked about"
 OUTAGES = frozenset({Failure.TRANSIENT, Failure.PERMANENT, Failure.QUOTA})
-"""Failures that speak of the server, the network or the account, rather than of one pair."""
+"""Failures of the server, the network or the account, rather than of one pair."""
 
 
 @dataclass(frozen=True)
@@ -206,12 +205,12 @@ class Given:
 
 Outcome: TypeAlias = Given | LLMError
 Outcomes: TypeAlias = tuple[Outcome, Outcome | None]
-"""What came of a pair, and of the same pair swapped where it was asked about."""
+"""The outcomes of a pair and of the swapped pair, None where that was not asked."""
 
 
 @dataclass
 class Sitting:
-    """One call of the judge: when it ends, and the limit of the account it ran into, if any."""
+    """One call of the judge: its deadline, and the account limit it ran into, if any."""
 
     ends_at: float
     limit: LLMError | None = None
@@ -228,18 +227,18 @@ class Sitting:
 
 @dataclass
 class Rest:
-    """When a model is left alone after calls in vain; shared by all judges of one client."""
+    """A circuit breaker: pauses requests after calls without an answer; shared by all judges of one client."""
 
     seconds: float = REST_S
     until: float = 0.0
     failed_in_a_row: int = 0
 
     def left_s(self) -> float:
-        """Return how long nothing is to be asked; 0 or less when it may be."""
+        """Return the seconds until requests are allowed again, 0 or less when they are."""
         return self.until - time.monotonic()
 
     def note(self, *, is_down: bool) -> None:
-        """Take notice of a call that got no answer at all, or of one that did."""
+        """Record whether a call got no answer at all."""
         self.failed_in_a_row = self.failed_in_a_row + 1 if is_down else 0
         if self.failed_in_a_row >= REST_AFTER:
             self.until = time.monotonic() + self.seconds
@@ -247,10 +246,10 @@ class Rest:
 
 @dataclass(frozen=True)
 class ModelJudge:
-    """Judges pairs by asking `model` about all of one newer statement at once, and again where one would be retired.
+    """Judges pairs with one question for each newer statement, and confirms verdicts that would retire a memory.
 
-    What it refuses is asked once of `fallback`. A call takes at most `deadline_s` seconds. Every request is metered, in
-    the thread that made it. While the client is not open yet, the offline judge answers. Safe to share between threads.
+    A refused question is asked once of `fallback`. A call takes at most `deadline_s` seconds. Every request is metered,
+    in the thread that made it. The offline judge answers until the client is open. Safe to share between threads.
     """
 
     client: LanguageModel
@@ -263,7 +262,7 @@ class ModelJudge:
 
     @property
     def prompt_version(self) -> str:
-        """The version of what is asked."""
+        """The version of the prompt."""
         return PROMPT_VERSION
 
     @property
@@ -272,9 +271,9 @@ class ModelJudge:
         return self.model
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Judge each pair on its own, the first ones first; raise `Unavailable` when no pair got an answer.
+        """Judge each pair on its own, in order; raise `Unavailable` when no pair got an answer.
 
-        After two such calls in a row nothing is sent for half a minute, and it is raised at once.
+        After two such calls in a row it is raised at once for half a minute, without a request.
         """
         if not self.client.is_open:
             return OfflineJudge().judge(pairs)
@@ -289,7 +288,7 @@ class ModelJudge:
     def outcomes(
         self, questions: Sequence[Sequence[Pair]], sitting: Sitting, *, max_tokens: int = MAX_TOKENS
     ) -> list[list[Outcome]]:
-        """Return what came of each pair of each question, asked in the order given, some questions at once."""
+        """Return the outcome of each pair of each question; some questions are asked concurrently."""
         ask = partial(self._answered, sitting=sitting, max_tokens=max_tokens)
         with ThreadPoolExecutor(self.at_once, thread_name_prefix="nous-judge") as pool:
             return list(pool.map(ask, questions))
@@ -297,9 +296,9 @@ class ModelJudge:
     def in_both_orders(
         self, questions: Sequence[Sequence[Pair]], sitting: Sitting, *, max_tokens: int = MAX_TOKENS
     ) -> list[list[Outcomes]]:
-        """Return what came of each pair of each question, and of those swapped that would retire a memory.
+        """Return the outcomes of each pair of each question, in both orders where a memory would be retired.
 
-        Each of those is asked about alone: no third text has a say in both answers.
+        A swapped pair is asked alone, so that no third text can influence both answers.
         """
         straight = self.outcomes(questions, sitting, max_tokens=max_tokens)
         retiring = [
@@ -317,7 +316,7 @@ class ModelJudge:
         ]
 
     def _asked(self, questions: Sequence[Sequence[Pair]]) -> list[list[Outcomes]]:
-        """Ask, unless that was in vain lately; raise `Unavailable` when no pair got an answer."""
+        """Return the outcomes of all questions; raise `Unavailable` during a rest, or when no pair got an answer."""
         if not questions:
             return []
         if self.rest.left_s() > 0:
@@ -332,7 +331,7 @@ class ModelJudge:
         return found
 
     def _answered(self, pairs: Sequence[Pair], sitting: Sitting, max_tokens: int) -> list[Outcome]:
-        """Return the answer about each pair in one order, the fallback's after a refusal, or why there is none."""
+        """Return the outcome of each pair in one order, with the fallback model after a refusal."""
         found: list[Outcome] = []
         for model in dict.fromkeys((self.model, self.fallback)):
             try:
@@ -362,7 +361,7 @@ class ModelJudge:
 
 
 def judged(pair: Pair, straight: Outcome, back: Outcome | None, *, model: str) -> Judgement:
-    """Return the judgement that what came of a pair amounts to; its model is the fallback where that had a say."""
+    """Return the judgement from the outcomes of a pair; it names the fallback where that gave an answer."""
     if isinstance(straight, LLMError):
         return undecided(pair, f"no answer: {straight}")
     other = None if back is None or isinstance(back, LLMError) else back
@@ -371,15 +370,15 @@ def judged(pair: Pair, straight: Outcome, back: Outcome | None, *, model: str) -
 
 
 def undecided(pair: Pair, why: str) -> Judgement:
-    """Return that nobody knows, and why."""
+    """Return the judgement `unsure` with a reason."""
     return Judgement(Verdict.UNSURE, 0.0, why, None, later(pair), "none", PROMPT_VERSION)
 
 
-def appointed(judge: Judge | None) -> Callable[[Meter], Judge]:
-    """Return who judges, by who pays: the judge given, or the model the settings name, or the built-in judge.
+def judge_factory(judge: Judge | None) -> Callable[[Meter], Judge]:
+    """Return a function that makes a judge for a meter: the given one, the model of the settings, or the built-in one.
 
-    All judges it returns share one client, which opens in the background, and rest together. Raises `InvalidInput` for
-    a key or an address nothing can be sent with.
+    All its judges share one client, which opens in the background, and one `Rest`. Raises `InvalidInput` for an
+    unusable key or address.
     """
     if judge is not None:
         return lambda _meter: judge

@@ -1,8 +1,7 @@
-"""A language model as the writer of episodes: what an episode bears out is kept of its answer, and none is lost.
+"""A language model as writer of episodes: each part of its answer is checked against the episode before it is kept.
 
-The instructions stand in `system` alone. What was said is data: one JSON object inside an element whose name nobody can
-know beforehand, with every angle bracket and all that can't be seen escaped, so that no text can close it and speak
-for us.
+Instructions are in `system` alone. The transcript is data: one JSON object inside an element with a random name, with
+angle brackets and invisible characters escaped, so that no text can close the element and pass for instructions.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from nous_online.language.claude.client import model_client
 from nous_online.language.claude.grounding import (
     GroundingText,
     follows,
-    invented,
+    invented_details,
     is_about,
+    is_mostly_stated,
     is_quoted,
-    is_told,
+    reversed_sentences,
     source_of,
-    turned_round,
 )
 from nous_online.language.claude.replies import (
     Failure,
@@ -45,6 +44,7 @@ from nous_online.language.claude.replies import (
 )
 from nous_online.language.claude.spending import Meter, Spent
 from nous_online.language.embedding import Embedder
+from nous_online.language.lexicon import INSTRUCTING
 from nous_online.language.writing.child import CHILDREN
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
@@ -53,11 +53,10 @@ from nous_online.language.writing.lexrank import (
     LONGEST_INDEX,
     LONGEST_TITLE,
     index_word,
-    most_telling,
+    spread_sample,
     word_count,
 )
-from nous_online.language.writing.phrases import INSTRUCTING
-from nous_online.language.writing.sentences import Sentence, sentences_of, told
+from nous_online.language.writing.sentences import Sentence, join_sentences, sentences_of
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft, OfflineWriter, Writer
 
 PROMPT_VERSION = "episode-2"
@@ -88,7 +87,7 @@ SCHEMA = object_of(
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """What is shown of an episode."""
+    """The parts of an episode that a model is shown."""
 
     transcript: str
     title: str | None
@@ -99,7 +98,7 @@ class EpisodeRecord:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement to be learned, as answered; nothing of it has been checked against the record."""
+    """A statement to be learned as the model gave it, not checked against the record yet."""
 
     content: str
     subject: str
@@ -109,7 +108,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class AnsweredCaution:
-    """An action to warn of, as answered."""
+    """An action to warn of as the model gave it."""
 
     trigger: str
     reason: str
@@ -118,7 +117,7 @@ class AnsweredCaution:
 
 @dataclass(frozen=True)
 class WrittenAnswer:
-    """What was answered about an episode: of the form that was asked for, and no more is known of it."""
+    """An answer about an episode that has the requested form, not checked against the record yet."""
 
     title: str
     summary: str
@@ -146,13 +145,13 @@ def write_request(record: EpisodeRecord, *, model: str) -> Request:
 
 
 def read_answer(text: str) -> WrittenAnswer:
-    """Return an answer in the form that was asked for; raise `LLMError` MALFORMED, naming the part, otherwise."""
+    """Return an answer parsed; raise `LLMError` MALFORMED, naming the part, where it has not the requested form."""
     try:
-        told = json.loads(text, object_pairs_hook=unrepeated)
-        require_keys(told, *TEXTS, "facts", "censors")
-        texts = {name: text_in(told, name) for name in TEXTS}
-        facts = tuple(filled(Claim, each) for each in list_in(told, "facts"))
-        censors = tuple(filled(AnsweredCaution, each) for each in list_in(told, "censors"))
+        answer = json.loads(text, object_pairs_hook=unrepeated)
+        require_keys(answer, *TEXTS, "facts", "censors")
+        texts = {name: text_in(answer, name) for name in TEXTS}
+        facts = tuple(parsed_part(Claim, each) for each in list_in(answer, "facts"))
+        censors = tuple(parsed_part(AnsweredCaution, each) for each in list_in(answer, "censors"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = (
             f"the answer about an episode has not the form that was asked for: {error!r}; another model may do better"
@@ -161,42 +160,42 @@ def read_answer(text: str) -> WrittenAnswer:
     return WrittenAnswer(**texts, facts=facts, censors=censors)
 
 
-def filled(kind: type[Part], told: Mapping[str, Any]) -> Part:
-    """Return a value of a class all whose fields are texts, from an object that has those and no other keys."""
+def parsed_part(kind: type[Part], members: Mapping[str, Any]) -> Part:
+    """Return a `Claim` or an `AnsweredCaution` from a JSON object with its fields, all texts, and no other keys."""
     names = [field.name for field in fields(kind)]
-    require_keys(told, *names)
-    return kind(**{name: text_in(told, name) for name in names})
+    require_keys(members, *names)
+    return kind(**{name: text_in(members, name) for name in names})
 
 
-def require_keys(told: Mapping[str, Any], *names: str) -> None:
+def require_keys(members: Mapping[str, Any], *names: str) -> None:
     """Raise `ValueError` unless an object has the keys `names` and no others."""
-    if {*told} != {*names}:
+    if {*members} != {*names}:
         raise ValueError(f"its keys are not {', '.join(names)}")
 
 
-def text_in(told: Mapping[str, Any], name: str) -> str:
-    """Return the text `name` of an object; raise `TypeError` where it is none."""
-    if not isinstance(told[name], str):
-        raise TypeError(f"{name} is a {type(told[name]).__name__}, not a text")
-    return told[name]
+def text_in(members: Mapping[str, Any], name: str) -> str:
+    """Return the text `name` of an object; raise `TypeError` where it is another value."""
+    if not isinstance(members[name], str):
+        raise TypeError(f"{name} is a {type(members[name]).__name__}, not a text")
+    return members[name]
 
 
-def list_in(told: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return the list `name` of an object; raise `TypeError` where it is none."""
-    if not isinstance(told[name], list):
-        raise TypeError(f"{name} is a {type(told[name]).__name__}, not a list")
-    return told[name]
+def list_in(members: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the list `name` of an object; raise `TypeError` where it is another value."""
+    if not isinstance(members[name], list):
+        raise TypeError(f"{name} is a {type(members[name]).__name__}, not a list")
+    return members[name]
 
 
 logger = logging.getLogger(__name__)
 POLICY = WritingPolicy()
 PURPOSE = "write"
 DEADLINE_S = 15.0
-"""A worker's pass of 30 s leaves a writer 18, and an episode is left alone for 20; a summary takes 5 to 10."""
-LEAST_S = 1.0  # no other model answers in less
+"""A summary takes 5 to 10 s; a worker's pass of 30 s leaves a writer 18, and an episode is reserved for 20."""
+LEAST_S = 1.0  # left of the deadline, below which the fallback model is not asked
 LONGEST_TRANSCRIPT = 60_000
-"""Characters that are shown, about 15,000 tokens; of a longer transcript what says most, from all over it."""
-MOST_LATE = 32  # drafts kept for whoever could not wait for the one asked for: none is paid for twice
+"""Characters shown to a model, about 15,000 tokens; of a longer transcript a sample from all over it."""
+MOST_LATE = 32  # drafts kept that came after their deadline, so that the next attempt does not pay again
 WORD = re.compile(r"\w+")
 MOST_TITLE_WORDS = 14
 MOST_SUMMARY_WORDS = 180  # 150 are asked for
@@ -204,14 +203,16 @@ LEAST_SUMMARY_WORDS = 20  # … or a quarter of what is shown, where that is les
 FACT_WORDS = (3, 45)
 MOST_TRIGGER_WORDS, MOST_REASON_WORDS = 20, 45
 LONGEST_SUBJECT = 80
-LONGEST_WORD = 40  # characters: as many times the words of a text may be its length, whatever it counts as a word
+LONGEST_WORD = 40  # characters allowed for each word, since a text without spaces counts as few words
 
 
-def put_together(answer: WrittenAnswer, record: EpisodeRecord, *, model: str, offline: Callable[[], Draft]) -> Draft:
-    """Return the draft an answer comes to; `offline` is asked for one when a part of the answer can't be kept.
+def draft_from_answer(
+    answer: WrittenAnswer, record: EpisodeRecord, *, model: str, offline: Callable[[], Draft]
+) -> Draft:
+    """Return the draft made from an answer; parts that fail their checks come from the draft that `offline` returns.
 
-    Nothing is kept that holds what looks like a credential, speaks to a model, or names what the record does not. The
-    draft's `writer` says who wrote what.
+    Rejected is text with a credential, instructions to a model, or details that the record does not have. The draft's
+    `writer` names who wrote which part.
     """
     source = source_of(record.transcript, record.title or "", *record.participants, *record.lessons)
     kept = kept_parts(answer, record, source)
@@ -228,59 +229,59 @@ def put_together(answer: WrittenAnswer, record: EpisodeRecord, *, model: str, of
 
 
 def kept_parts(answer: WrittenAnswer, record: EpisodeRecord, source: GroundingText) -> dict[str, Any]:
-    """Return the parts of a draft by name, None for one that can't be kept."""
+    """Return the parts of a draft by name, None for a part that fails its checks."""
     transcript, shown = source_of(record.transcript), word_count(record.transcript)
     least = min(LEAST_SUMMARY_WORDS, shown // 4)
     most = min(MOST_SUMMARY_WORDS, max(POLICY.least_summary_words, shown))
     title = record.title or kept_text(answer.title.strip(EDGE)[:LONGEST_TITLE], source, words=(2, MOST_TITLE_WORDS))
-    told = [fact for claim in answer.facts if (fact := kept_fact(claim, transcript, source))]
-    facts = tuple({fact.content.casefold(): fact for fact in told}.values())
+    accepted = [fact for claim in answer.facts if (fact := kept_fact(claim, transcript, source))]
+    facts = tuple({fact.content.casefold(): fact for fact in accepted}.values())
     cautions = answer.censors if record.outcome == "failure" else ()
     censors = [censor for caution in cautions if (censor := kept_censor(caution, source))]
     return {
         "title": title,
-        "summary": kept_telling(answer.summary, source, words=(least, most)),
-        "compressed": kept_telling(answer.line, source, words=(2, POLICY.compressed_words)),
+        "summary": kept_narrative(answer.summary, source, words=(least, most)),
+        "compressed": kept_narrative(answer.line, source, words=(2, POLICY.compressed_words)),
         "facts": None if answer.facts and not facts else facts[: POLICY.most_facts],
         "censors": None if cautions and not censors else tuple(censors[: POLICY.most_censors]),
     }
 
 
 def kept_text(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
-    """Return a text on one line if it stands on the source and has as many words, None otherwise."""
+    """Return a text as one line, None where it invents details or its number of words is not within `words`."""
     line = " ".join(text.split())
     least, most = words
     is_short = len(line) <= most * LONGEST_WORD
     if not line or not is_short or not least <= word_count(line) <= most or not is_sound(line):
         return None
-    return None if invented(line, source) else line
+    return None if invented_details(line, source) else line
 
 
-def kept_telling(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
-    """Return a text that tells of an episode as `kept_text` does, None too where it denies what was said."""
+def kept_narrative(text: str, source: GroundingText, *, words: tuple[int, int]) -> str | None:
+    """Return a summary or a line checked as by `kept_text`, None too where it denies what the episode says."""
     line = kept_text(text, source, words=words)
-    return None if line is None or turned_round(line, source) else line
+    return None if line is None or reversed_sentences(line, source) else line
 
 
 def is_sound(text: str) -> bool:
-    """Tell whether a text may be shown to anybody: no credential, nothing invisible, nothing that speaks to a model."""
+    """Tell whether a text may be stored: no credential, no invisible character, no instruction to a model."""
     return text.isprintable() and not INSTRUCTING.search(text) and not holds_credential(text)
 
 
 def kept_fact(claim: Claim, transcript: GroundingText, source: GroundingText) -> FactDraft | None:
-    """Return a statement with its evidence if it follows from that, and that stands in the transcript."""
+    """Return a claim as a fact if its evidence is quoted from the transcript and it follows from the evidence."""
     content = kept_text(claim.content, source, words=FACT_WORDS)
     evidence = " ".join(claim.evidence.split())
     if content is None or claim.category not in CATEGORIES or not is_quoted(evidence, transcript):
         return None
-    if not is_sound(evidence) or not follows(content, evidence) or not is_told(content, source):
+    if not is_sound(evidence) or not follows(content, evidence) or not is_mostly_stated(content, source):
         return None
     subject = kept_text(claim.subject[:LONGEST_SUBJECT], source, words=(1, LONGEST_SUBJECT))
     return FactDraft(content, subject, None if claim.category == NO_CATEGORY else claim.category, evidence)
 
 
 def kept_censor(caution: AnsweredCaution, source: GroundingText) -> CensorDraft | None:
-    """Return an action to warn of if its evidence stands in the record and speaks of it."""
+    """Return a caution as a censor if its evidence is quoted from the record and is about the trigger."""
     trigger = kept_text(caution.trigger.strip(EDGE), source, words=(1, MOST_TRIGGER_WORDS))
     reason = kept_text(caution.reason, source, words=(1, MOST_REASON_WORDS))
     if trigger is None or reason is None or not is_quoted(caution.evidence, source) or not is_sound(caution.evidence):
@@ -289,7 +290,7 @@ def kept_censor(caution: AnsweredCaution, source: GroundingText) -> CensorDraft 
 
 
 def slug(text: str, title: str, source: GroundingText) -> str:
-    """Return one to four words of the source joined by hyphens; those of the title where the text has others."""
+    """Return a text of one to four words of the source joined by hyphens, else the index word of the title."""
     words = WORD.findall(text.casefold())
     is_told = all(word in source.words for word in words) and is_sound(text)
     if 0 < len(words) <= INDEX_WORDS and is_told and len("-".join(words)) <= LONGEST_INDEX:
@@ -298,11 +299,11 @@ def slug(text: str, title: str, source: GroundingText) -> str:
 
 
 class ModelWriter:
-    """Has an episode condensed by one request, and checks each part of the answer against the episode.
+    """Condenses an episode with one request, and checks each part of the answer against the episode.
 
-    A part that names what the episode does not, that has no evidence in it or the wrong length, is replaced by what the
-    offline writer makes of it. `models` are who is asked, and who is asked once where that one refuses. Every request
-    is metered, in the thread that made it. Safe to share between threads.
+    A part that invents details, lacks evidence or has the wrong length is replaced by the offline writer's. `models`
+    are the model that is asked and its fallback, asked once after a refusal. Every request is metered, in the thread
+    that made it. Safe to share between threads.
     """
 
     def __init__(
@@ -328,10 +329,10 @@ class ModelWriter:
         return self._model
 
     def write(self, episode: EndedEpisode) -> Draft:
-        """Return what is worth keeping of an episode, by the offline writer where no answer can be had at all.
+        """Return the draft of an episode, by the offline writer where the model can't answer at all.
 
-        Raises `Unavailable` when the same request may succeed later, `InvalidInput` when there is no detail. An answer
-        that came too late for whoever asked is kept in this process for the next attempt, and not paid for twice.
+        Raises `Unavailable` when the same request may succeed later, `InvalidInput` when there is no detail. A draft is
+        kept in this process until the next attempt, since the caller may have given up before it came.
         """
         key = hashlib.sha256(repr(episode).encode(errors="surrogatepass")).hexdigest()
         draft = self._late.pop(key, None)
@@ -353,10 +354,10 @@ class ModelWriter:
             logger.warning("an episode is written offline: %s", error)
             draft = self._offline.write(episode)
             return replace(draft, writer=f"{draft.writer} ({self._model}: {error.kind})")
-        return put_together(answer, record, model=model, offline=lambda: self._offline.write(episode))
+        return draft_from_answer(answer, record, model=model, offline=lambda: self._offline.write(episode))
 
     def _answered(self, record: EpisodeRecord) -> tuple[WrittenAnswer, str]:
-        """Return an answer and who gave it: the model, or the fallback where it refuses."""
+        """Return an answer and the model that gave it, the fallback after a refusal."""
         ends_at = time.monotonic() + self._deadline_s
         try:
             return self._ask(record, self._model, self._deadline_s), self._model
@@ -380,11 +381,13 @@ class ModelWriter:
 
 
 def record_of(episode: EndedEpisode) -> EpisodeRecord:
-    """Return what is shown of an episode: no sentence that holds what looks like a credential, and no code."""
-    spoken = without_credentials(sentences_of(episode.detail, participants=episode.participants))
+    """Return the record of an episode, without sentences that look like they hold a credential, and without code."""
+    sentences = without_credentials(sentences_of(episode.detail, participants=episode.participants))
     title = (episode.title or "").strip()
+    size = sum(len(sentence.text) for sentence in sentences) or 1
+    most = min(len(sentences), len(sentences) * LONGEST_TRANSCRIPT // size)
     return EpisodeRecord(
-        transcript=transcript_of(telling(spoken)),
+        transcript=transcript_of([sentences[i] for i in spread_sample(sentences, most)]),
         title=None if holds_credential(title) else title or None,
         outcome=episode.outcome,
         participants=list(episode.participants),
@@ -392,27 +395,20 @@ def record_of(episode: EndedEpisode) -> EpisodeRecord:
     )
 
 
-def telling(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return as many sentences as are shown at most, from all over the transcript."""
-    size = sum(len(sentence.text) for sentence in sentences) or 1
-    most = min(len(sentences), len(sentences) * LONGEST_TRANSCRIPT // size)
-    return [sentences[i] for i in most_telling(sentences, most)]
-
-
 def transcript_of(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as lines: a turn each, with who speaks; a line for each sentence where nobody does."""
+    """Return sentences as lines: one for each turn, with its speaker, or for each sentence where nobody is named."""
     lines: list[str] = []
     for (speaker, _), together in groupby(sentences, key=lambda each: (each.speaker, each.turn)):
         turn = list(together)
-        lines += [told(turn)] if speaker else [sentence.text for sentence in turn]
+        lines += [join_sentences(turn)] if speaker else [sentence.text for sentence in turn]
     return "\n".join(lines)
 
 
-def commissioned(writer: Writer | None, embedder: Embedder) -> Callable[[Meter], Writer]:
-    """Return who writes, by who pays: the writer given, or the model the settings name, or the offline writer.
+def writer_factory(writer: Writer | None, embedder: Embedder) -> Callable[[Meter], Writer]:
+    """Return a function that makes a writer for a meter: the given one, the model of the settings, or the offline one.
 
-    All writers it returns share one client. Raises `InvalidInput` for a key or an address nothing can be sent with, and
-    `Unsupported` without the package of the client.
+    All its writers share one client. Raises `InvalidInput` for an unusable key or address, and `Unsupported` without
+    the package of the client.
     """
     if writer is not None:
         return lambda _meter: writer

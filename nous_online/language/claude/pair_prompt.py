@@ -1,8 +1,8 @@
-"""What a model is asked about a new statement and those near it: one prompt, one schema, one parser.
+"""The question about a new statement and its candidates for a language model: one prompt, one schema, one parser.
 
-The question names one statement and all that are near it, so that each is read once. Instructions stand in `system`
-alone. The statements travel as JSON strings without a single `<` or non-ASCII character, inside an element whose name
-nobody can guess: nothing a memory says can close it or stand beside it.
+A question holds one new statement and all its candidates, so that each is read once. Instructions are in `system`
+alone. The statements are JSON strings of ASCII without `<`, inside an element with a random name, so that no memory can
+close it and pass for instructions.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 
 PROMPT_VERSION = "pairs-2"
 MAX_TOKENS = 400
-"""Tokens of one verdict: a slot and a reason take about 120, in the most expensive script three times as many."""
+"""Tokens of one verdict; a slot and a reason take about 120, in the most expensive script three times as many."""
 LONGEST_PAIR = 12_000
-"""Bytes of both statements together, as UTF-8: what is longer is a document, and asking costs more than it saves."""
-MOST_TOGETHER = 20  # pairs of one question: as many neighbours as a new fact is held against
+"""Bytes of UTF-8 of both statements; a longer pair is about documents, and asking costs more than it saves."""
+MOST_TOGETHER = 20  # pairs of one question, as many as a new fact has candidates
 LONGEST_TOGETHER = 24_000  # bytes of all statements of one question, as UTF-8
 LONGEST_ANSWER = 4_000
 LONGEST_REASON = 200
@@ -52,12 +52,12 @@ VERDICT = object_of(
     confidence={"type": "number", "description": "From 0 to 1."},
 )
 SCHEMA = object_of(verdicts={"type": "array", "items": VERDICT})
-"""The form of an answer, reason before verdict; lengths and ranges are checked when it is read, no server does."""
+"""The schema of an answer, reason before verdict; the parser checks lengths and ranges, since no server does."""
 
 
 @dataclass(frozen=True)
 class PairAnswer:
-    """What a model said of one pair in one order; `later` names a statement as it was shown in that order."""
+    """A model's answer about one pair in one order; `later` names a statement by its letter in that order."""
 
     verdict: Verdict
     confidence: float
@@ -67,9 +67,9 @@ class PairAnswer:
 
 
 def together(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return which pairs go into one question, by their places: those of one newer statement, as far as there is room.
+    """Return the pairs of each question, by index: those that share the newer statement, as many as fit.
 
-    What is too long to be asked about (`LONGEST_PAIR`) is in none.
+    A pair longer than `LONGEST_PAIR` is in none.
     """
     questions: list[list[int]] = []
     last: dict[JudgedStatement, int] = {}
@@ -101,7 +101,7 @@ def pairs_request(pairs: Sequence[Pair], *, model: str, max_tokens: int = MAX_TO
 
 
 def shown(pairs: Sequence[Pair]) -> str:
-    """Return pairs as one line of ASCII JSON in which no angle bracket stands, the statement they share but once."""
+    """Return pairs as one line of ASCII JSON without angle brackets, with the shared statement once."""
 
     def statement_of(statement: JudgedStatement) -> dict[str, Any]:
         stated_at = statement.stated_at.isoformat() if statement.stated_at else None
@@ -114,10 +114,10 @@ def shown(pairs: Sequence[Pair]) -> str:
 
 
 def read_answers(text: str) -> Mapping[int, PairAnswer | LLMError]:
-    """Return what a model answered about each number; an error where an entry has another form than was asked for.
+    """Return the answer about each number, or an error where its entry does not fit the schema.
 
-    Raises `LLMError` of kind MALFORMED when the whole has. A reason that is too long is cut; nothing else is mended. No
-    message quotes the answer, which may hold words of a memory.
+    Raises `LLMError` of kind MALFORMED when the whole answer does not. A long reason is cut; nothing else is repaired.
+    No message quotes the answer, which may hold words of a memory.
     """
     if len(text) > LONGEST_ANSWER * MOST_TOGETHER:
         raise malformed(f"it has {len(text)} characters")
@@ -137,7 +137,7 @@ def read_answers(text: str) -> Mapping[int, PairAnswer | LLMError]:
 
 
 def answer_to(number: int, answers: Mapping[int, PairAnswer | LLMError]) -> PairAnswer | LLMError:
-    """Return what was answered about a number."""
+    """Return the answer about a number, or an error where there is none."""
     return answers.get(number) or malformed("it says nothing of it")
 
 
@@ -168,7 +168,7 @@ def _object(value: object, keys: Sequence[str]) -> dict[str, object]:
 
 
 def malformed(why: str) -> LLMError:
-    """Return the error for an answer of another form, which is asked for again or left undecided."""
+    """Return the error for an answer that does not fit the schema."""
     return LLMError(f"the answer about a pair can't be read: {why}; the pair stays undecided", Failure.MALFORMED)
 
 
@@ -177,7 +177,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _line(name: str, value: object, *, at_most: int) -> str:
-    """Return a line fit for a terminal and a report: no control, format or surrogate character, not empty, not long."""
+    """Return a text that is safe to print: one line, not empty, at most `at_most` characters, all printable."""
     if not isinstance(value, str) or not value.strip() or len(value) > at_most:
         raise malformed(f"its {name} is not a text of 1 to {at_most} characters")
     if not value.isprintable():

@@ -1,4 +1,4 @@
-"""Requests to a language model, and what comes back, read without trust: a reply with its tokens, or a failure."""
+"""Requests to a language model, and its answers, parsed without trust: a reply with its tokens, or an `LLMError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Request: TypeAlias = Mapping[str, Any]
 
 
 class Failure(StrEnum):
-    """Why there is no answer, by what a caller would do about it."""
+    """The kinds of failure, by what a caller can do about them."""
 
     TRANSIENT = "transient"
     """The server or the network; the same request may succeed later."""
@@ -53,10 +53,10 @@ class Reply:
 
 
 class LLMError(Unavailable):
-    """A language model gave no usable answer; `kind` says why, `usage` what was paid for nonetheless.
+    """A language model gave no usable answer; `kind` says why, `usage` has the tokens that were paid for.
 
-    `status` is that of HTTP when the server answered with a failure, None when the answer never came or was no failure.
-    `wait_s` is how long the server asks to wait, None when asking again soon is no use.
+    `status` is the HTTP status of an error answer, None without one. `wait_s` is how long the server asks to wait, None
+    when a retry is no use.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LanguageModel(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether an answer can come soon; false while what it takes to ask is still being loaded."""
+        """Whether the package is loaded; before that a call takes seconds longer."""
         ...
 
     def ask(self, request: Request, *, deadline_s: float) -> Reply:
@@ -116,7 +116,7 @@ MOST_TOKENS = 2**31 - 1
 
 
 def reply_of(message: object) -> Reply:
-    """Return what a message of the API says, alone or as one result of a batch.
+    """Return the reply in a message of the API, from a call or a batch.
 
     Raises `LLMError`, with the tokens used, when it was refused, cut short, stopped otherwise, or is no message.
     """
@@ -132,7 +132,7 @@ def reply_of(message: object) -> Reply:
 
 
 def usage_of(message: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a message; what is no count of tokens counts nothing."""
+    """Return the tokens of a message, 0 for each count that is missing or invalid."""
     counts = fields(message.get("usage"))
     return Usage(
         input_tokens=tokens_of(counts.get("input_tokens")),
@@ -143,9 +143,9 @@ def usage_of(message: Mapping[str, Any]) -> Usage:
 
 
 def kind_of_error(error: Mapping[str, Any], *, status: int | None = None, says_when: bool = True) -> Failure:
-    """Return the kind of failure of an error object of the API: of an answer with `status`, or of one item of a batch.
+    """Return the kind of an error object of the API, from an answer with `status` or from one item of a batch.
 
-    `says_when` tells whether the answer named a time to come back, which a limit of the account never does.
+    `says_when` tells whether the answer named a time to retry, which it never does for a limit of the account.
     """
     code, words = fields(error.get("details")).get("error_code"), said(error.get("message")).lower()
     is_about_money = (
@@ -165,7 +165,7 @@ def kind_of_error(error: Mapping[str, Any], *, status: int | None = None, says_w
 
 
 def fields(value: object) -> Mapping[str, Any]:
-    """Return the JSON object `value` is, or an empty one when it is anything else."""
+    """Return a value that is a JSON object, an empty one for any other value."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
@@ -177,14 +177,14 @@ def unrepeated(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def said(text: object) -> str:
-    """Return words that came from outside fit for one line of a message: short, and without control characters."""
+    """Return text from outside as part of a message: one short line without control characters."""
     words = " ".join(text.split()) if isinstance(text, str) else ""
     shown = "".join(letter if letter.isprintable() else "�" for letter in words)
     return shown if len(shown) <= LONGEST_SAID else f"{shown[:LONGEST_SAID]}…"
 
 
 def moment_of(text: object) -> datetime | None:
-    """Return the moment an RFC 3339 text names, in UTC where it names no zone."""
+    """Return the moment in an RFC 3339 text, in UTC without a zone, None for any other value."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
@@ -208,24 +208,24 @@ def _require_finished(message: Mapping[str, Any], *, model: str, usage: Usage) -
 
 
 def listing(value: object) -> list[object]:
-    """Return the JSON list a value is, or an empty one when it is anything else."""
+    """Return a value that is a JSON list, an empty list for any other value."""
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def is_well_formed(text: str) -> bool:
-    """Tell whether a text could be stored as UTF-8: it holds no half of a surrogate pair."""
+    """Tell whether a text can be encoded as UTF-8, without half of a surrogate pair."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def tokens_of(count: object) -> int:
-    """Return a count of tokens; what is none counts nothing."""
+    """Return a count of tokens, 0 for an invalid value."""
     if not isinstance(count, int) or isinstance(count, bool):
         return 0
     return count if 0 <= count <= MOST_TOKENS else 0
 
 
 ROOM_FOR_THINKING = 2_000
-"""Tokens: thinking counts towards `max_tokens`, and a model that can't do without it would be cut off in the middle."""
+"""Tokens added for thinking, which counts towards `max_tokens`, for models that can't be told to answer at once."""
 OFF = {"thinking": {"type": "disabled"}}
 OFF_BUT_BETWEEN_TOOLS = {"thinking": {"type": "between_tools"}}
 NEVER_ON: Mapping[str, Any] = {}
@@ -237,21 +237,21 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "claude-sonnet-4": NEVER_ON,
     "claude-opus-4": NEVER_ON,
 }
-"""What to send so that a model of a family does not think; those not named here think, or may."""
+"""Parameters that turn thinking off, by family of models; models of other families may think."""
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object that has all of `properties` and no others."""
+    """Return the JSON schema of an object with all of `properties` and no others."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def json_request(
     model: str, *, system: str, data: tuple[str, str], schema: Mapping[str, Any], max_tokens: int
 ) -> Request:
-    """Return the request for one JSON object of a schema, by instructions that are cached.
+    """Return the request for one JSON object of a schema; the instructions are cached by the server.
 
-    `data` is a word for what is shown, and that as JSON without an angle bracket: it stands inside an element whose
-    name nobody can know beforehand, so that nothing in it can close it and speak for us.
+    `data` is a word for the data, and the data as JSON without angle brackets. It goes inside an element with a random
+    name, so that nothing in it can close the element and pass for instructions.
     """
     kind, shown = data
     element = f"{kind}-{secrets.token_hex(8)}"
@@ -265,10 +265,10 @@ def json_request(
 
 
 def without_thinking(model: str, *, max_tokens: int) -> dict[str, Any]:
-    """Return the parameters that make `model` answer at once, `max_tokens` among them.
+    """Return the parameters that make `model` answer without thinking, `max_tokens` among them.
 
-    A model that can't be told so, or is not known here, gets room to think on top. Which family takes which setting:
-    Anthropic's migration guides for Haiku 5.5 and Sonnet 5.5, October 2026.
+    A model of an unknown family gets `ROOM_FOR_THINKING` on top. The settings of the families are from Anthropic's
+    migration guides for Haiku 5.5 and Sonnet 5.5, October 2026.
     """
     known = [family for family in FAMILIES if model.startswith(family)]
     if not known:

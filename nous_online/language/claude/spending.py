@@ -145,7 +145,7 @@ def meter_of(database: Database, agent_id: str, night: date | None = None) -> Me
             with database.transaction(agent_id, timeout_s=TIMEOUT_S) as connection:
                 connection.execute(SQL["store_request"], row)
         except NousError as error:
-            LOG.warning("a request to %s was not metered (%s): %s", spent.model, error, told(spent))
+            LOG.warning("a request to %s was not metered (%s): %s", spent.model, error, usage_words(spent))
 
     return meter
 
@@ -155,7 +155,7 @@ def row_of(spent: Spent) -> dict[str, Any]:
     try:
         cost_usd = cost_of(spent.model, spent.usage, is_batch=False)
     except InvalidInput as error:
-        LOG.warning("a request was metered without its price (%s): %s", error, told(spent))
+        LOG.warning("a request was metered without its price (%s): %s", error, usage_words(spent))
         cost_usd = 0.0
     failure = spent.error
     if failure is not None:  # freed of what PostgreSQL can't hold
@@ -172,7 +172,7 @@ def row_of(spent: Spent) -> dict[str, Any]:
     }
 
 
-def told(spent: Spent) -> str:
+def usage_words(spent: Spent) -> str:
     """Return the tokens of a request in words."""
     usage = spent.usage
     return (

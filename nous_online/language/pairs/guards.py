@@ -34,9 +34,9 @@ from nous_online.language.pairs.reading import (
     Number,
     Reading,
     StatementWords,
-    cleaned,
     clock,
     folded_letters,
+    normalise,
     read,
     read_words,
     stem,
@@ -82,7 +82,7 @@ def differences(a: str, b: str) -> tuple[str, ...]:
     Numbers, dates, times, units, versions, identifiers, quoted strings, names, negation, opposites,
     rival values and exchanged roles are compared after normalising their spelling, so "8pm" equals "20:00".
     """
-    if cleaned(a) == cleaned(b):
+    if normalise(a) == normalise(b):
         return ()
     one, other = read(a), read(b)
     return tuple(reason for guard in GUARDS.values() for reason in guard(one, other))

@@ -1,6 +1,6 @@
-"""Typed features of a pair of statements for the two classifiers: say both the same, or do they exclude each other?
+"""Features of a pair of statements for the boosted trees: shared words and order, roots, and named things.
 
-Roots and named things come first: a paraphrase keeps both; an update or an exchanged role changes one of them.
+A paraphrase keeps roots and named things; an update or an exchanged role changes one of them.
 """
 # ruff: noqa: PLR2004 — word lengths and shares are read best in place
 
@@ -53,7 +53,7 @@ RESTRICTORS, INTENTIONS = word_list("restrictors"), word_list("intentions")
 LINKS = frozenset({"of", "de", "la", "del", "von", "van", "da", "do", "der"})
 QUALIFIED_BY = frozenset({",", "(", ")", "in", "the"})
 MAX_ROOTS = 120
-# A unit beside its number agrees or not in the guards; apart from it, it adds nothing.
+# Guards compare a unit together with its number; by itself it says nothing.
 PASSED_OVER = (
     FUNCTION_WORDS
     | word_list("light_words")
@@ -64,8 +64,8 @@ CHANGES = (
     "root_words_more", "root_names_more", "root_repeats", "things_unmatched_more", "things_demoted",
     "things_turned_wrongly", "last_narrowed", "restrictors", "joined_gap",
 )  # fmt: skip
-MAX_WORDS = 120  # alignment is quadratic in words; what stands later only counts towards the lengths
-LEAST_SIMILARITY = 0.85  # cosine from which `same` was trained; below it nothing is a candidate for merging
+MAX_WORDS = 120  # of a statement; alignment is quadratic in words
+LEAST_SIMILARITY = 0.85  # cosine of a near pair: `same` was trained on those
 TURNS = frozenset(["is", "are", "was", "were", "by", "of", "has", "have", "had", "in", "being"])
 MOST_WORDS = 22  # A longer statement makes more than one claim, and most of what it says may stand beside the other
 LEAST_SHARED = 0.4  # Dice coefficient of the stems under which two statements hardly speak of one thing
@@ -75,32 +75,32 @@ ROLE = re.compile(r"\b(?:is|are|was|were)\s(?:an?|the|one)\s(?:[\w-]+\s){1,4}?(?
 NAUGHT = EMPTY | {"there", "isn", "aren", "no"}
 ACTORS = frozenset(map(stem, word_list("people")))
 NOWHERE = -1.0  # place of what does not occur, where a place runs from 0, the first word, to 1, the last
-MAX_LEFT_OVER = 12  # words compared one by one; a pair that differs in more is no wording of one statement
+MAX_LEFT_OVER = 12  # unmatched words compared pairwise; a pair with more is no paraphrase
 
 
 @dataclass(frozen=True)
 class Thing:
-    """One name as written: its words in order, and whether it only narrows the name before it ("Ghent, Belgium")."""
+    """One name: its words in order, and whether it qualifies the name before it ("Ghent, Belgium")."""
 
     words: tuple[str, ...]
     is_qualifier: bool
 
 
 def gist_features(a: Reading, b: Reading) -> dict[str, float]:
-    """Describe how far two statements share roots and named things; the same with `a` and `b` exchanged."""
+    """Return the features of shared roots and named things; symmetric in `a` and `b`."""
     found = {**_root_features(a, b), **_thing_features(a, b), **_form_features(a, b)}
     return {**found, "same_gist": float(not any(found[name] for name in CHANGES))}
 
 
 def _sorted(name: str, one: float, other: float) -> dict[str, float]:
-    """Return a feature that both statements have, as its lesser and its greater value: their order does not count."""
+    """Return a feature of both statements as its lesser and its greater value, so that their order does not count."""
     fewer, more = sorted((one, other))
     return {f"{name}_fewer": float(fewer), f"{name}_more": float(more)}
 
 
 @lru_cache(maxsize=65_536)
 def roots(reading: Reading) -> tuple[str, ...]:
-    """Return the content words of a statement, in order, each as the root it shares with its derivations."""
+    """Return the roots of a statement's content words, in order; derived words have one root ("author", "written")."""
     found: list[str] = []
     terms = reading.terms[:MAX_ROOTS]
     for word, follower in zip(terms, (*terms[1:], ""), strict=False):
@@ -133,7 +133,7 @@ def _root_features(a: Reading, b: Reading) -> dict[str, float]:
 
 
 def _left_over(only_a: list[str], only_b: list[str], names: set[str]) -> tuple[list[str], list[str]]:
-    """Take away what is the same after all: a slip, a derivation ("operator", "operated"), one word written as two."""
+    """Return the unmatched roots of both sides without typing slips, derivations and words written as two."""
     if "".join(only_a) == "".join(only_b):
         return [], []
     if max(len(only_a), len(only_b)) > MAX_LEFT_OVER:
@@ -158,7 +158,7 @@ def _left_over(only_a: list[str], only_b: list[str], names: set[str]) -> tuple[l
 
 @lru_cache(maxsize=65_536)
 def things(reading: Reading) -> tuple[Thing, ...]:
-    """Return the names in a statement, in order: runs of capitalised words with the digits and links inside them."""
+    """Return the names in a statement, in order: runs of capitalised words with digits and links such as "of"."""
     cased = reading.cased[: 2 * MAX_ROOTS]
     found: list[Thing] = []
     last_end = 0
@@ -203,7 +203,7 @@ def _thing_features(a: Reading, b: Reading) -> dict[str, float]:
 
 
 def _unmatched(a: Reading, b: Reading) -> tuple[int, int]:
-    """Count the heads of `a` that `b` names nowhere, and those `b` names only to narrow another name."""
+    """Return how many unqualified names of `a` are missing in `b`, and how many `b` has only as qualifiers."""
     none = aside = 0
     for thing in things(a):
         if thing.is_qualifier:
@@ -217,14 +217,14 @@ def _unmatched(a: Reading, b: Reading) -> tuple[int, int]:
 
 
 def is_same_thing(a: Thing, b: Thing) -> bool:
-    """Tell whether two names share most words of the shorter one, allowing slips."""
+    """Tell whether two names share most words of the shorter one, typing slips allowed."""
     few, many = sorted((a.words, b.words), key=len)
     shared = sum(any(word == other or is_near_spelling(word, other) for other in many) for word in few)
     return 2 * shared > len(few)
 
 
 def _turned(a: Reading, b: Reading) -> bool:
-    """Tell whether the first and the last name of one statement stand the other way round in the other."""
+    """Tell whether the first and the last name of one statement are in reverse order in the other."""
     one, other = ([thing for thing in things(reading) if not thing.is_qualifier] for reading in (a, b))
     if len(one) < 2 or len(other) < 2:
         return False
@@ -233,14 +233,14 @@ def _turned(a: Reading, b: Reading) -> bool:
 
 
 def _order_of(reading: Reading) -> tuple[bool, bool]:
-    """Tell what decides which side a name stands on: a passive, and a relation said before the first name."""
+    """Return what decides the order of names: whether there is a passive, and a relation before the first name."""
     is_passive = "by" in reading.words and bool(COPULAS & set(reading.words))
     opening = takewhile(lambda word: not _is_named(word) or word == reading.cased[0] == "The", reading.cased)
     return is_passive, any(word.lower() not in FUNCTION_WORDS for word in opening)
 
 
 def _qualifier_features(a: Reading, b: Reading) -> dict[str, float]:
-    """Count the narrowing names that one statement alone has: after its last head, and elsewhere."""
+    """Return how many qualifiers only one statement has, after its last name and elsewhere."""
     last: list[set[str]] = []
     elsewhere: list[set[str]] = []
     for reading in (a, b):
@@ -268,7 +268,7 @@ def _form_features(a: Reading, b: Reading) -> dict[str, float]:
 
 
 def pair_features(pairs: Sequence[tuple[str, str, float]]) -> NDArray[np.float64]:
-    """Return one row of `FEATURES` per (a, b, cosine); every feature is the same with a and b exchanged."""
+    """Return one row of `FEATURES` for each (a, b, cosine); every feature is symmetric in a and b."""
     return _rows(pairs, features, len(FEATURES))
 
 
@@ -285,7 +285,7 @@ def _rows(
 
 
 def features(a: Reading, b: Reading, similarity: float) -> dict[str, float]:
-    """Describe one pair: closeness, shared and differing words, order, and typed differences."""
+    """Return all features of one pair: cosine, shared and differing words, order, and typed differences."""
     return {
         "similarity": similarity,
         **_overlap(a, b),
@@ -376,7 +376,7 @@ def _order(a: Reading, b: Reading) -> dict[str, float]:
 
 
 def _best_rotation(one: Sequence[str], other: Sequence[str]) -> float:
-    """Return how well the words agree in order when one sentence is turned round at a verb: "X is Y", "Y is X"."""
+    """Return the best match in order of one sentence turned round at a verb ("X is Y", "Y is X") with the other."""
     turns = [place for place, word in enumerate(one) if word in TURNS and 0 < place < len(one) - 1][:4]
     rotations = [[*one[place + 1 :], one[place], *one[:place]] for place in turns]
     return max((SequenceMatcher(None, turned, other, autojunk=False).ratio() for turned in rotations), default=0.0)

@@ -1,6 +1,6 @@
-"""What a short statement says in checkable terms: its words, numbers, dates, times, identifiers, quotes and names.
+"""Parses a short statement into words, numbers, dates, times, identifiers, quotations and names.
 
-Everything here is read off the surface with bounded patterns, so hostile text costs linear time.
+All patterns are bounded, so that hostile text costs linear time.
 """
 # ruff: noqa: PLR2004, RUF001 — word lengths are read best in place, and typographic quotes are the subject
 
@@ -23,9 +23,9 @@ SCALES = {
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 ORDINAL_WORDS = {word: value for value, word in enumerate(_ORDINALS.split(), start=1) if word != "second"}
 CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy"}
-EITHER_HALF = 1_440  # what is added to a time of which nobody says whether it is in the morning or in the evening
+EITHER_HALF = 1_440  # minutes added to a time that may be in the morning or in the evening: "half past three"
 NOON = 720
-DAWN = 360  # from here on "at night" is before midnight
+DAWN = 360  # "ten at night" is 22:00, "two at night" is 02:00
 HOURS = {"one": 1, **{word: value for word, value in NUMBER_WORDS.items() if 1 < value <= 12}}
 AMOUNTS = {"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 WRITTEN = re.compile(
@@ -40,10 +40,10 @@ SPOKEN = re.compile(
 )
 
 
-def take_times(text: str, mark: Callable[[str], str]) -> tuple[frozenset[int], str]:
-    """Return the times a text names, in minutes since midnight, and the text with a mark in the place of each.
+def extract_times(text: str, mark: Callable[[str], str]) -> tuple[frozenset[int], str]:
+    """Return the times in a text, in minutes since midnight, and the text with each time replaced by its `mark`.
 
-    One that may be in either half of the day has `EITHER_HALF` added.
+    A time that may be in either half of the day has `EITHER_HALF` added.
     """
     found: set[int] = set()
 
@@ -79,7 +79,7 @@ def _spoken(match: re.Match[str], hour: int) -> int:
 
 
 def unmatched_times(times: Set[int], others: Set[int]) -> set[int]:
-    """Return those of some times that are none of others; "half past three" is 03:30 as well as 15:30."""
+    """Return the times that match none of `others`; "half past three" matches 03:30 and 15:30."""
 
     def is_one(time: int, other: int) -> bool:
         return time == other or (max(time, other) >= EITHER_HALF and (time - other) % NOON == 0)
@@ -88,20 +88,20 @@ def unmatched_times(times: Set[int], others: Set[int]) -> set[int]:
 
 
 def clock(time: int) -> str:
-    """Return a time as a clock shows it."""
+    """Return a time as HH:MM."""
     return f"{time % EITHER_HALF // 60:02}:{time % 60:02}"
 
 
 FIRST_MARK, LAST_MARK = 0xE000, 0xF8FF  # the private-use characters, more of them than a text has characters
 _MARK = re.compile(f"[{chr(FIRST_MARK)}-{chr(LAST_MARK)}]")
-MAX_CHARS = 4_000  # what comes later in a longer text can still separate two memories, never join them
+MAX_CHARS = 4_000  # read of a text; a difference after them only keeps no two texts apart, it joins none
 _QUOTES = str.maketrans(
     {"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "«": '"', "»": '"', "–": "-", "—": "-", "−": "-"}
 )
 _UNDECOMPOSED = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i"})
 _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,6}|\b[A-Z]\.[A-Z]\b")
 _ALIAS = re.compile(rf"\b(?:{'|'.join(ALIASES)})\b", re.IGNORECASE)
-_COUNTRY = re.compile(r"\bUS\b")  # so that it never reads as the pronoun
+_COUNTRY = re.compile(r"\bUS\b")  # read as "USA": in lower case it would be the pronoun
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[^\w\s]", re.UNICODE)
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -143,7 +143,7 @@ _HUNDREDS = re.compile(
 _THOUSANDS = re.compile(
     r"(?<![\d.,])(\d{1,3}) thousand,? (?:and )?(\d{1,3})(?![\d:]|[.,]\d| ?(?:%|hundred|thousand))", re.IGNORECASE
 )
-"""Numbers of several parts whose words are in digits already: "6 thousand 4 hundred and 12"."""
+"""Compound numbers, after their words were turned into digits: "6 thousand 4 hundred and 12"."""
 _IDENTIFIER = re.compile(r"(?P<token>[\w@#](?:[@#.:+=&?%~-]*+[\w/]++)*+)[@#.:+=&?%~-]*+")
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w.)-])-\s?)?(?P<money>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
@@ -176,7 +176,7 @@ _QUOTED = re.compile(r'"([^"]{1,120})"|(?<!\w)\'([^\']{2,120})\'(?!\w)')
 
 @dataclass(frozen=True)
 class Number:
-    """A quantity: `value` in the base unit of `dimension` (or none), `bare` the digits, `shown` as it stood."""
+    """A quantity: `value` in the base unit of `dimension`, `bare` without unit, `shown` the digits as written."""
 
     value: float
     shown: str
@@ -188,7 +188,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Date:
-    """A calendar date of which any part may be missing; `swapped` tells that day and month could be exchanged."""
+    """A calendar date, any part of which may be missing; `swapped` where day and month may be exchanged (3/4/2025)."""
 
     year: int | None
     month: int | None
@@ -202,7 +202,7 @@ class Date:
 
 @dataclass(frozen=True)
 class StatementWords:
-    """The words of one statement: `words` lower-case with contractions opened, in order, `cased` as they stood."""
+    """The words of one statement in order: `words` in lower case, `cased` as written; contractions are expanded."""
 
     text: str
     words: tuple[str, ...]
@@ -211,9 +211,9 @@ class StatementWords:
 
 @dataclass(frozen=True)
 class Reading(StatementWords):
-    """One statement taken apart.
+    """One parsed statement.
 
-    `terms` are the words with each date, time, identifier and number in one spelling: "3,000" and "3000" are "#3000".
+    `terms` are its words with each date, time, identifier and number normalised: "3,000" and "3000" are "#3000".
     """
 
     terms: tuple[str, ...]
@@ -228,7 +228,7 @@ class Reading(StatementWords):
 
 
 class _Marks:
-    """What has been taken out of a text: a private character stands for each, so that order is kept."""
+    """The terms cut out of a text so far; a private-use character stands in for each, so that the order is kept."""
 
     def __init__(self) -> None:
         self.terms: list[str] = []
@@ -239,7 +239,7 @@ class _Marks:
 
     def spelled(self, rest: str) -> tuple[str, ...]:
         """Return the words of `rest` with each mark replaced by the term it stands for."""
-        words = (_accentless(word.lower()) for word in _WORD.findall(_opened(rest)))
+        words = (_without_accents(word.lower()) for word in _WORD.findall(_expand_contractions(rest)))
         return tuple(
             self.terms[ord(word) - FIRST_MARK] if FIRST_MARK <= ord(word[0]) <= LAST_MARK else word for word in words
         )
@@ -247,39 +247,40 @@ class _Marks:
 
 @lru_cache(maxsize=65_536)
 def read_words(text: str) -> StatementWords:
-    """Return the words of one statement, which cost a third of a reading; of its first 4,000 characters."""
-    plain = cleaned(text)
-    cased = tuple(_WORD.findall(_opened(plain)))
-    return StatementWords(plain, tuple(_accentless(word.lower()) for word in cased), cased)
+    """Return the words of one statement, at a third of the cost of `read`; only its first 4,000 characters count."""
+    plain = normalise(text)
+    cased = tuple(_WORD.findall(_expand_contractions(plain)))
+    return StatementWords(plain, tuple(_without_accents(word.lower()) for word in cased), cased)
 
 
 @lru_cache(maxsize=65_536)
 def read(text: str) -> Reading:
-    """Take one statement apart; only its first 4,000 characters are looked at."""
-    said = read_words(text)
+    """Return one statement parsed; only its first 4,000 characters count."""
+    # Each step takes its terms out of the text: the year of a date or the digits of an identifier are no numbers.
+    plain = read_words(text)
     marks = _Marks()
-    dates, rest = _take_dates(said.text, marks)
-    times, rest = take_times(rest, marks.mark)
-    identifiers, rest = _take_identifiers(rest, marks)
-    numbers, ordinals, rest = _take_numbers(rest, marks)
+    dates, rest = _extract_dates(plain.text, marks)
+    times, rest = extract_times(rest, marks.mark)
+    identifiers, rest = _extract_identifiers(rest, marks)
+    numbers, ordinals, rest = _extract_numbers(rest, marks)
     return Reading(
-        text=said.text,
-        words=said.words,
-        cased=said.cased,
+        text=plain.text,
+        words=plain.words,
+        cased=plain.cased,
         terms=marks.spelled(rest),
         numbers=numbers,
         ordinals=ordinals,
         dates=dates,
         times=times,
         identifiers=identifiers,
-        quotes=tuple(one or other for one, other in _QUOTED.findall(said.text)),
-        names=_names(said.cased),
-        numerals=_numerals(said.cased),
+        quotes=tuple(one or other for one, other in _QUOTED.findall(plain.text)),
+        names=_names(plain.cased),
+        numerals=_numerals(plain.cased),
     )
 
 
-def cleaned(text: str) -> str:
-    """Return the text in one normal form: compatibility characters folded, quotes straight, spaces single."""
+def normalise(text: str) -> str:
+    """Return a text normalised: NFKC, straight quotes, single spaces, initials and aliases in one spelling."""
     folded = (
         _MARK.sub(" ", unicodedata.normalize("NFKC", text[:MAX_CHARS])[:MAX_CHARS])
         .translate(_QUOTES)
@@ -291,20 +292,20 @@ def cleaned(text: str) -> str:
 
 
 def folded_letters(text: str) -> str:
-    """Return only the letters and digits of a text, lower-case and without accents."""
+    """Return the letters and digits of a text in lower case, without accents."""
     lower = text.lower()
-    return "".join(filter(str.isalnum, lower if lower.isascii() else _accentless(lower)))
+    return "".join(filter(str.isalnum, lower if lower.isascii() else _without_accents(lower)))
 
 
-def _accentless(word: str) -> str:
+def _without_accents(word: str) -> str:
     if word.isascii():
         return word
     plain = unicodedata.normalize("NFD", word.translate(_UNDECOMPOSED))
     return "".join(c for c in plain if not unicodedata.combining(c)) or word
 
 
-def _opened(plain: str) -> str:
-    """Open contractions so that "doesn't" and "does not" read the same."""
+def _expand_contractions(plain: str) -> str:
+    """Return a text with its contractions expanded: "doesn't" as "does not"."""
     if "'" not in plain and "cannot" not in plain:
         return plain
     for pattern, whole in _CONTRACTIONS:
@@ -312,7 +313,7 @@ def _opened(plain: str) -> str:
     return plain
 
 
-def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
+def _extract_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
     found: list[Date] = []
 
     def note(date: Date) -> str:
@@ -339,7 +340,7 @@ def _take_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
     return tuple(dict.fromkeys(found)), plain
 
 
-def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
+def _extract_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
     found: set[str] = set()
 
     def keep(match: re.Match[str]) -> str:
@@ -354,7 +355,7 @@ def _take_identifiers(plain: str, marks: _Marks) -> tuple[frozenset[str], str]:
 
 
 def is_identifier(token: str) -> bool:
-    """Tell whether a token is a code, path, address or key rather than a word or a quantity."""
+    """Tell whether a token is a code, path, address or key, and no word or quantity."""
     if "_" in token.strip("_") or "@" in token.strip("@") or "://" in token:
         return True
     if _FIGURE.fullmatch(token):
@@ -365,7 +366,7 @@ def is_identifier(token: str) -> bool:
     return not (quantity and (quantity[1].lower() in UNITS or quantity[1].lower() in SCALES or len(quantity[1]) > 2))
 
 
-def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozenset[int], str]:
+def _extract_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozenset[int], str]:
     ordinals: set[int] = set()
     numbers: list[Number] = []
 
@@ -391,9 +392,9 @@ def _take_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], frozen
             return marks.mark(f"#{ordinal}th")
         number = _number(match, before=digits[max(0, match.start() - 12) : match.start()])
         numbers.append(number)
-        left_over = "" if number.unit or not match["unit"] else f" {match['unit']} "
+        rest_of_match = "" if number.unit or not match["unit"] else f" {match['unit']} "  # a word that is no unit
         term = marks.mark(f"#{number.version or format(number.bare, '.12g')}")
-        return f"{term} {marks.mark(f'~{number.dimension}')} " if number.dimension else f"{term}{left_over}"
+        return f"{term} {marks.mark(f'~{number.dimension}')} " if number.dimension else f"{term}{rest_of_match}"
 
     rest = _NUMBER.sub(keep, digits)
     return tuple(dict.fromkeys(numbers)), frozenset(ordinals), rest
@@ -403,7 +404,7 @@ def _number(match: re.Match[str], *, before: str) -> Number:
     digits = match["digits"].replace(",", "")
     word = CURRENCIES[match["money"]] if match["money"] else (match["unit"] or "").lower()
     written = (match["scale"] or "").lower()
-    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES.values():  # metres, unless it is money
+    if written == "m" and UNITS.get(word, ("",))[0] not in CURRENCIES.values():  # metres, or millions of money
         word, written = "m", ""
     dimension, factor = UNITS.get(word, (None, 1.0))
     scale = SCALES.get(written, 1.0)
@@ -414,7 +415,7 @@ def _number(match: re.Match[str], *, before: str) -> Number:
 
 
 def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
-    """Return capitalised words that are not so merely because they open a sentence or stand in a title."""
+    """Return the capitalised words, without those that are capitalised only as first words or in a title."""
     letters = [word for word in cased if word[0].isalpha() and len(word) > 3]
     titled = len(letters) >= 4 and all(word[0].isupper() or word in FUNCTION_WORDS for word in letters)
     titled = titled and not COPULAS & set(cased)
@@ -434,7 +435,7 @@ def _names(cased: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _opens_as_name(lower: str, follower: str) -> bool:
-    """Tell whether a bare word that opens a sentence can only be a name: no plural, a verb or a name next."""
+    """Tell whether the first word of a sentence can only be a name: no plural, and a verb or a name follows."""
     if lower in FUNCTION_WORDS or lower.endswith(("ing", "ed", "ly")):
         return False
     next_word = follower.lower()
@@ -455,7 +456,7 @@ def _numerals(cased: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Cut the commonest English endings, so that "plays", "played" and "playing" agree."""
+    """Return a word without the commonest English endings: "plays", "played" and "playing" agree."""
     if len(word) < 4 or not word.isalpha():
         return word
     for ending, least in _ENDINGS:

@@ -1,7 +1,8 @@
-"""Slots: the attribute of a thing that a statement gives a value, read off its words alone.
+"""Slots: the attribute to which a statement gives a value, found by its words alone.
 
-A slot is the statement without its value. Only a statement that can be superseded has one: about an identified thing,
-and an attribute with one value at a time. In doubt a statement has no slot, so that nothing supersedes it by mistake.
+A slot is the statement without its value (decision 0012). Only a statement that a later one can supersede has a slot:
+about an identified thing, and an attribute with one value at a time. In doubt a statement has none, so that nothing
+supersedes it by mistake.
 """
 # ruff: noqa: PLR2004 — word counts are read best in place
 
@@ -35,7 +36,7 @@ CHANGING, HABITUAL, IRREGULAR_PAST = word_list("changing"), word_list("habitual"
 HOLDING, ONE_OF_SEVERAL, SINGLING = word_list("holding"), word_list("one_of_several"), word_list("singling")
 DAY_PARTS, DWELLING, NEWLY = word_list("day_parts"), word_list("dwelling"), word_list("newly")
 WIDE_PLACES = word_list("wide_places")
-MOST_WORDS = 30  # a longer statement makes several claims; a new value of one of them must not hide the others
+MOST_WORDS = 30  # a longer statement makes several claims, and a new value of one must not hide the others
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
 PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
@@ -57,7 +58,7 @@ SENTENCE_END = re.compile(r"[a-z0-9)]{3}[.!?;]\s+[A-Z\"(]|\?\s*$")
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot and its value: `key` is equal for every value of the same attribute of the same thing."""
+    """A slot and its value; `key` is the same for every value of one attribute of one thing."""
 
     key: str
     value: tuple[str, ...]
@@ -66,18 +67,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class _Claim:
-    """A statement as two rows of equally many words, as written and lower-case, punctuation kept."""
+    """The words of a statement with punctuation, as written and in lower case; both have the same length."""
 
     cased: tuple[str, ...]
     words: tuple[str, ...]
 
     def is_named(self, place: int) -> bool:
-        """Tell whether the word at `place` is written as part of a name ("iPhone" and "École" too)."""
+        """Tell whether the word at `place` has a capital letter, as names do ("iPhone" and "École" too)."""
         return 0 <= place < len(self.cased) and any(letter.isupper() for letter in self.cased[place])
 
 
 def slot_key(text: str, subject: str | None) -> str | None:
-    """Return the key of the slot `text` fills, or None when it fills none that can be read off.
+    """Return the key of the slot `text` fills, None where it fills none.
 
     "Wilma Trent was born in the city of London." → "wilma trent was born in city of".
     """
@@ -87,7 +88,7 @@ def slot_key(text: str, subject: str | None) -> str | None:
 
 @lru_cache(maxsize=131_072)
 def filled_slot(text: str, subject: str | None) -> Slot | None:
-    """Return the slot and the value of a single claim about an identified thing, or None."""
+    """Return the slot and value of a statement that makes one claim about an identified thing, None for any other."""
     claim = _claim(read_words(text))
     if claim is None or not _is_identified(claim, subject):
         return None
@@ -102,7 +103,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     ]
     if turned is not None or not places:
         return turned
-    opening = places[-1]  # the value stands after the last copula or preposition outside of names
+    opening = places[-1]  # the value follows the last copula or preposition outside of names
     is_run = claim.words[opening] == "on" and claim.words[opening - 1] in {"run", "runs"}
     if is_run and len(claim.words) == opening + 3 and claim.is_named(opening + 1) and is_number(claim.words[-1]):
         return _keyed(claim, subject, opening + 2, opening + 3, kind="number")  # "runs on Postgres 15"
@@ -113,7 +114,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
 
 
 def _claim(reading: StatementWords) -> _Claim | None:
-    """Return a statement that makes one claim, in the present: short, asked, denied, added or bygone it is none."""
+    """Return a statement as a claim, None for a question, a negation, an addition, the past, or several claims."""
     cased = list(reading.cased)
     while cased and not _is_spoken(cased[-1]):
         cased.pop()
@@ -126,7 +127,7 @@ def _claim(reading: StatementWords) -> _Claim | None:
 
 
 def _opens_with_title(claim: _Claim) -> bool:
-    """Tell whether the first word belongs to a name of three or more: "A Rake's Progress", "No More Heroes"."""
+    """Tell whether the first word opens a name of three or more words: "A Rake's Progress", "No More Heroes"."""
     return claim.is_named(0) and claim.is_named(1) and (claim.is_named(2) or _is_inside_name(claim, 2))
 
 
@@ -135,7 +136,7 @@ def _is_spoken(word: str) -> bool:
 
 
 def _is_compound(claim: _Claim) -> bool:
-    """Tell whether a comma or a conjunction opens another clause; inside a name they do not."""
+    """Tell whether a comma or a conjunction outside of names opens another clause."""
     for place, word in enumerate(claim.words):
         joins = word in JOINTS and not claim.is_named(place) and not _is_inside_name(claim, place)
         follower = claim.cased[place + 1] if place + 1 < len(claim.cased) else ""
@@ -145,7 +146,7 @@ def _is_compound(claim: _Claim) -> bool:
 
 
 def _is_inside_name(claim: _Claim, place: int) -> bool:
-    """Tell whether the small word at `place` holds a name together: "University of the Arts", "Duke, Prince of"."""
+    """Tell whether the small word at `place` is part of a name: "University of the Arts", "Duke, Prince of"."""
     if claim.words[place] not in INSIDE_NAMES or not claim.is_named(place - 1):
         return False
     after = place + 1
@@ -155,7 +156,7 @@ def _is_inside_name(claim: _Claim, place: int) -> bool:
 
 
 def _is_identified(claim: _Claim, subject: str | None) -> bool:
-    """Tell whether one knows which thing is meant: "a man" and "three girls" may be others next time."""
+    """Tell whether a claim is about an identified thing: "a man" or "three girls" may be others next time."""
     first, second = claim.words[0], claim.words[1]
     is_counted = is_number(first) and second.isalpha() and second not in COPULAS and not claim.is_named(1)
     if is_counted or (first in UNIDENTIFIED and not _opens_with_title(claim)):
@@ -164,7 +165,7 @@ def _is_identified(claim: _Claim, subject: str | None) -> bool:
 
 
 def _counted(claim: _Claim) -> tuple[int, int] | None:
-    """Return where the only number of a claim stands when it counts or measures: "has 3 dogs", "lasts 14 days"."""
+    """Return start and end of the only number of a claim if it counts or measures: "has 3 dogs", "lasts 14 days"."""
     places = [place for place, word in enumerate(claim.words) if is_number(word)]
     if len(places) != 1 or not 2 <= places[0] < len(claim.words) - 1:
         return None
@@ -177,12 +178,12 @@ def _counted(claim: _Claim) -> tuple[int, int] | None:
 
 
 def is_number(word: str) -> bool:
-    """Tell whether a word is a number in digits or in letters; "one" is none."""
+    """Tell whether a word is a number in digits or letters; "one" is not."""
     return word[0].isdigit() or word in NUMBER_WORDS
 
 
 def _holds_one_value(claim: _Claim, opening: int) -> bool:
-    """Tell whether what is stated before the value is true of one value at a time."""
+    """Tell whether the words before the value speak of an attribute that has one value at a time."""
     common = {word for place, word in enumerate(claim.words[: opening + 1]) if not claim.is_named(place)}
     if claim.words[opening] in COPULAS and _is_attribute(claim, opening):  # "the type of music that Ana plays is"
         common -= set(dropwhile(lambda word: word not in RELATIVES, claim.words[:opening]))
@@ -200,9 +201,9 @@ def _holds_one_value(claim: _Claim, opening: int) -> bool:
 
 
 def _holds_many(claim: _Claim, opening: int) -> bool:
-    """Tell whether several values hold at once: places lie in one another, and one may be the publisher of many.
+    """Tell whether several values can hold at once: places lie inside one another, and one publisher has many books.
 
-    An office moves; what goes by a name of its own stays where it is, so that another place is a wider or nearer one.
+    An office moves, but a thing with a name of its own stays where it is: another place is a wider or narrower one.
     """
     copula = next((place for place in range(1, opening) if claim.words[place] in COPULAS), None)
     if copula is None:
@@ -214,7 +215,7 @@ def _holds_many(claim: _Claim, opening: int) -> bool:
 
 
 def _is_one_of_several(claim: _Claim, end: int) -> bool:
-    """Tell whether a subject is one of those somebody has: "my dog" may be another dog next time, "the dog" may not."""
+    """Tell whether a subject may be one of several: "my dog" may be another dog next time, "the dog" may not."""
     places = [
         place for place in range(end) if not claim.is_named(place) and _singular(claim.words[place]) in ONE_OF_SEVERAL
     ]
@@ -228,7 +229,7 @@ def _is_one_of_several(claim: _Claim, end: int) -> bool:
 
 
 def _is_recurring(claim: _Claim, opening: int) -> bool:
-    """Tell whether a day or an hour may be one of several: "plays on Monday", "is taken at 8"; "is due" is once."""
+    """Tell whether a day or an hour may be one of several: "plays on Monday", "is taken at 8", but not "is due"."""
     start = next((at for at in range(opening + 1, len(claim.words)) if claim.words[at] not in ARTICLES | CASUAL), 0)
     is_time = _value_kind(claim, opening + 1) == "number" or claim.words[start] in DAY_PARTS
     if claim.words[opening] not in {"in", "at", "on", "from"} or not is_time:
@@ -239,13 +240,13 @@ def _is_recurring(claim: _Claim, opening: int) -> bool:
 
 
 def _is_name(claim: _Claim, end: int) -> bool:
-    """Tell whether the words before `end` are a name, its article included: they begin and end as one."""
+    """Tell whether the words before `end` are a name, with or without an article."""
     start = int(claim.words[0] in ARTICLES and end > 1)
     return claim.is_named(start) and claim.is_named(end - 1)
 
 
 def _is_past_event(claim: _Claim, end: int) -> bool:
-    """Tell whether a past verb before `end` may happen again; "moved", "born" or "set" say how things are since."""
+    """Tell whether a verb before `end` is past and may happen again; "moved", "born" or "set" give a lasting state."""
     for place in range(1, end):
         word, before = claim.words[place], claim.words[max(0, place - 2) : place]
         is_past = (word.endswith("ed") and len(word) > 4) or word in IRREGULAR_PAST
@@ -256,15 +257,15 @@ def _is_past_event(claim: _Claim, end: int) -> bool:
 
 
 def _is_activity(claim: _Claim, end: int) -> bool:
-    """Tell whether something is being done at the moment: "is riding"; "is living" is a state."""
+    """Tell whether a claim is about an activity of the moment: "is riding"; "is living" is a state."""
     pairs = zip(claim.words[:end], claim.words[1:end], strict=False)
     return any(verb in COPULAS and word.endswith("ing") and word not in PROGRESSIVE_STATES for verb, word in pairs)
 
 
 def _kind(claim: _Claim, opening: int) -> str | None:
-    """Return what kind of value keeps two of one slot comparable ("" for any), None when it only describes.
+    """Return the kind of value a slot takes, "" for any kind, None where the words after `opening` only describe.
 
-    "The office is open" and "The office is in Rome" speak of two attributes, and so may "works in Rome" and "in May".
+    The kind keeps attributes apart: "works in Rome" and "works in May", "The office is open" and "is in Rome".
     """
     opener, is_indefinite = claim.words[opening], claim.words[opening + 1] in INDEFINITE
     kind = _value_kind(claim, opening + 1)
@@ -293,12 +294,12 @@ def _value_kind(claim: _Claim, start: int) -> str:
 
 
 def _is_attribute(claim: _Claim, end: int) -> bool:
-    """Tell whether a subject asks for one value: "the status of the job", "Ana's favourite food"."""
+    """Tell whether a subject is an attribute with one value: "the status of the job", "Ana's favourite food"."""
     return _head(claim, end) in ATTRIBUTES or bool({"favourite", "favorite"} & set(claim.words[:end]))
 
 
 def _head(claim: _Claim, end: int) -> str:
-    """Return the noun a subject turns on: "name" in "the name of the king", "number" in "Ana's phone number"."""
+    """Return the head noun of a subject: "name" in "the name of the king", "number" in "Ana's phone number"."""
     head = ""
     for place in range(end):
         word = claim.words[place]
@@ -310,7 +311,7 @@ def _head(claim: _Claim, end: int) -> str:
 
 
 def _turned(claim: _Claim, subject: str | None) -> Slot | None:
-    """Return the slot of "X is the R of Y", which is that of "the R of Y is X"."""
+    """Return the slot of "X is the R of Y", the same as that of "the R of Y is X"."""
     copula = next((place for place, word in enumerate(claim.words) if word in COPULAS), 0)
     follows = [place for place in range(copula + 1, len(claim.words)) if claim.words[place] not in CASUAL][:1]
     if not copula or not all(claim.is_named(place) for place in range(copula)) or not follows:
@@ -328,7 +329,7 @@ def _turned(claim: _Claim, subject: str | None) -> Slot | None:
 
 
 def _chosen(claim: _Claim, subject: str | None) -> Slot | None:
-    """Return the slot of "prefers X over Y", which is that of "prefers Y over X"; without a Y one may prefer many."""
+    """Return the slot of "prefers X over Y", the same as of "prefers Y over X"; without Y one may prefer several."""
     verb = next((place for place, word in enumerate(claim.words) if place and word in {"prefer", "prefers"}), 0)
     over = next((place for place, word in enumerate(claim.words) if word in {"over", "to"} and place > verb + 1), 0)
     if not verb or not over or over == len(claim.words) - 1:
@@ -341,7 +342,7 @@ def _chosen(claim: _Claim, subject: str | None) -> Slot | None:
 
 
 def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: str) -> Slot:
-    """Return the slot of a claim whose value stands from `start` to `end`."""
+    """Return the slot of a claim whose value is the words from `start` to `end`."""
     marks = [f"<{kind}>"] if kind else []
     rest = _spelled(claim, range(end, len(claim.words)), None)
     key = [*_spelled(claim, range(start), subject), *marks, *rest]
@@ -350,7 +351,7 @@ def _keyed(claim: _Claim, subject: str | None, start: int, end: int, *, kind: st
 
 
 def _spelled(claim: _Claim, places: Iterable[int], subject: str | None) -> list[str]:
-    """Return the words at `places` in the one spelling slots are compared in, after the words of the subject."""
+    """Return the words at `places`, normalised for comparison, after the words of the subject."""
     about = subject_words(subject)
     left_out = ARTICLES | CASUAL | (PRONOUNS if about else frozenset[str]())
     found = [
@@ -368,10 +369,10 @@ def _singular(word: str) -> str:
 
 
 def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None] = (None, None)) -> str | None:
-    """Return the slot both statements fill with different values, or None; a subject not given is the other's.
+    """Return the slot that two statements fill with different values, None without one.
 
-    Either their slots agree, or they claim opposite states in the same words. A value that only says less or more of
-    the same ("Ghent", "Ghent, Belgium") is no other value.
+    Either their slots are equal, or they claim opposite states in the same words. A more precise value ("Ghent",
+    "Ghent, Belgium") is not a different one. A missing subject is taken from the other statement.
     """
     if other_subjects(*subjects):
         return None
@@ -379,7 +380,7 @@ def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None]
     one, other = filled_slot(known, about_known), filled_slot(new, about_new)
     if one and other:
         is_update = one.key == other.key and _is_other_value(one, other) and not _may_be_nested(one, other, new)
-        # Whether numbers differ in more than spelling is for guards to say.
+        # Only guards know whether two numbers differ in more than their spelling.
         is_number_alike = is_update and any(map(is_number, one.value)) and not differences(known, new)
         return one.key if is_update and not is_number_alike else None
     frame = opposed(known, new)
@@ -387,13 +388,13 @@ def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None]
     if claim is None or not _is_identified(claim, about_known) or MANY_VALUED & set(claim.words):
         return None
     is_doing = _is_past_event(claim, len(claim.words)) or _is_activity(claim, len(claim.words))
-    return None if is_doing else frame  # how a thing is, rather than what somebody does or did
+    return None if is_doing else frame
 
 
 def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:
-    """Tell whether one of two places may lie in the other, so that both are true: "in Rome", "in Italy".
+    """Tell whether one of two places may lie inside the other, so that both hold: "lives in Rome", "lives in Italy".
 
-    Who lives somewhere lives in all that it lies in; only a statement that says so tells of a move.
+    For a dwelling this is assumed unless the new statement says that somebody moved.
     """
     place = PLACE.search(one.key)
     if place is None:

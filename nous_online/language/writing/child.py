@@ -1,6 +1,6 @@
-"""Child processes that read long texts: whatever a text does to one, it ends at its deadline, and nobody waits longer.
+"""Child processes that parse long texts, and are killed at their deadline whatever a text does to them.
 
-A thread can't be ended, and a regular expression holds the interpreter of its process until it is done.
+A thread can't be killed, and a running regular expression holds the GIL of its process until it ends (decision 0024).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PROGRAM = (
     "from nous_online.language.writing import child; child.serve(int(sys.argv[2]))"
 )
 KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-"""Of the environment: no address, no key, for a text is all that a child is given."""
-GRACE_S = 2.0  # after the moment at which a child ends itself; one that is stopped does not
+"""Environment variables passed on; no address and no key, since a child works on a text alone."""
+GRACE_S = 2.0  # waited after a child's own alarm, which a stopped process does not get
 
 
 class Child:
-    """A process that calls one function after the other, and is ended by the system when one takes too long."""
+    """A process that runs one function after the other; the system kills it when one takes too long."""
 
     def __init__(self) -> None:
         self._connection, there = Pipe()
@@ -65,7 +65,7 @@ class Child:
         return self._process.poll() is None
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], *, seconds: float) -> Answer[T]:
-        """Return what the function returned or raised; None when the process has ended, or does not answer in time."""
+        """Return the result or the exception of a function, None when the process ended or did not answer in time."""
         try:
             self._connection.send((function, arguments, seconds))
             return self._connection.recv() if self._connection.poll(seconds + GRACE_S) else None
@@ -73,17 +73,17 @@ class Child:
             return None
 
     def end(self) -> int:
-        """End the process, whatever it does, and return its exit code: below zero the signal that ended it."""
+        """End the process and return its exit code, below zero the signal that killed it."""
         self._connection.close()
         try:
-            return self._process.wait(0.2)  # it ends by itself at the end of its connection
+            return self._process.wait(0.2)  # an idle child exits when its connection closes
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
 
 
 class Children:
-    """The children of this process: as many as read texts at the same time, and one that is kept warm."""
+    """A pool of children: at most `most` work at the same time, and one idle child is kept."""
 
     def __init__(self, *, seconds: float = POLICY.reading_s, most: int = POLICY.most_readers) -> None:
         self._seconds = seconds
@@ -91,16 +91,16 @@ class Children:
         self.forget()
 
     def forget(self) -> None:
-        """Know no child: in a forked process, whose parent goes on talking to them."""
+        """Forget all children; for a forked process, whose parent still uses them."""
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._busy = 0
 
     def call(self, function: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
-        """Return what a function of a module returns when a child calls it; raise what it raises.
+        """Run a module's function in a child and return its result, or raise its exception.
 
-        Raises `DeadlineExceeded` when it took longer than a text may take, `ChildProcessError` when the child was
-        killed, and `Unavailable` when none can be started, or as many as may be read texts already.
+        Raises `DeadlineExceeded` when it takes longer than a text may take, `ChildProcessError` when the child was
+        killed, and `Unavailable` when none can be started or all are busy.
         """
         child = self._take()
         answer = None
@@ -122,7 +122,7 @@ class Children:
                 raise ChildProcessError(f"the process that reads texts was ended by signal {-code}")
 
     def end(self) -> None:
-        """End the children that are idle; one that reads ends with its text."""
+        """End the idle children; a busy one exits after its text."""
         with self._lock:
             idle, self._idle = self._idle, []
         for child in idle:
@@ -154,8 +154,8 @@ class Children:
 
 
 def serve(descriptor: int) -> None:
-    """Call what is asked for until the other end is closed. The alarm's own action ends a process in any code."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    """Run the functions that arrive on a connection until it closes; the main function of a child."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a Python handler would wait for the regular expression to end
     connection: Connection[Any, Any] = Connection(descriptor)
     while True:
         try:
@@ -165,7 +165,7 @@ def serve(descriptor: int) -> None:
         signal.alarm(ceil(seconds))
         try:
             answer = (True, function(*arguments))
-        except Exception as error:  # carried over to whoever asked
+        except Exception as error:  # raised again in the parent
             answer = (False, error)
         signal.alarm(0)
         connection.send(answer)

@@ -1,8 +1,8 @@
-"""What looks like a credential: a sentence that holds one is never lifted, one that is told is hidden before storing.
+"""Detects credentials: sentences with one are left out of drafts, and credentials in stored text are masked.
 
-Leaving out errs on the safe side: a sentence left out costs a line of a summary, one let through hands a key to every
-recall. What is hidden is gone, so nothing is hidden for being near a word: it has the form of a key, or is named as one
-and looks like one. Hostile text costs linear time.
+The two are strict to different degrees. Leaving out errs on the safe side: a lost sentence costs a line of a summary,
+while a key let through reaches every recall. Masking destroys text, so a value is masked only where it has the form of
+a key, or is named as one and looks like one. Every pattern is linear in hostile text.
 """
 # ruff: noqa: RUF001 — full-width marks are what other scripts write
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
 from nous_online.language.lexicon import FUNCTION_WORDS, word_list
-from nous_online.language.writing.sentences import Sentence, said, straight
+from nous_online.language.writing.sentences import Sentence, straighten_apostrophes, with_speaker
 
 NOT_VALUES, HEADS, JOINING = map(word_list, ("not_values", "heads", "joining"))
 SPOKEN = (
@@ -91,10 +91,10 @@ HINTS = (
 )  # fmt: skip
 _LONG = re.compile(r"[\w+/=.-]{13}|\d{12}|\d{3}-\d\d-\d{4}|\d{4}[\s-]\d{4}")
 _SEED_PHRASE = re.compile(r"[a-z]{3,8}(?:\s[a-z]{3,8}){11}")
-"""Whatever is a credential has one of the hints, a long run of characters, or is a row of plain words: most lines of a
-talk have none of these and need no closer look."""
+"""Every credential has one of the hints, a long run of characters, or is a row of plain words; most lines have none of
+these, and need none of the slower patterns."""
 EDGE = ".,;:!?…)]}*_\"'`"
-SHORT_ANSWER = 4  # words; beside any talk of a password, a sentence this short may be nothing but the password
+SHORT_ANSWER = 4  # words; after a mention of a password, a sentence this short may be the password itself
 MARK = "[credential hidden]"
 Span = tuple[int, int]
 _PRIVATE_KEY = re.compile(
@@ -114,23 +114,23 @@ _PUBLIC = re.compile(
 _BESIDE = re.compile(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
 _IS_SPOKEN = re.compile(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
 _IS_CODE = re.compile(r"[\s_-]codes?\b", re.IGNORECASE)
-"""Of a gate or a door: what people tell an agent to have it told again."""
+"""Codes of gates and doors are not masked: people tell them to an agent to be reminded of them."""
 _RUN = re.compile(r"[A-Za-z\d]{16,200}")
 _NEXT_WORD = re.compile(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
 _SIGNS = frozenset("@#$%^&*!+=?")
 _ENDS_SENTENCE = re.compile(r"[\"'`)\]]{0,3}\s{0,8}(?:[.!?,;](?:\s|$)|$|\n)")
 LEAST_CHANGES = 0.3
-"""Share of characters of a key at which their kind changes: about 0.45 in random ones, 0.2 in words run together."""
+"""Share of the characters of a key at which their kind changes: about 0.45 in random keys, 0.2 in joined words."""
 LEAST_DIGITS = 3
 LEAST_LETTERS = 4
-NAMES = tuple(hint for hint in HINTS if hint[0].isalpha())  # without one of these nothing is named as a credential
+NAMES = tuple(hint for hint in HINTS if hint[0].isalpha())  # a value named as a credential stands beside one of these
 PIECE = 8_000
-"""Characters that are read at once, up to the white space before: a pattern at work holds up every other thread."""
+"""Characters read at once, up to the last white space: a running pattern holds the GIL, so that other threads wait."""
 
 
-def may_hold(text: str) -> bool:
-    """Tell whether a text is worth a closer look: cheap, and never wrong where it says no."""
-    lowered = text.casefold().replace("ı", "i")  # as the patterns fold: they hold a dotless i for one with a dot
+def may_hold_credential(text: str) -> bool:
+    """Tell, at little cost, whether a text may hold a credential; there are no false negatives."""
+    lowered = text.casefold().replace("ı", "i")  # `re.IGNORECASE` matches a dotless i with "i" as well
     is_hinted = any(hint in lowered for hint in HINTS)
     return bool(is_hinted or _LONG.search(text) or _SEED_PHRASE.match(lowered.lstrip()))
 
@@ -138,39 +138,39 @@ def may_hold(text: str) -> bool:
 def holds_credential(text: str) -> bool:
     """Tell whether a text holds what looks like a password, key, token, card or identity number.
 
-    That has the form of one, is said to be one in whatever words, or stands beside the name of one and mixes letters
-    and digits, or is a long hexadecimal number.
+    A value counts where it has the form of one, is assigned to the name of one in any wording, or stands after such a
+    name and mixes letters and digits or is a long hexadecimal number.
     """
-    plain = straight(text)
-    if not may_hold(plain):
-        return is_phrase(plain)
+    plain = straighten_apostrophes(text)
+    if not may_hold_credential(plain):
+        return holds_passphrase(plain)
     if _SHAPES.search(plain) or any(is_random(match.group()) for match in TOKEN.finditer(plain)):
         return True
-    if any(may_be_value(match["value"]) and names_one(match) for match in ASSIGNED.finditer(plain)):
+    if any(may_be_value(match["value"]) and assigns_credential(match) for match in ASSIGNED.finditer(plain)):
         return True
     if any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(plain)):
         return True
     committed = _COMMIT.sub(" ", plain)
     login = _LOGIN.search(committed)
     start = 0 if _MENTION.search(committed) else login.end() if login else len(committed)
-    return any(mixes(match.group()) for match in _PARTS.finditer(committed, start)) or is_phrase(plain)
+    return any(is_mixed(match.group()) for match in _PARTS.finditer(committed, start)) or holds_passphrase(plain)
 
 
 def is_random(token: str) -> bool:
-    """Tell whether a long token mixes digits with small and capital letters, as keys do and hashes don't."""
+    """Tell whether a long token mixes digits, small and capital letters, as keys do and hashes don't."""
     kinds = (str.isdigit, str.islower, str.isupper)
     mixed = all(sum(kind(char) for char in token) >= 2 for kind in kinds)  # noqa: PLR2004 — "Section3" has one of each
     return mixed and token.count("/") + token.count("-") + token.count("_") <= len(token) // 8
 
 
 def may_be_value(value: str) -> bool:
-    """Tell whether a word may be a credential: all but those that only say something about one."""
+    """Tell whether a word may be a credential; words that only speak about one ("expired", "policy") are not."""
     word = value.strip(EDGE).casefold()
     return len(word) > 1 and word not in NOT_VALUES and word not in HEADS
 
 
-def names_one(match: re.Match[str]) -> bool:
-    """Tell whether an assignment is one to the credential itself: "the password policy is …" is none."""
+def assigns_credential(match: re.Match[str]) -> bool:
+    """Tell whether an assignment is to the credential itself: "the password policy is …" is not."""
     words = match["gap"].split()
     is_of_all = match["name"].endswith("s") and not match.string[: match.start()].strip() and not words
     return (
@@ -180,15 +180,15 @@ def names_one(match: re.Match[str]) -> bool:
     )
 
 
-def mixes(token: str) -> bool:
-    """Tell whether a word mixes letters and digits as no quantity, version or name of a standard does."""
+def is_mixed(token: str) -> bool:
+    """Tell whether a word mixes letters and digits and is no quantity, version or name of a standard."""
     word = token.strip(EDGE)
     has_both = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     return bool(_HEX.fullmatch(word)) or (has_both and not _ORDINARY.fullmatch(word))
 
 
-def is_phrase(text: str) -> bool:
-    """Tell whether a text holds a phrase that opens something: words in a row that make no sentence."""
+def holds_passphrase(text: str) -> bool:
+    """Tell whether a text holds a passphrase: a row of words that make no sentence."""
     phrases = [match.group() for match in _WORDS_ONLY.finditer(text)]
     named = [match["words"] for match in NAMED_PHRASE.finditer(text)]
     return any(JOINING.isdisjoint(phrase.split()) for phrase in phrases) or any(
@@ -197,7 +197,7 @@ def is_phrase(text: str) -> bool:
 
 
 def without_credentials(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences that may be lifted: none that holds a credential, no answer to a question for one."""
+    """Return the sentences without those that hold a credential or answer a question for one."""
     kept: list[Sentence] = []
     asked: Sentence | None = None
     before: Sentence | None = None
@@ -205,17 +205,17 @@ def without_credentials(sentences: Sequence[Sentence]) -> list[Sentence]:
         is_short = len(sentence.text.split()) <= SHORT_ANSWER
         is_answer = asked is not None and (sentence.turn == asked.turn + 1 if sentence.speaker else before is asked)
         may_be_one = is_short and before is not None and _MENTION.search(before.text)
-        if not is_answer and not may_be_one and not holds_credential(said(sentence)):
+        if not is_answer and not may_be_one and not holds_credential(with_speaker(sentence)):
             kept.append(sentence)
-        if _ASKED.search(straight(sentence.text)) or (is_answer and is_short and not sentence.speaker):
+        if _ASKED.search(straighten_apostrophes(sentence.text)) or (is_answer and is_short and not sentence.speaker):
             asked = sentence  # "Sure." is no answer yet
         before = sentence
     return kept
 
 
-def hidden(text: str) -> tuple[str, int]:
-    """Return a text with a mark in place of each credential, and how many there were."""
-    spans = merged(sorted(spans_of(text)))
+def mask_credentials(text: str) -> tuple[str, int]:
+    """Return a text with `MARK` in place of each credential, and the number of credentials."""
+    spans = merge_spans(sorted(credential_spans(text)))
     kept, start = list[str](), 0
     for begin, end in spans:
         kept += [text[start:begin], MARK]
@@ -223,8 +223,8 @@ def hidden(text: str) -> tuple[str, int]:
     return "".join([*kept, text[start:]]), len(spans)
 
 
-def merged(spans: list[Span]) -> list[Span]:
-    """Return spans in order, those that overlap as one."""
+def merge_spans(spans: list[Span]) -> list[Span]:
+    """Return sorted spans with overlapping ones joined."""
     found: list[Span] = []
     for begin, end in spans:
         if found and begin <= found[-1][1]:
@@ -234,8 +234,8 @@ def merged(spans: list[Span]) -> list[Span]:
     return found
 
 
-def spans_of(text: str) -> Iterator[Span]:
-    """Yield where credentials stand: whole blocks of keys, then line by line, long ones in pieces."""
+def credential_spans(text: str) -> Iterator[Span]:
+    """Yield the spans of credentials: whole blocks of private keys, then line by line, long lines in pieces."""
     if "PRIVATE KEY" in text:
         yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
     start = 0
@@ -244,16 +244,16 @@ def spans_of(text: str) -> Iterator[Span]:
         if not end and len(text) - start > PIECE:
             end = max(text.rfind(" ", start, start + PIECE) + 1, start + PIECE // 2)
         piece = text[start : end or len(text)]
-        if may_hold(piece):
-            yield from ((start + begin, start + end) for begin, end in spans_in_line(straight(piece)))
+        if may_hold_credential(piece):
+            yield from ((start + begin, start + end) for begin, end in spans_in_line(straighten_apostrophes(piece)))
         start += len(piece)
 
 
 def spans_in_line(line: str) -> Iterator[Span]:
-    """Yield where in a line something has the form of a key, or is named as a credential and looks like one."""
+    """Yield the spans in a line that have the form of a key, or are named as a credential and look like one."""
     for match in _KEY.finditer(line):
         name = match.lastgroup or ""
-        tests = {"mixed": mixes, "header": is_token, "card": is_card}
+        tests = {"mixed": is_mixed, "header": is_token, "card": is_card}
         is_one = tests.get(name, bool)
         if is_one(match[name or 0]):
             yield match.span(name) if name in {"header", "password", "card"} else match.span()
@@ -268,15 +268,15 @@ def spans_in_line(line: str) -> Iterator[Span]:
 
 
 def is_token(value: str) -> bool:
-    """Tell whether what stands after `Bearer` or `Basic` is a token and no word."""
-    return mixes(value) or value.startswith("eyJ")
+    """Tell whether the text after `Bearer` or `Basic` is a token and no word."""
+    return is_mixed(value) or value.startswith("eyJ")
 
 
 def named_spans(line: str) -> Iterator[Span]:
-    """Yield the values that a line says are a password, key, token or code."""
-    assigned = (match for match in ASSIGNED.finditer(line) if names_one(match))
+    """Yield the spans of values that a line calls a password, key, token or code."""
+    assigned = (match for match in ASSIGNED.finditer(line) if assigns_credential(match))
     otherwise = (match for pattern in (*OTHER_WAYS, _BESIDE) for match in pattern.finditer(line))
-    yield from (trimmed(match) for match in chain(assigned, otherwise) if looks_told(match))
+    yield from (value_span(match) for match in chain(assigned, otherwise) if looks_like_credential(match))
     for match in NAMED_PHRASE.finditer(line):
         if FUNCTION_WORDS.isdisjoint(match["words"].casefold().replace("-", " ").split()):
             end = match.end("words")
@@ -285,9 +285,9 @@ def named_spans(line: str) -> Iterator[Span]:
             yield match.start("words"), end
 
 
-def looks_told(match: re.Match[str]) -> bool:
-    """Tell whether what a pattern took for a value looks like a credential, and not like a word about one."""
-    begin, end = trimmed(match)
+def looks_like_credential(match: re.Match[str]) -> bool:
+    """Tell whether the value of a match looks like a credential rather than a word about one."""
+    begin, end = value_span(match)
     word, before = match.string[begin:end], match.string[match.start() : begin]
     if _IS_CODE.search(before) or not may_be_value(word) or MARK[1:4] == word[:3]:
         return False
@@ -295,7 +295,7 @@ def looks_told(match: re.Match[str]) -> bool:
     if word.isdigit():
         return is_spoken and len(word) >= LEAST_DIGITS
     letters = sum(map(str.isalpha, word))
-    if mixes(word):
+    if is_mixed(word):
         return True
     has_sign = bool(_SIGNS.intersection(word)) and letters >= LEAST_LETTERS
     is_plain = letters == len(word) >= LEAST_LETTERS and is_spoken
@@ -303,17 +303,17 @@ def looks_told(match: re.Match[str]) -> bool:
     return has_sign or (is_plain and is_given and word.casefold() == word)
 
 
-def trimmed(match: re.Match[str]) -> Span:
-    """Return where the value of a match stands, without the punctuation around it."""
+def value_span(match: re.Match[str]) -> Span:
+    """Return the span of a match's value without the punctuation around it."""
     begin, end = match.span("value")
     word = match["value"]
     return begin + len(word) - len(word.lstrip(EDGE)), begin + len(word.rstrip(EDGE)) if word.rstrip(EDGE) else end
 
 
 def is_scrambled(token: str) -> bool:
-    """Tell whether capitals, small letters and digits follow each other as by chance.
+    """Tell whether capitals, small letters and digits alternate as in random text.
 
-    A time (`20261120T093015Z`) keeps to one kind for long, and so do words run together, but for the capital of each.
+    A time (`20261120T093015Z`) has long runs of one kind, and so do joined words, apart from their capitals.
     """
     kinds = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in token]
     changes = sum(one != other and (one, other) != ("u", "l") for one, other in pairwise(kinds))
@@ -321,7 +321,7 @@ def is_scrambled(token: str) -> bool:
 
 
 def is_card(number: str) -> bool:
-    """Tell whether the last digit of a number is the check digit of a card (Luhn)."""
+    """Tell whether a number has the check digit of a payment card (Luhn)."""
     digits = [int(char) for char in reversed(number) if char.isdigit()]
     doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(digits)]
     return sum(doubled) % 10 == 0

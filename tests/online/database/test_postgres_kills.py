@@ -17,6 +17,7 @@ import psutil
 import psycopg
 import pytest
 from postgres_homes import kill, lives, one, remember, scratch, twin_client, wait_for
+from turns import in_turn
 from twins import Say, Twin
 
 from nous_online.database import postgres
@@ -128,7 +129,7 @@ def test_a_pid_that_now_belongs_to_another_program_is_not_taken_for_the_server(h
         stranger.kill()
 
 
-@pytest.mark.parametrize("sign", ["pgdata", "pgdata/global/pg_control", "pgdata/postmaster.pid"])
+@pytest.mark.parametrize("sign", in_turn(["pgdata", "pgdata/global/pg_control", "pgdata/postmaster.pid"], of=3))
 def test_a_client_killed_while_it_makes_the_data_is_healed(fresh: Path, sign: str) -> None:
     client = twin_client(fresh)
     wait_for((fresh / sign).exists)
@@ -155,7 +156,7 @@ def test_a_client_killed_while_it_starts_existing_data_is_healed(home: Path) -> 
     assert one(postgres.ensure(home), "select text from kept") == "kept"
 
 
-@pytest.mark.parametrize("delay_s", [0.1, 0.3, 0.6])
+@pytest.mark.parametrize("delay_s", in_turn([0.1, 0.3, 0.6], of=3, place=1))
 def test_a_client_interrupted_at_any_moment_is_healed(fresh: Path, delay_s: float) -> None:
     client = twin_client(fresh)
     time.sleep(delay_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,14 +17,19 @@ from night_runs import remember
 from starlette.testclient import TestClient
 
 from nous_online import processes
-from nous_online.core.errors import Conflict, NotFound
+from nous_online.core.errors import Conflict, NotFound, Unavailable
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.api.server_routes import PlannedNight, planned_answer
-from nous_pipelines.orchestration.consolidating import NightPrograms, ended, last_object
+from nous_online.interfaces.api.server_routes import planned
+from nous_pipelines.orchestration.consolidating import NightPrograms, ended_night, last_object, run_command
 
 NIGHT = "2026-06-01"
+TELLING = """
+import json, sys
+print(json.dumps({"error": {"kind": sys.argv[1], "message": "night 2026-06-01 has nothing to take back"}}))
+"""
+"""A program that ends as `nous undo --json` does where it can't take a night back."""
 DEADLINE_S = 120.0
 
 
@@ -65,10 +71,8 @@ def test_a_night_is_counted_then_run_then_reported(client: TestClient, heart: He
     assert (report.json()["night"], report.json()["counts"]["retired"]) == (NIGHT, 1)
 
     back = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT, "reason": "a mistake"})
-    again = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT})
 
     assert back.json() == {"undone": {NIGHT: 1}, "refused": {}}
-    assert again.status_code == 404
     assert heart.count() == {"active": 3}
 
 
@@ -140,7 +144,7 @@ def test_of_nights_started_at_once_one_runs(home: Path, database_url: str) -> No
 def test_counts_go_by_the_names_people_ask_for() -> None:
     counts = {"merges": 2, "retired": 3, "condensed": 5, "archived": 7, "contradictions": 11}
 
-    found = planned_answer(PlannedNight(date(2026, 6, 1), "9f2c", counts, is_success=True, failures=()))
+    found = planned(date(2026, 6, 1), "9f2c", counts, is_success=True, failures=(), notices=())
 
     assert (found.deduped, found.compressed, found.forgotten, found.contradictions_found) == (3, 5, 7, 11)
     assert (found.superseded, found.promoted, found.is_success) == (0, 0, True)
@@ -149,7 +153,7 @@ def test_counts_go_by_the_names_people_ask_for() -> None:
 def test_a_run_that_died_says_what_it_said_last() -> None:
     night = date(2026, 5, 1)
 
-    found = ended("0123456789ab", night, "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
+    found = ended_night("0123456789ab", night, "starting\nkilled: out of memory\n", "http://127.0.0.1:3000/runs")
 
     assert (found.state, found.night, found.counts) == ("failed", night, None)
     assert found.failures == ("starting\nkilled: out of memory",)
@@ -161,7 +165,7 @@ def test_a_night_that_left_agents_out_is_done_and_says_whom() -> None:
     night = date(2026, 5, 1)
 
     done, stopped = (
-        ended("0123456789ab", night, json.dumps({"nights": [{**outcome, "is_stopped": each}]}), "")
+        ended_night("0123456789ab", night, json.dumps({"nights": [{**outcome, "is_stopped": each}]}), "")
         for each in (False, True)
     )
 
@@ -188,3 +192,6 @@ def test_errors_of_a_program_are_errors_here(home: Path, database_url: str) -> N
         programs.plan(database_url, night=date(2019, 1, 1), agent_id=None, seconds=60)
     with pytest.raises(NotFound):
         programs.state("0123456789ab")
+    for told, kind in (("NotFound", NotFound), ("Conflict", Conflict), ("Corrupted", Unavailable)):
+        with pytest.raises(kind, match=r"^night 2026-06-01 has nothing to take back$"):
+            run_command([sys.executable, "-c", TELLING, told], database_url, seconds=60)

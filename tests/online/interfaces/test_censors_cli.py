@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 
 @pytest.fixture

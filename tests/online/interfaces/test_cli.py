@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.interfaces.cli import application
-from nous_online.interfaces.cli.command_line import EXTRA_COMMANDS, NousGroup, register_extras
+from nous_online.interfaces.cli.command_line import EXTRA_COMMANDS, NousGroup, application, register_extras
 from nous_online.interfaces.cli.output import show
 from nous_online.processes import listen_to_signals
 
@@ -338,7 +337,7 @@ def test_prints_its_version():
 
 def test_help_imports_no_database_driver_and_no_model():
     code = (
-        "import sys\nfrom nous_online.interfaces.cli import application\n"
+        "import sys\nfrom nous_online.interfaces.cli.command_line import application\n"
         "try:\n    application()(['--help'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'onnxruntime', 'psycopg', 'numpy', 'tokenizers', 'httpx', 'dagster', 'polars', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"

@@ -12,7 +12,7 @@ import pytest
 from cli_runs import leaves, typed
 from typer.testing import CliRunner
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 COMMANDS = {" ".join(words): command for words, command in leaves()}
 EXPECTED = """
@@ -22,7 +22,7 @@ EXPECTED = """
 """
 WITHOUT_RESULT = {"demo", "mcp", "api", "console", "hook"}
 """Commands that show or serve, and end with nothing to be read by a machine."""
-NOUS = "from nous_online.interfaces.cli import application; application()(prog_name='nous')"
+NOUS = "from nous_online.interfaces.cli.command_line import application; application()(prog_name='nous')"
 BARE = "import typer, typer.completion, rich.console, rich.table, rich.panel"
 MOST_TIMES_BARE = 4.5
 """Of the processor time of the libraries a command line needs anyway: half a second where those take 0.11."""

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from nous_online import heart as hearts
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_runs import pointed_at, typed
+from turns import in_turn
 
 NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
 PIPE_CLOSED = 141
@@ -43,7 +44,9 @@ def test_an_input_that_is_no_text_is_one_line_with_the_fix():
     assert "iconv" in answer.err
 
 
-@pytest.mark.parametrize(("arguments", "unbuffered"), [(["status"], ""), (["status", "--json"], ""), (["status"], "1")])
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), in_turn([(["status"], ""), (["status", "--json"], ""), (["status"], "1")], of=3)
+)
 def test_a_reader_who_leaves_early_ends_the_command_without_a_word(arguments: list[str], unbuffered: str):
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nous_online.core.errors import InvalidInput, Unsupported
-from nous_online.interfaces.code_patterns import learn_patterns, patterns_in, patterns_of
+from nous_online.interfaces.code_patterns import NewPattern, learn_patterns, patterns_in
 from nous_online.interfaces.code_shapes import Route, imports_of, module_of, parser_of, shape_of
 
 PYTHON = """
@@ -71,6 +71,10 @@ func Routes(r *Router) {
     http.HandleFunc("GET /api/me", Show)
 }
 """
+
+
+def patterns_of(path: str, source: str | bytes) -> list[NewPattern]:
+    return patterns_in([shape_of(path, source)])
 
 
 def test_python_endpoints_are_a_pattern_of_route_validation_errors_and_response():

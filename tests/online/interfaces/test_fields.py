@@ -18,7 +18,7 @@ from nous_online.core.fields import Alias, Line, describe, rows_of
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import application as api
 from nous_online.interfaces.api.bodies import HEADERS, body
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.cli.output import with_options
 from nous_online.interfaces.mcp.tools import TOOLS, arguments_of
 

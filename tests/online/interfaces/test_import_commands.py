@@ -14,7 +14,7 @@ from test_cli import Answer, environment, nous  # noqa: F401 (fixtures)
 
 from nous_online.core.errors import NotFound
 from nous_online.heart import Heart
-from nous_pipelines.orchestration.night_ranges import nights_to_run
+from nous_pipelines.orchestration.running import nights_to_run
 
 TODAY = datetime.now(UTC).date()
 

@@ -19,8 +19,8 @@ from told_credentials import HELD
 
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.import_files import Unread, elements_of
-from nous_online.interfaces.imports.importing import Choice, import_history
+from nous_online.interfaces.imports.import_files import JsonStream, read_elements
+from nous_online.interfaces.imports.importing import ImportOptions, import_history
 from nous_online.language.writing.credentials import holds_credential
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -428,7 +428,7 @@ def test_a_list_of_any_length_is_read_with_little_memory_in_a_megabyte_or_so(tmp
     file = BytesIO(("[" + ",\n".join([element] * 6000) + "]").encode())
 
     tracemalloc.start()
-    count = sum(1 for _ in elements_of(Unread(file), lists=()))
+    count = sum(1 for _ in read_elements(JsonStream(file), lists=()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -444,8 +444,8 @@ def test_a_dry_run_counts_what_an_import_would_store_and_stores_nothing(
 ):
     path = written(tmp_path / "s-1.jsonl", *SESSION)
 
-    dry = import_history(heart, [path], choice=Choice(is_dry_run=True))
-    stored = import_history(heart, [path], choice=Choice(since=NOON + timedelta(hours=1)))
+    dry = import_history(heart, [path], options=ImportOptions(is_dry_run=True))
+    stored = import_history(heart, [path], options=ImportOptions(since=NOON + timedelta(hours=1)))
 
     assert (dry.episodes, dry.is_dry_run) == (2, True)
     assert (stored.episodes, len(episodes(owner))) == (1, 1)
@@ -455,7 +455,7 @@ def test_a_dry_run_counts_what_an_import_would_store_and_stores_nothing(
 def test_a_dry_run_makes_no_agent_that_a_line_names(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
     lines = ({"agent": agent, "content": "Boats float."} for agent in ("basil", "carol", "basil", " "))
 
-    dry = import_history(heart, [written(tmp_path / "facts.jsonl", *lines)], choice=Choice(is_dry_run=True))
+    dry = import_history(heart, [written(tmp_path / "facts.jsonl", *lines)], options=ImportOptions(is_dry_run=True))
 
     assert (dry.stored, [note.number for note in dry.bad]) == (3, [4])
     assert owner.execute("select id from heart.agents").fetchall() == [("aria",)]

@@ -14,7 +14,7 @@ from conftest import ScriptedWriter
 from import_files import facts_of, written
 
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.importing import Choice, import_history
+from nous_online.interfaces.imports.importing import ImportOptions, import_history
 
 SECRET = "sk-proj-Zx81kQmV0pLr7TnB3wYc"  # noqa: S105 (made up)
 
@@ -105,10 +105,10 @@ def test_a_session_of_codex_becomes_an_episode(heart: Heart, owner: psycopg.Conn
 
 def test_a_session_of_codex_that_goes_on_adds_only_what_is_new(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
     path = written(tmp_path / "rollout.jsonl", HEAD, message(1, "user", "Why do payments fail?"))
-    import_history(heart, [path], choice=Choice(is_over=True))
+    import_history(heart, [path], options=ImportOptions(is_over=True))
 
     written(path, HEAD, message(1, "user", "Why do payments fail?"), message(30, "assistant", "Retries are off."))
-    import_history(heart, [path], choice=Choice(is_over=True))
+    import_history(heart, [path], options=ImportOptions(is_over=True))
 
     assert [each["detail"] for each in episodes(owner)] == [
         "user: Why do payments fail?",

@@ -16,7 +16,7 @@ from nous_online.core.policy import LearnPolicy
 from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, lines_of, occurrences
+from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, open_occurrences, read_lines
 from nous_online.interfaces.imports.importing import ImportProgress, import_file
 
 BAD_LINES = {
@@ -329,7 +329,7 @@ def test_keeps_the_messages_of_a_thousand_bad_lines_and_counts_the_rest(heart: H
 
 def test_names_occurrences_of_a_line_alike_in_every_run():
     def names() -> list[str]:
-        with occurrences() as seen:
+        with open_occurrences() as seen:
             return [seen.name(line) for line in (b"a", b"b", b"a")]
 
     assert names() == names()
@@ -341,7 +341,7 @@ def test_tells_where_each_line_ends(tmp_path: Path):
     path.write_bytes(b"one\n\nthree")
 
     with path.open("rb") as file:
-        assert [(line.number, line.text, line.end) for line in lines_of(file)] == [
+        assert [(line.number, line.text, line.end) for line in read_lines(file)] == [
             (1, b"one", 4),
             (2, b"", 5),
             (3, b"three", 10),

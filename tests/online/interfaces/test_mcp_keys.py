@@ -23,7 +23,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.mcp.mcp_server import KeyedHearts, http, listening, open_by_key
 from nous_online.interfaces.mcp.tools import Visit
 

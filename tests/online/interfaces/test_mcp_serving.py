@@ -17,7 +17,7 @@ from mcp_visits import values
 from twins import NousTwin
 from typer.testing import CliRunner
 
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.mcp.mcp_server import listening
 

@@ -12,7 +12,7 @@ from conftest import ScriptedWriter
 from import_files import written
 
 from nous_online.heart import Heart
-from nous_online.interfaces.hooks.transcript_import import complete, import_transcript
+from nous_online.interfaces.hooks.hook_programs import complete, import_transcript
 from nous_online.interfaces.imports.importing import import_history
 
 NOW = datetime.now(UTC)

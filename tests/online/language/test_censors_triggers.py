@@ -16,9 +16,9 @@ from nous_online.language.actions.action_words import only_speaks, warned_act
 from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
+    check_conditions,
     checked_literal,
     compare_words,
-    conditions,
     likelihood,
 )
 from nous_online.memories.checking import parts_of
@@ -240,7 +240,7 @@ def test_near_is_the_same_act_on_the_same_object_under_the_same_condition(
 def test_what_a_trigger_says_of_time_and_amount_is_computed(
     trigger: str, action: str, met: tuple[bool | None, ...]
 ) -> None:
-    assert conditions(trigger, action) == met
+    assert check_conditions(trigger, action) == met
 
 
 def test_a_long_action_is_cut_into_what_it_does_and_both_ends_are_kept() -> None:

@@ -16,7 +16,7 @@ from benchmarks.anthropic_server.answers import ShownPair, pairs_in
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
 from nous_online.language.claude.client import Claude
-from nous_online.language.claude.judge import AT_ONCE, ModelJudge, Rest, appointed
+from nous_online.language.claude.judge import AT_ONCE, ModelJudge, Rest, judge_factory
 from nous_online.language.claude.pair_prompt import LONGEST_PAIR, PROMPT_VERSION
 from nous_online.language.claude.replies import Request
 from nous_online.language.claude.spending import Spent
@@ -343,7 +343,7 @@ def environment(api: LocalAnthropic, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 def chosen() -> Any:
     settings.cache_clear()
-    return appointed(None)(lambda _spent: None)
+    return judge_factory(None)(lambda _spent: None)
 
 
 @pytest.mark.parametrize(("wish", "kind"), [(None, ModelJudge), ("claude", ModelJudge), ("offline", OfflineJudge)])
@@ -382,7 +382,7 @@ def test_claude_by_name_needs_a_key(environment: pytest.MonkeyPatch) -> None:
 
 def test_judges_of_several_payers_rest_together(environment: pytest.MonkeyPatch, api: LocalAnthropic) -> None:
     spent = {name: list[Spent]() for name in ("aria", "ben")}
-    judge_for = appointed(None)
+    judge_for = judge_factory(None)
     api.play_always(DOWN)
     for account in spent.values():
         with pytest.raises(Unavailable, match="judged none"):

@@ -13,12 +13,32 @@ import numpy as np
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput, NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import OpenAICompatible, checked_vectors
-from nous_online.language.minilm import TOKENIZER_SHA256, LocalMiniLM, batches, installed_weights, unit_rows, verified
+from nous_online.language.embedding import (
+    MOST_PASSAGES,
+    OpenAICompatible,
+    after_subject,
+    checked_vectors,
+    context_passages,
+    passage_sentences,
+    passages,
+    recall_vector,
+    unit_sum,
+)
+from nous_online.language.minilm import (
+    TOKENIZER_SHA256,
+    LocalMiniLM,
+    Vectors,
+    batches,
+    installed_weights,
+    unit_rows,
+    verified,
+)
 
 Answer = Callable[[list[str]], tuple[int, Any]]
 
@@ -296,3 +316,73 @@ def test_a_space_whose_width_changed_is_refused_with_the_fix(database: Database,
 
     with pytest.raises(InvalidInput, match="give the new model a name of its own"):
         Heart.open("ben", database=database, embedder=Wider(), judge=ScriptedJudge())
+
+
+LONG = "The blue deployment serves everybody until noon. The green deployment takes over after the smoke tests."
+
+
+def axis(number: int) -> Vectors:
+    return np.eye(8, dtype=np.float32)[number]
+
+
+def drawn(texts: list[str]) -> dict[str, Vectors]:
+    return {text: axis(number % 8) for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def test_each_sentence_is_embedded_with_its_subject_before_it():
+    assert passage_sentences(LONG, "deploys") == [
+        "deploys: The blue deployment serves everybody until noon.",
+        "deploys: The green deployment takes over after the smoke tests.",
+    ]
+
+
+def test_a_subject_that_opens_the_sentence_is_not_repeated():
+    assert after_subject("Caroline", "Caroline: hello") == "Caroline: hello"
+    assert after_subject(None, "hello") == "hello"
+
+
+def test_an_exclamation_joins_the_sentence_after_it():
+    assert passage_sentences("Wow! I never knew that you play the violin in an orchestra.", None) == [
+        "Wow! I never knew that you play the violin in an orchestra."
+    ]
+
+
+def test_every_line_of_a_context_is_a_passage():
+    assert context_passages("Ana: where to?\n\n  Ben: home  ") == ["Ana: where to?", "Ben: home"]
+    assert context_passages(None) == []
+
+
+def test_a_single_sentence_without_context_is_recalled_by_its_own_vector():
+    content = "Deploys go through blue/green since May"
+
+    assert recall_vector(content, None, None, drawn(passages(content, None, None))) is None
+
+
+def test_sentences_and_context_turn_the_vector_towards_them():
+    texts = passages(LONG, None, "Ana: who deploys?")
+    vectors = drawn(texts)
+
+    blend = recall_vector(LONG, None, "Ana: who deploys?", vectors)
+
+    assert blend is not None
+    assert [float(blend @ vectors[text]) > 0 for text in texts] == [True] * 4
+    assert blend @ vectors[LONG] > blend @ vectors[texts[1]] > blend @ vectors["Ana: who deploys?"]
+
+
+@given(st.text(max_size=400), st.none() | st.text(max_size=20), st.none() | st.text(max_size=400))
+def test_any_text_gives_a_unit_vector_or_none(content, subject, context):
+    texts = passages(content, subject, context)
+
+    blend = recall_vector(content, subject, context, drawn(texts))
+
+    assert blend is None or abs(float(np.linalg.norm(blend)) - 1) < 1e-5
+
+
+def test_a_very_long_text_costs_a_bounded_number_of_embeddings():
+    book = " ".join(f"Chapter {number} tells of a long and winding road to the sea." for number in range(500))
+
+    assert len(passages(book, None, book.replace(". ", ".\n"))) == 1 + 2 * MOST_PASSAGES
+
+
+def test_opposite_vectors_leave_the_first():
+    assert unit_sum([axis(0), -axis(0)]).tolist() == axis(0).tolist()

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nous_online.language.claude.grounding import follows, invented, is_quoted, is_told, source_of, turned_round
+from nous_online.language.claude.grounding import (
+    follows,
+    invented_details,
+    is_mostly_stated,
+    is_quoted,
+    reversed_sentences,
+    source_of,
+)
 from nous_online.language.claude.model_writer import Claim, EpisodeRecord, WrittenAnswer, kept_parts
 
 TALK = """\
@@ -32,7 +39,7 @@ SOURCE = source_of(TALK)
     ],
 )
 def test_names_and_figures_of_the_source_may_be_told_in_other_words(text: str) -> None:
-    assert invented(text, SOURCE) == ()
+    assert invented_details(text, SOURCE) == ()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def test_names_and_figures_of_the_source_may_be_told_in_other_words(text: str) -
     ],
 )
 def test_a_name_or_a_figure_from_elsewhere_is_found(text: str, said: str) -> None:
-    assert said in invented(text, SOURCE)
+    assert said in invented_details(text, SOURCE)
 
 
 def test_a_quotation_stands_word_for_word_but_for_white_space_and_quotation_marks() -> None:
@@ -118,7 +125,7 @@ REFUNDS = source_of("Maya approves the refunds every Friday. Ben: I did not appr
     ],
 )
 def test_a_statement_has_at_most_two_words_that_stand_nowhere_in_the_record(statement: str, *, is_known: bool) -> None:
-    assert is_told(statement, REFUNDS) is is_known
+    assert is_mostly_stated(statement, REFUNDS) is is_known
 
 
 @pytest.mark.parametrize(
@@ -131,14 +138,14 @@ def test_a_statement_has_at_most_two_words_that_stand_nowhere_in_the_record(stat
     ],
 )
 def test_a_sentence_that_denies_what_was_said_is_found(text: str, turned: tuple[str, ...]) -> None:
-    assert turned_round(text, REFUNDS) == turned
+    assert reversed_sentences(text, REFUNDS) == turned
 
 
 def test_what_was_both_said_and_denied_may_be_told_either_way() -> None:
     source = source_of("Ann: Ben approved the rollback.\nBen: I did not approve the rollback.")
 
-    assert turned_round("Ben approved the rollback.", source) == ()
-    assert turned_round("Ben did not approve the rollback.", source) == ()
+    assert reversed_sentences("Ben approved the rollback.", source) == ()
+    assert reversed_sentences("Ben did not approve the rollback.", source) == ()
 
 
 def test_neither_a_made_up_fact_nor_a_summary_turned_round_is_kept() -> None:
@@ -168,12 +175,12 @@ WRITTEN = st.text(st.characters(categories=["L", "Nd", "Zs"], include_characters
 @example("-\xa01.\u3000")
 @given(WRITTEN)
 def test_a_text_never_invents_what_it_says_itself(text: str) -> None:
-    assert invented(text, source_of(text)) == ()
+    assert invented_details(text, source_of(text)) == ()
 
 
 @settings(deadline=None)
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_any_text_can_be_held_against_any_source(text: str, told: str) -> None:
-    assert all(isinstance(each, str) for each in invented(text, source_of(told)))
+    assert all(isinstance(each, str) for each in invented_details(text, source_of(told)))
     assert follows(text, told) in (True, False)
-    assert set(turned_round(told, source_of(told))) == set()
+    assert set(reversed_sentences(told, source_of(told))) == set()

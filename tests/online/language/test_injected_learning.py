@@ -11,7 +11,7 @@ import pytest
 from injection_payloads import FAMILIES
 from night_runs import SAID, facts_in
 from subverted import CHOSEN, DAY, HONEST, import_facts, in_place_of_claude, obeying, planted
-from turns import in_turn
+from turns import TURN, in_turn
 
 from benchmarks.anthropic_server import LocalAnthropic
 from benchmarks.anthropic_server.answers import answer as honest_answer
@@ -128,8 +128,9 @@ def test_what_is_drawn_from_a_poisoned_episode_is_trusted_no_more_than_it(
     aria = Heart.open("aria", database=database, embedder=minilm, works_in_background=False)
     import_facts(aria, HONEST, trust=60, day=0)
     honest = facts_in(owner)
-    for number in range(0, len(SOME), 6):
-        read = SOME[number : number + 6]
+    some = in_turn(SOME, of=2, place=TURN // 4)
+    for number in range(0, len(some), 3):
+        read = some[number : number + 3]
         told = [f"Web page: {text}" for text in (*planted(read), *read)]
         aria.record_episode("\n".join(told), title=f"Page {number}", outcome="failure", trust=10)
 

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 from nous_online.language.minilm import unit_rows
 from nous_online.language.writing.lexrank import (
-    condensed,
     content_words,
     index_word,
     lexrank,
-    most_telling,
+    one_line,
+    sentence_scores,
+    spread_sample,
     summarise,
     title_of,
     word_count,
-    worth,
 )
-from nous_online.language.writing.sentences import Sentence, sentences_of, told
+from nous_online.language.writing.sentences import Sentence, join_sentences, sentences_of
 
 STORY = sentences_of(
     """Orla: The mill closed in March after the flood.
@@ -66,7 +66,7 @@ def test_a_summary_keeps_the_order_and_leaves_the_chatter_out(embedder):
 
     assert chosen == sorted(chosen)
     assert set(chosen) <= {0, 2, 3, 4}
-    assert word_count(told([STORY[i] for i in chosen])) <= 30
+    assert word_count(join_sentences([STORY[i] for i in chosen])) <= 30
 
 
 def test_a_sentence_said_twice_is_lifted_once(embedder):
@@ -78,14 +78,14 @@ def test_a_sentence_said_twice_is_lifted_once(embedder):
 def test_where_nothing_fits_the_sentence_that_says_most_stands_alone(embedder):
     vectors = vectors_of(embedder, STORY)
 
-    assert summarise(STORY, vectors, words=1) == [int(np.argmax(worth(STORY, vectors)))]
+    assert summarise(STORY, vectors, words=1) == [int(np.argmax(sentence_scores(STORY, vectors)))]
 
 
 def test_of_two_alike_the_one_that_can_be_checked_is_worth_more(embedder):
     pair = [Sentence("The wheel turned for forty years."), Sentence("the wheel turned for so many years.")]
     vectors = np.ones((2, 4), dtype=np.float32) / 2
 
-    one, other = worth(pair, vectors) / [len(content_words(each.text)) for each in pair]
+    one, other = sentence_scores(pair, vectors) / [len(content_words(each.text)) for each in pair]
 
     assert one > other
 
@@ -102,10 +102,10 @@ def test_a_script_without_spaces_is_counted_by_its_characters():
 def test_a_long_text_is_sampled_from_all_over_it():
     long = [Sentence(f"{'wheel mill rye' if i % 10 == 3 else 'so it was'} {i}") for i in range(100)]
 
-    kept = most_telling(long, 10)
+    kept = spread_sample(long, 10)
 
     assert kept == [10 * i + 3 for i in range(10)]
-    assert most_telling(long[:5], 10) == [0, 1, 2, 3, 4]
+    assert spread_sample(long[:5], 10) == [0, 1, 2, 3, 4]
 
 
 WORDS = st.lists(st.sampled_from(["mill", "wheel", "rye", "flood", "yeah", "Veldt", "7"]), min_size=1, max_size=12)
@@ -120,7 +120,7 @@ def test_any_summary_fits_unless_it_is_a_single_sentence(sentences, words, seed)
     chosen = summarise(sentences, rows, words=words)
 
     assert chosen == sorted(set(chosen))
-    assert len(chosen) == 1 or word_count(told([sentences[i] for i in chosen])) <= words
+    assert len(chosen) == 1 or word_count(join_sentences([sentences[i] for i in chosen])) <= words
 
 
 @pytest.mark.parametrize(
@@ -181,15 +181,15 @@ def test_a_title_has_ten_words_at_most_and_no_mark_at_its_end(sentences):
 
 
 def test_a_line_that_is_short_enough_is_kept_whole():
-    assert condensed("The mill closed.\n It reopens in May.") == "The mill closed. It reopens in May."
+    assert one_line("The mill closed.\n It reopens in May.") == "The mill closed. It reopens in May."
 
 
 def test_a_longer_text_is_condensed_to_its_first_sentence():
-    assert condensed("The mill closed in March. " + "It rained for days. " * 9) == "The mill closed in March."
+    assert one_line("The mill closed in March. " + "It rained for days. " * 9) == "The mill closed in March."
 
 
 def test_a_long_sentence_is_cut_short_and_says_so():
-    line = condensed("The crew of the barge " + "and the crew of the boat " * 9)
+    line = one_line("The crew of the barge " + "and the crew of the boat " * 9)
 
     assert line.startswith("The crew of the barge and the crew")
     assert line.endswith("boat…")
@@ -198,7 +198,7 @@ def test_a_long_sentence_is_cut_short_and_says_so():
 
 @given(st.text())
 def test_what_is_condensed_is_one_line(text):
-    line = condensed(text)
+    line = one_line(text)
 
     assert len(line.splitlines()) <= 1
     assert word_count(line) <= 24

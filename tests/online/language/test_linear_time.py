@@ -42,6 +42,10 @@ ELSEWHERE = {
     # holds the name of an agent, which only a run that erases it knows
     "nous_pipelines/orchestration/night_erasure.py __init__",
 }
+SLOW = (
+    r"[.!?]+[\"']{0,4}\s+", r"\s*\n\s*", r"\s+$", r"(?:a|a)+b", r"[\w@]+/", r"^(\w+\s?)*:", r"(\w+) in <name>",
+)  # fmt: skip
+"""Patterns that take longer, each in a way of its own."""
 USES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn", "template"})
 USING = re.compile(rf"\bre\.({'|'.join(USES)})\b")
 
@@ -136,10 +140,7 @@ def test_every_pattern_takes_linear_time_on_hostile_text() -> None:
     assert slow == {}
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [r"[.!?]+[\"']{0,4}\s+", r"\s*\n\s*", r"\s+$", r"(?:a|a)+b", r"[\w@]+/", r"^(\w+\s?)*:", r"(\w+) in <name>"],
-)
+@pytest.mark.parametrize("pattern", in_turn(SLOW, of=3))
 def test_the_clock_finds_a_pattern_that_takes_longer(pattern: str) -> None:
     assert slowness(re.compile(pattern)) is not None
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.writing.sentences import LONGEST_SENTENCE, Sentence, is_prose, said, sentences_of, told
+from nous_online.language.writing.sentences import (
+    LONGEST_SENTENCE,
+    Sentence,
+    is_prose,
+    join_sentences,
+    sentences_of,
+    with_speaker,
+)
 
 
 def texts(transcript: str) -> list[str]:
@@ -197,9 +204,9 @@ def test_a_telling_names_whoever_speaks_once_a_turn():
         Sentence("It rained."),
     ]
 
-    assert told(turns) == "Orla: The shed is locked. I have the key. Orla: Good. It rained."
-    assert told([]) == ""
-    assert said(turns[0]) == "Orla: The shed is locked."
+    assert join_sentences(turns) == "Orla: The shed is locked. I have the key. Orla: Good. It rained."
+    assert join_sentences([]) == ""
+    assert with_speaker(turns[0]) == "Orla: The shed is locked."
 
 
 MARKS = st.text(alphabet="ab Z.!?:;-#*>`|\n\t1。：\"'…é", max_size=300)

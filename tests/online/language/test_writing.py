@@ -15,7 +15,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
 from nous_online.core.validation import is_blank
 from nous_online.language.minilm import LocalMiniLM
-from nous_online.language.writing.sentences import said, sentences_of
+from nous_online.language.writing.sentences import sentences_of, with_speaker
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft, OfflineWriter, Writer
 
 POLICY = WritingPolicy()
@@ -57,7 +57,7 @@ def words_of(text: str) -> list[str]:
 
 def lifts_only(summary: str, detail: str) -> bool:
     """Tell whether a summary is made of sentences of the detail, each with or without its speaker, and nothing else."""
-    told = {form for each in sentences_of(detail) for form in (each.text, said(each))}
+    told = {form for each in sentences_of(detail) for form in (each.text, with_speaker(each))}
     either = "|".join(map(re.escape, sorted(told, key=len, reverse=True)))
     return summary == "" or bool(re.fullmatch(rf"(?:{either})(?: (?:{either}))*", summary))
 

@@ -7,22 +7,29 @@ from datetime import date
 import pytest
 
 from nous_online.language.writing.lexrank import word_vectors
-from nous_online.language.writing.points import cautions, points_of, stated
-from nous_online.language.writing.sentences import Sentence, day_in, is_known_language, said_in, sentences_of, with_days
-from nous_online.language.writing.writer import POLICY, EndedEpisode, facts_of, levels_by_words, read_aloud
+from nous_online.language.writing.points import find_cautions, points_of, standalone_text
+from nous_online.language.writing.sentences import (
+    Sentence,
+    find_date,
+    human_text,
+    is_known_language,
+    sentences_of,
+    with_full_dates,
+)
+from nous_online.language.writing.writer import POLICY, EndedEpisode, draft_facts, levels_by_words, parse_episode
 
 SAID_ON = date(2025, 10, 14)
 
 
 def points(detail: str) -> list[str]:
     """The points of a transcript, each as it stands alone."""
-    return [stated(point) for point in points_of(sentences_of(said_in(detail)))]
+    return [standalone_text(point) for point in points_of(sentences_of(human_text(detail)))]
 
 
 def facts(detail: str) -> list[str]:
     """What is drawn from a transcript by its words alone."""
-    spoken = read_aloud(EndedEpisode(detail))
-    return [fact.content for fact in facts_of(spoken, word_vectors(spoken.sentences))]
+    spoken = parse_episode(EndedEpisode(detail))
+    return [fact.content for fact in draft_facts(spoken, word_vectors(spoken.sentences))]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def facts(detail: str) -> list[str]:
 def test_a_line_of_a_machine_is_not_said_by_anybody(line: str) -> None:
     talk = f"user: The wheel broke on Monday.\n{line}\nassistant: It was the frost."
 
-    assert [each for each in said_in(talk).splitlines() if each] == [talk.splitlines()[0], talk.splitlines()[2]]
+    assert [each for each in human_text(talk).splitlines() if each] == [talk.splitlines()[0], talk.splitlines()[2]]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +76,13 @@ def test_a_line_of_a_machine_is_not_said_by_anybody(line: str) -> None:
     ],
 )
 def test_what_people_write_is_no_code(line: str) -> None:
-    assert said_in(f"{line}\nAna agreed.").splitlines()[0] == line
+    assert human_text(f"{line}\nAna agreed.").splitlines()[0] == line
 
 
 def test_what_is_indented_below_a_pasted_screen_goes_with_it() -> None:
     talk = "user: this is what it said\n✦ I see the rope is loose.\n  I'll tie it to the mast.\nThe mast is broken."
 
-    assert [line for line in said_in(talk).splitlines() if line] == [
+    assert [line for line in human_text(talk).splitlines() if line] == [
         "user: this is what it said",
         "The mast is broken.",
     ]
@@ -84,7 +91,13 @@ def test_what_is_indented_below_a_pasted_screen_goes_with_it() -> None:
 def test_what_a_tool_put_out_below_its_call_goes_with_it_and_the_message_of_a_commit_stays() -> None:
     talk = 'user: Mend it.\n[Bash] git commit -m "Seal the wheel against frost"\n  main 4f3d51d\nassistant: Done.'
 
-    assert said_in(talk).split("\n") == ["user: Mend it.", "", "- Seal the wheel against frost", "", "assistant: Done."]
+    assert human_text(talk).split("\n") == [
+        "user: Mend it.",
+        "",
+        "- Seal the wheel against frost",
+        "",
+        "assistant: Done.",
+    ]
 
 
 def test_what_a_command_printed_is_nobodys_words_up_to_what_somebody_says() -> None:
@@ -94,7 +107,7 @@ def test_what_a_command_printed_is_nobodys_words_up_to_what_somebody_says() -> N
         "$ date\nMon 23 Nov\n\nBen is away"
     )
 
-    assert [line for line in said_in(talk).splitlines() if line] == [
+    assert [line for line in human_text(talk).splitlines() if line] == [
         "user: The export failed.",
         "assistant: I look at it.",
         "assistant: It ran out of memory",
@@ -110,7 +123,7 @@ def test_a_terminal_keeps_its_comments_and_the_messages_of_its_commits() -> None
         'orla@mill:~/wheel (main)$ git commit -qam "wheel: count hours in local time (closes #77)"\n'
     )
 
-    assert said_in(shell).splitlines() == [
+    assert human_text(shell).splitlines() == [
         "- the clocks changed yesterday",
         "- wheel: count hours in local time (closes #77)",
     ]
@@ -119,8 +132,8 @@ def test_a_terminal_keeps_its_comments_and_the_messages_of_its_commits() -> None
 def test_blocks_of_the_program_are_left_out_to_their_end() -> None:
     talk = "user: The wheel broke.\n<task-notification>\nagent 7 is done\n</task-notification>\nuser: It was the frost."
 
-    assert "agent 7" not in said_in(talk)
-    assert "frost" in said_in(talk)
+    assert "agent 7" not in human_text(talk)
+    assert "frost" in human_text(talk)
 
 
 def test_a_short_answer_brings_its_question() -> None:
@@ -220,9 +233,9 @@ def test_entries_below_a_label_are_labelled() -> None:
 
 
 def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
-    spoken = read_aloud(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
+    spoken = parse_episode(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
 
-    (fact,) = facts_of(spoken, word_vectors(spoken.sentences))
+    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
 
     assert fact.category == "decision"
 
@@ -241,7 +254,7 @@ def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
     ],
 )
 def test_a_day_is_read_as_people_write_it(text: str, day: date | None) -> None:
-    assert day_in(text, after=SAID_ON) == day
+    assert find_date(text, after=SAID_ON) == day
 
 
 @pytest.mark.parametrize(
@@ -259,7 +272,7 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date | None) -> None:
     ],
 )
 def test_relative_days_are_told_as_dates(text: str, told: str) -> None:
-    assert with_days(text, SAID_ON) == told
+    assert with_full_dates(text, SAID_ON) == told
 
 
 def test_days_are_counted_from_the_last_date_that_opened_a_line() -> None:
@@ -401,11 +414,11 @@ def test_a_language_whose_words_are_not_known_keeps_more() -> None:
 
 
 def triggers(*lessons: str) -> list[str]:
-    return [trigger for trigger, _ in cautions(lessons, [])]
+    return [trigger for trigger, _ in find_cautions(lessons, [])]
 
 
 def blamed(*sentences: str) -> list[str]:
-    return [trigger for trigger, _ in cautions([], [Sentence(text) for text in sentences])]
+    return [trigger for trigger, _ in find_cautions([], [Sentence(text) for text in sentences])]
 
 
 @pytest.mark.parametrize(
@@ -425,7 +438,7 @@ def blamed(*sentences: str) -> list[str]:
     ],
 )
 def test_a_lesson_names_the_action_to_beware_of(lesson, trigger):
-    assert cautions([lesson], []) == [(trigger, lesson)]
+    assert find_cautions([lesson], []) == [(trigger, lesson)]
 
 
 @pytest.mark.parametrize(
@@ -471,8 +484,8 @@ def test_lessons_come_first_and_what_they_cover_is_not_repeated():
     covered = Sentence("After we restarted the primary, replication broke.", "Orla", 1)
     other = Sentence("The wheel broke because the oak was wet.", "Orla", 2)
 
-    assert [trigger for trigger, _ in cautions(lessons, [covered])] == ["restart the primary under load"]
-    assert cautions(lessons, [other])[1] == ("the oak was wet", "Orla: The wheel broke because the oak was wet.")
+    assert [trigger for trigger, _ in find_cautions(lessons, [covered])] == ["restart the primary under load"]
+    assert find_cautions(lessons, [other])[1] == ("the oak was wet", "Orla: The wheel broke because the oak was wet.")
 
 
 def test_one_failure_leaves_three_cautions_at_most():

@@ -22,7 +22,7 @@ from nous_online.core.errors import Conflict, NotFound, NousError, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import erasure
 from nous_online.memories.erasure import (
     AgentTable,

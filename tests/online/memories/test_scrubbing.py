@@ -16,7 +16,7 @@ from nous_online import heart as hearts
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import erasure
 from nous_online.memories.erasure import NEEDS_SUPERUSER, scrub
 

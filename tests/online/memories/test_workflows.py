@@ -77,7 +77,10 @@ def test_runs_that_overlap_in_other_sessions_are_two_workflows():
 
 def test_of_very_many_steps_those_of_the_latest_sessions_are_read():
     early = [sequence(f"early {at}", *DEPLOY) for at in range(3)]
-    late = [sequence(f"late {at}", "lint", *(f"step {number}" for number in range(199))) for at in range(110)]
+    late = [
+        sequence(f"late {at}", "wash", "dry", "fold", *(f"step {at} {number}" for number in range(197)))
+        for at in range(110)
+    ]
 
     found = workflows_in([*early, *late])
 

@@ -17,7 +17,7 @@ from postgres_homes import wait_for
 from nous_online import processes
 from nous_online.core.settings import settings
 from nous_online.processes import Program, child_environment, child_folder, python_module, run_together
-from nous_pipelines.orchestration.consolidating import launch, printed
+from nous_pipelines.orchestration.consolidating import launch, run_command
 
 ROOT = Path(__file__).parents[3]
 STARTING = {"run", "Popen", "call", "check_call", "check_output"}
@@ -96,7 +96,7 @@ def test_every_way_we_start_a_program_leaves_the_current_folder(tmp_path: Path) 
     command = [sys.executable, "-P", "-c", WHERE]
     lines: list[str] = []
 
-    asked = printed(command, "postgresql://", seconds=30)
+    asked = run_command(command, "postgresql://", seconds=30)
     launch("launched", command, "postgresql://", home=home)
     processes.start("started", command, home=home, environment={})
     with run_together(

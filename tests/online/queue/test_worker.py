@@ -27,7 +27,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import decisions
 from nous_online.queue import worker
 from nous_online.queue.worker import Round, has_work, open_staff
@@ -351,8 +351,8 @@ def test_a_process_that_ends_amid_the_work_ends_cleanly(
     program = f"""
 from nous_online import Heart
 heart = Heart.open("aria")
-for number in range(3):
-    heart.record_episode({TALK!r} * 3)
+for number in range(2):
+    heart.record_episode({TALK!r})
 {last_words}
 """
     ended = subprocess.run(
@@ -367,4 +367,4 @@ for number in range(3):
     assert (ended.returncode, ended.stderr) == (0, "")
     owner.execute("update heart.completions set due_at = now() where finished_at is null")
     local_model.work(deadline_s=60)
-    assert is_completed(owner, 3)()
+    assert is_completed(owner, 2)()

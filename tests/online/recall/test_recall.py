@@ -283,10 +283,10 @@ def tenants(copy_of, template):
 
 def test_a_tenant_of_any_size_finds_what_an_exact_scan_finds(copy_of, tenants):
     name, queries = tenants
-    with copy_of(name) as url, psycopg.connect(url, autocommit=True) as owner:
+    with copy_of(name) as url, psycopg.connect(url, autocommit=True) as owner, closing(Database(url)) as database:
         register_vector(owner)
         for agent in ("tiny", "small", "large"):
-            with_index = [nearest(url, agent, query) for query in queries]
+            with_index = [nearest(database, agent, query) for query in queries]
 
             exact = [exact_nearest(owner, agent, query) for query in queries]
             hits = sum(len(set(a) & set(b)) for a, b in zip(with_index, exact, strict=True))
@@ -297,7 +297,9 @@ def test_a_tenant_beyond_the_limit_is_searched_through_the_index(copy_of, tenant
     name, queries = tenants
     with copy_of(name) as url, psycopg.connect(url, autocommit=True) as owner:
         register_vector(owner)
-        found = [nearest(url, "large", query, replace(RecallPolicy(), exact_limit=100)) for query in queries]
+        with closing(Database(url)) as database:
+            policy = replace(RecallPolicy(), exact_limit=100)
+            found = [nearest(database, "large", query, policy) for query in queries]
 
         exact = [exact_nearest(owner, "large", query) for query in queries]
         hits = sum(len(set(a) & set(b)) for a, b in zip(found, exact, strict=True))
@@ -337,7 +339,7 @@ def test_limits_of_all_sizes_are_served_by_few_statements():
 def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> np.ndarray:
     rng = np.random.default_rng(7)
     with closing(Database(url)) as database:
-        register_space(database, DRAWN)
+        register_space(database, DRAWN, is_indexed=False)
     register_vector(owner)
     owner.execute("set session_replication_role = replica")  # rows without events: the index is what is tested
     for agent, size in sizes.items():
@@ -348,15 +350,14 @@ def fill_tenants(url: str, owner: psycopg.Connection, sizes: dict[str, int]) -> 
             for vector in unit_rows(rng.standard_normal((size, 64), dtype=np.float32)):
                 copy.write_row((agent, "a fact", Vector(vector), DRAWN.id))
     owner.execute("set session_replication_role = origin")
+    owner.execute("select heart.index_embedding_space(%s)", [DRAWN.id])
     owner.execute("analyze heart.facts")
     return unit_rows(rng.standard_normal((20, 64), dtype=np.float32))
 
 
-def nearest(url: str, agent: str, query: np.ndarray, policy: RecallPolicy | None = None) -> list[object]:
-    database = Database(url)
+def nearest(database: Database, agent: str, query: np.ndarray, policy: RecallPolicy | None = None) -> list[object]:
     with database.transaction(agent) as connection:
         answers = recall(connection, agent, Cue("", query), space=DRAWN, policy=policy or RecallPolicy()).answers
-    database.close()
     return [answer.id for answer in answers]
 
 

@@ -255,9 +255,8 @@ def test_words_are_counted_again_only_where_memories_came_went_or_changed(
     for name in names:
         with database.transaction(name) as connection:
             refresh_statistics(connection, name)
-    owner.execute("update heart.corpus_stats set refreshed_at = now() + interval '10 minutes'")
 
-    assert to_count() == []
+    assert to_count() == [], "as soon as they were counted"
     two_agents["ben"].learn("The harbour pilot starts at six.")
     assert to_count() == ["ben"]
     owner.execute("set session_replication_role = replica")

@@ -16,10 +16,10 @@ from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.memories.erasure import exclusive_copies_lock
 from nous_pipelines.commands import batch_command
-from nous_pipelines.orchestration.automation import batch_results, let_go
+from nous_pipelines.orchestration.automation import batch_results, close_staff
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def night(
     send_all(opened, api.url)
     yield opened
     opened.close()
-    let_go()
+    close_staff()
     settings.cache_clear()
 
 

@@ -22,8 +22,8 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.interfaces.doctor import look_at_model
 from nous_online.language.claude.chat import Chat
-from nous_online.language.claude.judge import CANARIES, ModelJudge, appointed
-from nous_online.language.claude.model_writer import ModelWriter, commissioned
+from nous_online.language.claude.judge import CANARIES, ModelJudge, judge_factory
+from nous_online.language.claude.model_writer import ModelWriter, writer_factory
 from nous_online.language.claude.replies import Failure
 from nous_online.language.claude.spending import Spent
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
@@ -170,7 +170,7 @@ def test_a_model_elsewhere_of_unknown_price_is_told_to_be_unlimited(monkeypatch)
 def test_by_day_it_judges_and_writes_as_claude_does(api):
     spent = list[Spent]()
     api.answer_with(honest_answer)
-    judge, writer = appointed(None)(spent.append), commissioned(None, WordEmbedder())(spent.append)
+    judge, writer = judge_factory(None)(spent.append), writer_factory(None, WordEmbedder())(spent.append)
 
     (judgement,) = judge.judge([Pair(JudgedStatement("Backups are kept"), JudgedStatement("Backups are kept."), 0.99)])
     draft = writer.write(EndedEpisode(TRANSCRIPT, participants=["Ada", "Basil"], outcome="failure"))
@@ -183,7 +183,7 @@ def test_by_day_it_judges_and_writes_as_claude_does(api):
 
 
 def test_while_its_package_is_being_loaded_the_offline_judge_answers(api):
-    judge = appointed(None)(lambda _spent: None)
+    judge = judge_factory(None)(lambda _spent: None)
     closed = replace(judge, client=Chat(base_url=api.url))
 
     (judgement,) = closed.judge(
@@ -205,7 +205,7 @@ def test_the_doctor_says_which_models_the_server_has(api, monkeypatch):
 
 def test_a_server_that_is_down_is_an_outage_like_any_other(api):
     api.play_always(Play(is_lost=True))
-    judge: Any = appointed(None)(lambda _spent: None)
+    judge: Any = judge_factory(None)(lambda _spent: None)
 
     for _ in range(2):
         with pytest.raises(Unavailable, match=f"{Failure.TRANSIENT}|can't be reached"):

@@ -39,7 +39,7 @@ from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import never_same, words_changed
 from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_for
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.chunk_work import (
+from nous_pipelines.orchestration.earlier_nights import (
     compared_in,
     earlier_compared,
     earlier_verdicts,

@@ -24,11 +24,11 @@ from benchmarks.anthropic_server.answers import pairs_in
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Request
-from nous_pipelines.orchestration.automation import batch_results, let_go
-from nous_pipelines.orchestration.running import NightOutcome, folder_of, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
+from nous_pipelines.orchestration.automation import batch_results, close_staff
+from nous_pipelines.orchestration.dagster_classes import unrecorded
+from nous_pipelines.orchestration.running import NightOutcome, run_night
 from nous_pipelines.plan.night_files import NightFiles
 
 NEXT = NIGHT + timedelta(days=1)
@@ -60,7 +60,7 @@ def key(api: LocalAnthropic, database_url: str, tmp_path: Path, monkeypatch: pyt
     """An environment with a key for the local API."""
     set_key(monkeypatch, api.url, database_url, tmp_path)
     yield
-    let_go()
+    close_staff()
     settings.cache_clear()
 
 
@@ -86,9 +86,10 @@ def active(owner: psycopg.Connection, agent_id: str = "aria") -> list[str]:
     return sorted(row[0] for row in owner.execute(query, [agent_id]))
 
 
-def judged(database_url: str, home: Path, night: date, agent_id: str = "aria") -> set[tuple[str, str, str]]:
+def judged(home: Path, night: date, agent_id: str = "aria") -> set[tuple[str, str, str]]:
     """Return verdict, model and reason of every pair of an agent's night."""
-    files = NightFiles(folder_of(night, options(database_url, home)))
+    (folder,) = home.glob(f"snapshots/*/night={night}")
+    files = NightFiles(folder)
     own = files.read_table("judgements").filter(agent_id=agent_id)
     return set(own.select("verdict", "model", "reason").iter_rows())
 
@@ -154,7 +155,7 @@ def is_refused(request: Request) -> bool:
 def live(owner: psycopg.Connection, url: str, home: Path, instance: dg.DagsterInstance, api: LocalAnthropic) -> Lived:
     def night(night: date) -> Moment:
         outcome = run_night(night, options(url, home), instance=instance)
-        verdicts = {agent_id: judged(url, home, night, agent_id) for agent_id in STATEMENT_COLUMNS}
+        verdicts = {agent_id: judged(home, night, agent_id) for agent_id in STATEMENT_COLUMNS}
         left = {agent_id: active(owner, agent_id) for agent_id in STATEMENT_COLUMNS}
         return Moment(outcome, verdicts, left, len(api.asked(PlayRoute.CREATE_BATCH)))
 
@@ -245,7 +246,7 @@ def test_without_a_key_the_offline_judge_decides_alone_and_nothing_is_sent(
     outcome = run()
 
     assert (outcome.is_success, outcome.failures, outcome.asking) == (True, (), "")
-    assert {model.partition(":")[0] for _, model, _ in judged(database_url, tmp_path, NIGHT)} <= {"offline"}
+    assert {model.partition(":")[0] for _, model, _ in judged(tmp_path, NIGHT)} <= {"offline"}
     assert (api.requests, rows_in(owner)) == ([], [])
     assert len(active(owner)) == 2
 

@@ -21,8 +21,7 @@ from night_runs import facts_in, proposals_in, remember
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories import facts
-from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.left_out import CHECK
+from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def test_a_report_tells_what_was_merged_what_was_replaced_and_what_was_checked(n
         ("merge", [NINE, NINE], "applied"),
         ("supersede", [*BACKUPS], "applied"),
     ]
-    assert {check["name"] for check in plain["checks"]} == {*CHECKS, CHECK}
+    assert {check["name"] for check in plain["checks"]} == {*CHECKS, NOBODY_LEFT_OUT}
     assert plain["counts"]["kept_apart"] == 0
 
 

@@ -12,8 +12,8 @@ from night_runs import proposals_in, remember
 
 from nous_online.core.errors import Unavailable
 from nous_pipelines import failpoints
-from nous_pipelines.orchestration import night_ranges
-from nous_pipelines.orchestration.night_ranges import run_nights, time_left
+from nous_pipelines.orchestration import running
+from nous_pipelines.orchestration.running import run_nights, time_left
 
 TWO = ("--from", "2026-05-02", "--to", "2026-05-03", "--policy", "candidate_similarity=0.7")
 
@@ -48,7 +48,7 @@ def losing(owner, point, *, times):
 
 def test_a_range_survives_a_database_that_is_lost_on_the_way(heart, nous, owner, monkeypatch):
     remember(heart, NINE, NINE)
-    monkeypatch.setattr(night_ranges, "WAITS_S", (0.01, 0.01))
+    monkeypatch.setattr(running, "WAITS_S", (0.01, 0.01))
     monkeypatch.setattr(failpoints, "on_reach", losing(owner, "night held", times=1))
 
     ended = nous("night", *TWO, "--json")
@@ -62,7 +62,7 @@ def test_a_range_survives_a_database_that_is_lost_on_the_way(heart, nous, owner,
 
 def test_a_database_that_stays_away_ends_the_range(heart, nous, owner, monkeypatch):
     remember(heart, NINE, NINE)
-    monkeypatch.setattr(night_ranges, "WAITS_S", (0.01,))
+    monkeypatch.setattr(running, "WAITS_S", (0.01,))
     monkeypatch.setattr(failpoints, "on_reach", losing(owner, "night held", times=9))
 
     ended = nous("night", *TWO)

@@ -28,8 +28,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.night_erasure import night_folders
 from nous_pipelines.orchestration.retention import Retention, old_folders
-from nous_pipelines.plan.night_query import TABLES
-from nous_pipelines.plan.night_tables import WORK, run_interruptible
+from nous_pipelines.plan.night_tables import TABLES, WORK, run_interruptible
 from nous_pipelines.snapshots.snapshot import open_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
@@ -87,6 +86,13 @@ def nous(database_url, ran, home):
         yield command
 
 
+@pytest.fixture(scope="module")
+def asking(copy_of, ran):
+    """Run a command that changes nothing, over the nights' own home."""
+    with copy_of(ran.database) as url, typed(url, ran.home, ran.dagster_home) as command:
+        yield command
+
+
 def folders(home: Path) -> list[Path]:
     return sorted(home.glob("snapshots/*/night=*"))
 
@@ -98,23 +104,23 @@ def rows_of(folder: Path, name: str) -> pl.DataFrame:
     return pl.read_parquet(folder / TABLES[name].file)
 
 
-def test_the_rows_of_every_table_are_those_of_the_snapshots(nous, home):
+def test_the_rows_of_every_table_are_those_of_the_snapshots(asking, ran):
     stored = [name for name, table in TABLES.items() if table.file is not None]
     each = (f"select '{name}' as name, night, count(*) as n from {name} group by all" for name in stored)  # noqa: S608
     counting = " union all ".join(each)
-    asked = as_json(nous("query", counting, "--agent", "aria", "--json"))["rows"]
+    asked = as_json(asking("query", counting, "--agent", "aria", "--json"))["rows"]
 
     found = {(row["name"], row["night"]): row["n"] for row in asked}
     for name in stored:
-        read = [len(rows_of(folder, name).filter(agent_id="aria")) for folder in folders(home)]
+        read = [len(rows_of(folder, name).filter(agent_id="aria")) for folder in folders(ran.home)]
         assert [found.get((name, night), 0) for night in NIGHTS] == read, name
-    everything = as_json(nous("query", "select count(*) as n from facts", "--all-agents", "--json"))
-    snapshots = [open_snapshot(folder) for folder in folders(home)]
+    everything = as_json(asking("query", "select count(*) as n from facts", "--all-agents", "--json"))
+    snapshots = [open_snapshot(folder) for folder in folders(ran.home)]
     assert everything["rows"] == [{"n": sum(each.counts["facts"] for each in snapshots)}]
 
 
-def test_without_sql_it_lists_nights_tables_and_what_each_column_means(nous):
-    listed, told = as_json(nous("query", "--agent", "aria", "--json")), nous("query", "--agent", "aria")
+def test_without_sql_it_lists_nights_tables_and_what_each_column_means(asking):
+    listed, told = as_json(asking("query", "--agent", "aria", "--json")), asking("query", "--agent", "aria")
 
     assert listed["nights"] == list(NIGHTS)
     assert [table["name"] for table in listed["tables"]] == list(TABLES)
@@ -124,14 +130,14 @@ def test_without_sql_it_lists_nights_tables_and_what_each_column_means(nous):
         assert part in told.stdout
 
 
-def test_the_examples_of_its_help_run(nous):
-    facts = nous("query", "select night, state, count(*) from facts group by all order by all", "-a", "aria", "--csv")
-    superseded = nous(
+def test_the_examples_of_its_help_run(asking):
+    facts = asking("query", "select night, state, count(*) from facts group by all order by all", "-a", "aria", "--csv")
+    superseded = asking(
         "query", "--from", NIGHTS[0], "--to", NIGHTS[1], "-a", "aria", "--json",
         "select night, content from facts "
         "qualify state = 'superseded' and lag(state) over (partition by id order by night) = 'active'",
     )  # fmt: skip
-    kinds = nous(
+    kinds = asking(
         "query", "-a", "aria", "--csv", "select kind, state, count(*) from proposals group by all order by all"
     )
 
@@ -156,37 +162,37 @@ def test_an_agent_gets_its_own_proposals_and_what_became_of_them(nous):
     assert (others["rows"], later["rows"]) == ([], [])
 
 
-def test_no_query_of_one_agent_sees_another(nous):
+def test_no_query_of_one_agent_sees_another(asking):
     for sql in ("from facts", "from statements", "from agents", "from proposals"):
-        assert "ben" not in nous("query", sql, "--agent", "aria", "--csv").output.lower()
-    assert "Ben has a secret." in nous("query", "from facts", "--all-agents", "--csv").stdout
+        assert "ben" not in asking("query", sql, "--agent", "aria", "--csv").output.lower()
+    assert "Ben has a secret." in asking("query", "from facts", "--all-agents", "--csv").stdout
 
 
-def test_a_table_shows_the_first_rows_and_how_many_more_there_are(nous):
-    told = nous("query", "select range as n, repeat('[x]', 2) as text from range(1000)", "-a", "aria", "--limit", "3")
+def test_a_table_shows_the_first_rows_and_how_many_more_there_are(asking):
+    told = asking("query", "select range as n, repeat('[x]', 2) as text from range(1000)", "-a", "aria", "--limit", "3")
 
     assert told.exit_code == 0, told.output
     assert told.stdout.count("[x][x]") == 3
     assert "… and 997 more" in told.stderr
-    assert "no rows" in nous("query", "from facts where false", "-a", "aria").stderr
+    assert "no rows" in asking("query", "from facts where false", "-a", "aria").stderr
 
 
-def test_a_row_of_many_columns_is_shown_one_column_a_line(nous):
-    told = nous("query", "from facts where content = 'aria came late.'", *ARIA)
+def test_a_row_of_many_columns_is_shown_one_column_a_line(asking):
+    told = asking("query", "from facts where content = 'aria came late.'", *ARIA)
 
     lines = [line.split(maxsplit=1) for line in told.stdout.splitlines()]
     assert ["content", "aria came late."] in [[part.strip() for part in line] for line in lines]
 
 
-def test_moments_are_utc_and_structures_are_json(nous):
+def test_moments_are_utc_and_structures_are_json(asking):
     sql = (
         "select content, last_confirmed_at, tags, embedding[1:2] as v, {'a': 1.5::decimal(3,1)} as s, "
         "'nan'::float as f, 1 as x, 2 as x from facts where night = '2026-06-02' and content = 'aria came late.'"
     )
     asked = [sql.replace("last_confirmed_at", "learned_at"), "--agent", "aria"]
 
-    (row,) = as_json(nous("query", *asked, "--json"))["rows"]
-    header, line = csv.reader(io.StringIO(nous("query", *asked, "--csv").stdout))
+    (row,) = as_json(asking("query", *asked, "--json"))["rows"]
+    header, line = csv.reader(io.StringIO(asking("query", *asked, "--csv").stdout))
 
     assert (row["learned_at"], row["tags"], row["s"], row["f"]) == ("2026-06-02T10:00:00+00:00", [], {"a": 1.5}, "nan")
     assert (row["x"], row["x_7"], len(row["v"])) == (1, 2, 2)
@@ -218,8 +224,8 @@ def test_a_damaged_night_is_named_and_the_others_answer(nous, home):
         (["from facts", "--memory", "plenty", *ARIA], "InvalidInput", "plenty"),
     ],
 )
-def test_what_cannot_be_answered_ends_in_one_typed_line(nous, arguments, kind, message):
-    ended = nous("query", *arguments, "--json")
+def test_what_cannot_be_answered_ends_in_one_typed_line(asking, arguments, kind, message):
+    ended = asking("query", *arguments, "--json")
 
     assert ended.exit_code == 1
     assert as_json(ended)["error"]["kind"] == kind
@@ -268,11 +274,11 @@ def test_what_begins_after_the_interruption_is_ended_too():
     assert time.monotonic() - began < 5
 
 
-def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(nous):
+def test_a_diff_of_two_nights_says_what_was_added_and_what_changed(asking):
     told, plain = (
-        nous("diff", "--from", NIGHTS[0], "--to", NIGHTS[1], "--agent", "aria", *more) for more in ((), ("--json",))
+        asking("diff", "--from", NIGHTS[0], "--to", NIGHTS[1], "--agent", "aria", *more) for more in ((), ("--json",))
     )
-    everybody = as_json(nous("diff", "--from", NIGHTS[0], "--to", NIGHTS[1], "--json"))
+    everybody = as_json(asking("diff", "--from", NIGHTS[0], "--to", NIGHTS[1], "--json"))
     found = as_json(plain)
 
     assert (found["from"], found["to"], found["counts"]) == (*NIGHTS, {"added": 1, "state": 2})
@@ -313,8 +319,8 @@ def test_a_diff_tells_what_left_and_what_reads_otherwise(nous, home):
         (["--from", NIGHTS[0], "--to", "2026-06-09"], "nous night --date 2026-06-09"),
     ],
 )
-def test_two_nights_that_cannot_be_compared_are_refused(nous, arguments, message):
-    ended = nous("diff", *arguments)
+def test_two_nights_that_cannot_be_compared_are_refused(asking, arguments, message):
+    ended = asking("diff", *arguments)
 
     assert ended.exit_code == 1
     assert message in " ".join(ended.stderr.split())

@@ -11,8 +11,8 @@ from night_runs import snapshot_of
 from nous_online.core.errors import InvalidInput, NousError, Refused, Unavailable
 from nous_pipelines.engines.engine import picklable_error
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.chunk_work import ChunkOutput, OwnDatabase, rows_of_chunk, worker_database
-from nous_pipelines.snapshots.chunks import CHUNK_ROWS, Chunk, chunked, rows_at_once
+from nous_pipelines.orchestration.chunk_work import ChunkOutput, WorkerDatabase, rows_of_chunk, worker_database
+from nous_pipelines.snapshots.snapshot import CHUNK_ROWS, Chunk, chunked, rows_at_once
 
 
 class Unsendable(NousError):
@@ -86,7 +86,7 @@ def test_a_worker_that_was_told_another_database_is_refused(night_database, data
     chunk = Chunk(snapshot_of(night_database, tmp_path), NightPolicy(), ("aria",))
 
     with (
-        pytest.raises(Refused, match=r"^a worker was told another database \(.+\) than the night's"),
-        worker_database(OwnDatabase(database_url), chunk),
+        pytest.raises(Refused, match=r"^a worker opened database .+, but the night is of database "),
+        worker_database(WorkerDatabase(database_url), chunk),
     ):
         pass

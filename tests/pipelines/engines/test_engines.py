@@ -37,8 +37,8 @@ from nous_online.core.settings import Settings, settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.engines.engine import Engine, InProcess, ProcessPool, engine_of
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 
 ENGINES = ("in-process", "processes:2", "dask")
 ELSEWHERE = ENGINES[1:]

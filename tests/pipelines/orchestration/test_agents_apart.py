@@ -9,11 +9,10 @@ from night_runs import NIGHT, POLICY, SAID, facts_in, options, remember
 from psycopg.types.json import Jsonb
 
 from nous_online.heart import Heart
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_erasure import Redaction
-from nous_pipelines.orchestration.night_ranges import nights_to_run
-from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
-from nous_pipelines.plan.left_out import CHECK
+from nous_pipelines.orchestration.running import nights_to_run, run_night
+from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
 from nous_pipelines.reports.html_report import page_of
 from nous_pipelines.reports.text_reports import markdown_of
 
@@ -118,7 +117,7 @@ def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_o
     assert "Left out: ben" in page_of(report)
     assert "- ben: blast\\_radius: " in markdown_of(report)
     assert "ben" not in Redaction("ben", ()).text(markdown_of(report) + failure)
-    assert all(each["passed"] for each in report.checks if each["name"] != CHECK)
+    assert all(each["passed"] for each in report.checks if each["name"] != NOBODY_LEFT_OUT)
     assert instance.get_run_by_id(outcome.run_id).is_success
     assert states(owner, "aria") == ["active", "superseded"]
     assert {name: facts_in(owner, agent_id=name, without=()) for name in before} == before

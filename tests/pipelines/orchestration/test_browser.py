@@ -1,5 +1,5 @@
 """`nous dev` as an operator lives with it: started anywhere, shown to nobody else, a range of nights launched in a real
-browser, all of it green, and nothing left when it ends.
+browser, all of it green although the first night is killed, and nothing left when it ends.
 
 Pictures go to the folder named in NOUS_ARTEFACTS, if there is one. Needs Playwright for Python and
 a Chromium or Chrome on PATH, or one that Playwright can fetch; what is clicked is skipped, with the reason, where they
@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,9 @@ from dagster_pages import (
     dev,
     fetch_browser,
     learn_history,
-    page_of,
+    started_browser,
     wait_until,
-    why_no_browser,
+    window_of,
 )
 from postgres_homes import lives, scratch
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 NIGHT_COUNT = 2
-MOST = None if "NOUS_ARTEFACTS" in os.environ else 40
+MOST = None if "NOUS_ARTEFACTS" in os.environ else 12
 """How many memories there are: for pictures to keep the whole history, whose vectors take half a minute."""
 NIGHT_S = 150
 """A night takes seconds, and the daemon up to 30 to begin; the rest is for machines that do something else as well."""
@@ -88,14 +89,18 @@ def was_run(running: Dev) -> bool:
 def page(running: Dev) -> Iterator[Page]:
     """A browser on the interface."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-    reason = why_no_browser(playwright.Error)
-    if reason is not None and fetch_browser():
-        reason = why_no_browser(playwright.Error)
-    if reason is not None:
-        pytest.skip(f"no browser can be started: {reason}")
     interface = running.interface
-    with page_of(interface.address, entrance=f"/?token={interface.token}") as opened:
-        yield opened
+    with ExitStack() as stack:
+        try:
+            try:
+                browser = stack.enter_context(started_browser())
+            except playwright.Error:
+                if not fetch_browser():
+                    raise
+                browser = stack.enter_context(started_browser())
+        except playwright.Error as error:
+            pytest.skip(f"no browser can be started: {str(error).splitlines()[0]}")
+        yield stack.enter_context(window_of(browser, interface.address, entrance=f"/?token={interface.token}"))
 
 
 def test_in_a_cloned_repository_it_runs_none_of_its_code_and_sets_none_of_its_variables(running: Dev) -> None:
@@ -130,29 +135,43 @@ def test_who_has_no_token_sees_nothing_and_no_list_of_processes_shows_one(runnin
     assert addresses["token"] not in command_lines
 
 
-@pytest.mark.timeout(900)
-def test_a_range_of_nights_launched_in_a_browser_runs_to_green(
+def test_a_range_of_nights_is_launched_in_a_browser(
     page: Page, running: Dev, nights: list[date], pictures: Path | None
 ) -> None:
-    window, interface = page, running.interface
-    keys = [night.isoformat() for night in nights]
+    assert running.interface.schedule("every_night") == "RUNNING"
+    turn_schedule_off(page, "every_night")
+    show_launchpad(page, pictures)
+    launch_range(page, [night.isoformat() for night in nights])
+    page.goto("about:blank")  # drawing the page, which moves as long as runs do, takes more than the runs
 
-    assert interface.schedule("every_night") == "RUNNING"
-    turn_schedule_off(window, "every_night")
-    show_launchpad(window, pictures)
-    backfill_id = launch_range(window, keys)
-    window.goto("about:blank")  # drawing the page, which moves as long as runs do, takes more than the runs
+    assert running.interface.schedule("every_night") == "STOPPED"
+
+
+@pytest.mark.timeout(900)
+def test_a_range_waits_for_a_night_that_is_killed_and_tried_again_and_runs_to_green(
+    running: Dev, nights: list[date]
+) -> None:
+    interface, keys = running.interface, [night.isoformat() for night in nights]
+    (backfill_id,) = interface.backfills() or [interface.launch(keys)]  # where there is no browser
+
+    wait_until(interface.runs, seconds=NIGHT_S, what="the first night in the queue")
+    wait_until(lambda: interface.process_of(keys[0]), seconds=NIGHT_S, what="the first night", every_s=0.3)
+    os.kill(interface.process_of(keys[0]) or 0, signal.SIGKILL)
     wait_until(
         lambda: interface.backfill(backfill_id)["status"] not in ("REQUESTED", "COMPLETING"),
         seconds=NIGHT_S * len(nights),
         what=f"backfill {backfill_id}",
     )
-    assert (interface.backfill(backfill_id)["status"], interface.failures()) == ("COMPLETED_SUCCESS", [])
-    show_pages(window, keys[-1], pictures)
 
-    assert interface.schedule("every_night") == "STOPPED"
+    assert interface.backfill(backfill_id)["status"] == "COMPLETED_SUCCESS"
+    assert interface.runs() == [(keys[0], "FAILURE"), (keys[0], "SUCCESS"), (keys[1], "SUCCESS")]
+    assert interface.failures() == []
     for asset in ("snapshot", "plan", "applied", "report"):
         assert interface.partitions(asset) == {keys[0], keys[-1]}
+
+
+def test_the_main_pages_show_a_night_that_ran(page: Page, nights: list[date], pictures: Path | None) -> None:
+    show_pages(page, nights[-1].isoformat(), pictures)
 
 
 def test_ctrl_c_ends_all_of_it(running: Dev) -> None:
@@ -174,8 +193,8 @@ def turn_schedule_off(window: Page, name: str) -> None:
     window.locator("input[type=checkbox]").first.locator("..").click()
 
 
-def launch_range(window: Page, keys: list[str]) -> str:
-    """Launch a backfill of a range of nights from the page of the assets, and return its id."""
+def launch_range(window: Page, keys: list[str]) -> None:
+    """Launch a backfill of a range of nights from the page of the assets."""
     window.goto(f"/locations/{LOCATION}/asset-groups/night/lineage")
     window.get_by_role("button", name=re.compile("Materialize all")).click()
     field = window.locator(RANGE).last
@@ -183,7 +202,7 @@ def launch_range(window: Page, keys: list[str]) -> str:
     field.press("Enter")
     with window.expect_response(lambda answer: is_launch(answer.request.post_data)) as launched:
         window.get_by_role("button", name=re.compile("Launch.*backfill", re.IGNORECASE)).click()
-    return launched.value.json()["data"]["launchPartitionBackfill"]["backfillId"]
+    assert launched.value.json()["data"]["launchPartitionBackfill"]["backfillId"]
 
 
 def is_launch(asked: str | None) -> bool:

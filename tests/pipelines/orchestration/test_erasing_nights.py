@@ -29,11 +29,11 @@ from nous_online.heart import Heart
 from nous_online.memories import erasure
 from nous_online.memories.erasure import Erased, Part, erase_everywhere, erase_some
 from nous_pipelines import failpoints
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.instance import dagster_instance, dagster_url
 from nous_pipelines.orchestration.night_erasure import ERASED, erase_nights, night_folders
 from nous_pipelines.orchestration.resources import CommandedNight
 from nous_pipelines.orchestration.running import read_report, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.reports.report import NightReport
 from nous_pipelines.snapshots.snapshot import open_snapshot
 

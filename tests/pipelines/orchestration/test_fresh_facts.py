@@ -21,7 +21,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.automation import fresh_facts, let_go, told
+from nous_pipelines.orchestration.automation import close_staff, fresh_facts, scan_in_words
 from nous_pipelines.orchestration.fresh_facts import BATCH, Scanned, scan_fresh_facts
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -319,14 +319,16 @@ def test_the_sensor_tells_what_it_found_and_who_has_to_wait(
 
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance=instance) as context:
         said = [fresh_facts(context), fresh_facts(context)]
-    let_go()
+    close_staff()
     settings.cache_clear()
 
     assert [each.skip_message for each in said if isinstance(each, dg.SkipReason)] == [
         "2 fresh facts in 1 pairs, 1 contradictions opened",
         "no fresh facts",
     ]
-    assert told(Scanned(delayed={"ben": "asleep"})) == ("no fresh facts; the facts of agent 'ben' have to wait: asleep")
+    assert scan_in_words(Scanned(delayed={"ben": "asleep"})) == (
+        "no fresh facts; the facts of agent 'ben' have to wait: asleep"
+    )
 
 
 def test_the_sensor_runs_from_the_start_twice_a_minute() -> None:

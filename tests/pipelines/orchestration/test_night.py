@@ -12,12 +12,11 @@ from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remem
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.phases.phase_table import NIGHT_TABLES
-from nous_pipelines.plan.checks import CHECKS, CheckResult
-from nous_pipelines.plan.left_out import CHECK
+from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT, CheckResult
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.undo import Selection, undo
 from nous_pipelines.snapshots.snapshot import take_snapshot
@@ -112,7 +111,7 @@ def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(hear
     assert plan.metadata["hash"].value == outcome.report.plan_hash
     assert plan.metadata["policy"].data["candidate_similarity"] == 0.7
     assert "nous undo --night 2026-06-01" in report.metadata["report"].value
-    assert {check["name"] for check in outcome.report.checks} == {*CHECKS, CHECK}
+    assert {check["name"] for check in outcome.report.checks} == {*CHECKS, NOBODY_LEFT_OUT}
     assert all(check["passed"] for check in outcome.report.checks)
     files = NightFiles(next(tmp_path.rglob(f"night={NIGHT}")))
     graph = defs.resolve_asset_graph()

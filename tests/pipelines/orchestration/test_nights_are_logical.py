@@ -22,8 +22,8 @@ from psycopg.types.json import Jsonb
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOptions, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
 
 FIRST = date(2026, 3, 1)

@@ -21,7 +21,7 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.retention import Purged, purge
 

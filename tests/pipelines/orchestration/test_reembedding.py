@@ -20,13 +20,22 @@ from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors
 from nous_pipelines.orchestration import reembedding
-from nous_pipelines.orchestration.operator_jobs import (
+from nous_pipelines.orchestration.automation import (
     PARTS,
     NextSpace,
     embedding_space_switched,
     next_embeddings,
 )
-from nous_pipelines.orchestration.reembedding import BUCKETS, Due, all_due, build_indexes, fill, reembed, settle, switch
+from nous_pipelines.orchestration.reembedding import (
+    BUCKETS,
+    Due,
+    all_due,
+    build_indexes,
+    fill_vectors,
+    reembed,
+    switch_agent,
+    switch_agents,
+)
 from nous_pipelines.orchestration.resources import CommandedNight
 
 
@@ -69,12 +78,12 @@ def test_filling_makes_only_what_is_missing_and_leaves_what_serves_alone(
     full: Heart, night: Database, owner: psycopg.Connection
 ) -> None:
     wide = WideEmbedder()
-    fill(night, wide, ["aria"])
+    fill_vectors(night, wide, ["aria"])
     first = wide.embedded_count
 
-    again = fill(night, wide, ["aria"])
+    again = fill_vectors(night, wide, ["aria"])
     full.learn("The mobile app is tested by hand")
-    later = fill(night, wide, ["aria"])
+    later = fill_vectors(night, wide, ["aria"])
 
     assert (again, later) == (0, 1)
     assert wide.embedded_count > first > 0
@@ -85,13 +94,13 @@ def test_filling_makes_only_what_is_missing_and_leaves_what_serves_alone(
 def test_a_memory_changed_after_it_was_embedded_is_embedded_anew(
     full: Heart, night: Database, owner: psycopg.Connection
 ) -> None:
-    fill(night, WideEmbedder(), ["aria"])
+    fill_vectors(night, WideEmbedder(), ["aria"])
     full.store_procedure("roll back", goals=["return to the last release"], core_tools=["kubectl"])
 
     assert all_due(night, ["aria"], "words-96")["aria"].missing == 1
-    assert fill(night, WideEmbedder(), ["aria"]) == 1
+    assert fill_vectors(night, WideEmbedder(), ["aria"]) == 1
 
-    settle(night, WideEmbedder(), ["aria"])
+    switch_agents(night, WideEmbedder(), ["aria"])
     stored = owner.execute("select embedding::text from heart.procedures").fetchone()
     expected = WideEmbedder().embed_query("roll back\nreturn to the last release\nkubectl")
     assert stored is not None
@@ -102,7 +111,7 @@ def test_each_bucket_fills_its_own_part(full: Heart, night: Database) -> None:
     wide = WideEmbedder()
     total = all_due(night, ["aria"], "words-96")["aria"].missing
 
-    parts = [fill(night, wide, ["aria"], buckets=[bucket]) for bucket in BUCKETS]
+    parts = [fill_vectors(night, wide, ["aria"], buckets=[bucket]) for bucket in BUCKETS]
 
     assert sum(parts) == total
     assert max(parts) < total
@@ -111,24 +120,24 @@ def test_each_bucket_fills_its_own_part(full: Heart, night: Database) -> None:
 def test_switching_is_refused_while_vectors_are_missing(
     full: Heart, night: Database, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembedding, "LAST_FEW", 2)
-    fill(night, WideEmbedder(), ["aria"], buckets=BUCKETS[:4])
+    monkeypatch.setattr(reembedding, "MOST_MISSING", 2)
+    fill_vectors(night, WideEmbedder(), ["aria"], buckets=BUCKETS[:4])
     versions = owner.execute("select id, row_version from heart.memories order by id").fetchall()
 
     with pytest.raises(Refused, match=r"memories of agent 'aria' have no vector .*'words-96'.*next_embeddings"):
-        settle(night, WideEmbedder(), ["aria"])
+        switch_agents(night, WideEmbedder(), ["aria"])
     with pytest.raises(Refused, match="stays where it is"):
-        switch(night, WideEmbedder(), "aria")
+        switch_agent(night, WideEmbedder(), "aria")
 
     assert owner.execute("select id, row_version from heart.memories order by id").fetchall() == versions
     assert full.recall("who deploys the api", limit=1)
 
 
 def test_the_last_few_are_caught_up_in_the_switch(full: Heart, night: Database, owner: psycopg.Connection) -> None:
-    fill(night, WideEmbedder(), ["aria"])
+    fill_vectors(night, WideEmbedder(), ["aria"])
     full.learn("The mobile app is tested by hand")
 
-    switch(night, WideEmbedder(), "aria")
+    switch_agent(night, WideEmbedder(), "aria")
 
     assert vectors_in(owner) == {("words-96", 96, 96)}
 
@@ -198,14 +207,14 @@ def test_a_large_move_lays_the_indexes_aside_and_builds_them_after_it(
     monkeypatch.setattr(reembedding, "LARGE_MOVE", 1)
     build_indexes(night.url, WideEmbedder.space)
     seen: list[int] = []
-    moving = reembedding.switch
+    moving = reembedding.switch_agent
     count = "select count(*) from pg_indexes where indexname like '%%hnsw\\_' || left(md5('words-96'), 8)"
 
     def watched(*arguments: Any, **details: Any) -> Any:
         seen.extend(owner.execute(count).fetchone() or ())
         return moving(*arguments, **details)
 
-    monkeypatch.setattr(reembedding, "switch", watched)
+    monkeypatch.setattr(reembedding, "switch_agent", watched)
     reembed(night, WideEmbedder(), ["aria"])
 
     assert seen == [0]
@@ -236,10 +245,10 @@ def test_the_switch_waits_for_all_partitions_and_then_moves_everybody(
     full: Heart, night: Database, database_url: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All partitions but one are filled by what fills each of them."""
-    monkeypatch.setattr(reembedding, "LAST_FEW", 0)
+    monkeypatch.setattr(reembedding, "MOST_MISSING", 0)
     night_run = CommandedNight(database_url=database_url, home="")
     (last,) = owner.execute("select right(max(id::text), 1) from heart.facts").fetchone() or ()
-    fill(night, WideEmbedder(), ["aria"], buckets=[part for part in PARTS.get_partition_keys() if part != last])
+    fill_vectors(night, WideEmbedder(), ["aria"], buckets=[part for part in PARTS.get_partition_keys() if part != last])
 
     early = materialised(embedding_space_switched, night_run)
     part = materialised(next_embeddings, night_run, partition=last)
@@ -257,7 +266,7 @@ def test_the_switch_waits_for_all_partitions_and_then_moves_everybody(
 def test_an_agent_named_in_the_run_moves_alone(full: Heart, night: Database, database: Database) -> None:
     other = Heart.open("borea", database=database, embedder=WordEmbedder(), works_in_background=False)
     other.learn(STATEMENTS[0])
-    fill(night, WideEmbedder(), ["aria", "borea"])
+    fill_vectors(night, WideEmbedder(), ["aria", "borea"])
 
     settled = materialised(
         embedding_space_switched, CommandedNight(database_url=database.url, home="", agent_ids=["borea"])

@@ -12,10 +12,10 @@ from night_runs import options, remember
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import settings
 from nous_pipelines.orchestration.automation import retention
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_assets import NIGHTS
 from nous_pipelines.orchestration.retention import Retention, old_folders, prune_runs, throw_away
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=30)

@@ -1,118 +1,107 @@
-"""A backfill as the interface launches it, over the real queue: in order, past a crash, no further than a failure."""
+"""What may begin in the queue: no night of a range before those ahead of it; and which runs are given up.
+
+A whole range on real programs, with a night that is killed, is in `test_browser.py`.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from uuid import uuid4
 
 import dagster as dg
-import psycopg
 import pytest
-from dagster._core.storage.tags import GRPC_INFO_TAG
+from dagster import DagsterRunStatus as Status
+from dagster._core.launcher.base import LaunchRunContext
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import (
+    AUTO_RETRY_RUN_ID_TAG,
+    BACKFILL_ID_TAG,
+    GRPC_INFO_TAG,
+    PARTITION_NAME_TAG,
+    PRIORITY_TAG,
+    WILL_RETRY_TAG,
+)
 from dagster._core.test_utils import create_run_for_test, instance_for_test
-from night_runs import facts_in, remember
 
-from nous_online.heart import Heart
-from nous_pipelines.orchestration.run_launcher import PROCESS_TAG, process_tag
-
-# The loops of Dagster's daemon over our own settings, without its pauses. In a process of its own, since Dagster leaves
-# coroutines behind that nobody awaits. The first night is killed as soon as its process begins, the third is cancelled
-# in the queue.
-DAEMON = """
-import json, logging, os, re, signal, sys, time
-from sqlalchemy import text
-from dagster import RunsFilter
-from dagster._core.execution.backfill import PartitionBackfill
-from dagster._core.test_utils import create_test_daemon_workspace_context
-from dagster._core.workspace.load_target import ModuleTarget
-from dagster._daemon.auto_run_reexecution.event_log_consumer import EventLogConsumerDaemon
-from dagster._daemon.backfill import execute_backfill_iteration
-from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
-from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
-from nous_pipelines.orchestration.definitions import ASSETS
-from nous_pipelines.orchestration.instance import dagster_instance
-
-killed, cancelled, *nights = sys.argv[1:]
-target = ModuleTarget("nous_pipelines.definitions", attribute=None, working_directory=None, location_name=None)
-logger, partition = logging.getLogger("daemon"), "dagster/partition"
-with (
-    dagster_instance() as instance,
-    create_test_daemon_workspace_context(target, instance) as workspace,
-):
-    instance.add_backfill(
-        PartitionBackfill.from_asset_partitions(
-            backfill_id="range", asset_graph=workspace.create_request_context().asset_graph, partition_names=nights,
-            asset_selection=[asset.key for asset in ASSETS], backfill_timestamp=time.time(), tags={},
-            dynamic_partitions_store=instance, all_partitions=False, title=None, description=None, run_config=None,
-        )
-    )
-    queue, retries = QueuedRunCoordinatorDaemon(interval_seconds=1), EventLogConsumerDaemon()
-    is_killed, ends_at = False, time.time() + 200
-    while instance.get_backfill("range").status.value not in ("COMPLETED_SUCCESS", "COMPLETED_FAILED", "CANCELED"):
-        assert time.time() < ends_at, [(r.tags.get(partition), r.status) for r in instance.get_runs()]
-        for tick in (
-            execute_backfill_iteration(workspace, logger), queue.run_iteration(workspace),
-            execute_run_monitoring_iteration(workspace, logger), retries.run_iteration(workspace),
-        ):
-            errors = [error for error in tick if error]
-            assert not errors, errors
-        for run in instance.get_runs(RunsFilter(tags={partition: cancelled})):
-            if run.status.value == "QUEUED":
-                instance.report_run_canceled(run)
-        for run in instance.get_runs(RunsFilter(tags={partition: killed})):
-            if run.status.value == "STARTED" and not is_killed:
-                said = " ".join(event.message for event in instance.all_logs(run.run_id))
-                os.kill(int(re.search(r"process for run [(]pid: ([0-9]+)[)]", said)[1]), signal.SIGKILL)
-                is_killed = True
-        time.sleep(0.5)
-    runs = sorted(instance.get_run_records(), key=lambda run: (run.start_time or 0, run.dagster_run.tags[partition]))
-    told = [(bool(run.start_time), run.dagster_run.tags[partition], run.dagster_run.status.value) for run in runs]
-    status, backends = instance.get_backfill("range").status.value, set()
-    for _ in range(3):
-        with instance.event_log_storage.index_connection() as connection:
-            backends.add(connection.execute(text("select pg_backend_pid()")).scalar())
-parts = {name: [rest for began, *rest in told if began == (name == "started")] for name in ("started", "never")}
-print(json.dumps({"status": status, "backends": len(backends), **parts}))
-"""
-
-
-@pytest.mark.timeout(300)
-def test_a_range_waits_for_a_night_that_is_tried_again_and_ends_where_one_stops(
-    heart: Heart, database_url: str, owner: psycopg.Connection, tmp_path: Path
-) -> None:
-    remember(heart, *["Cats like fish."] * 4)
-    nights = ["2026-05-03", "2026-05-04", "2026-05-05", "2026-05-06"]
-    environment = {**os.environ, "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-c", DAEMON, "2026-05-03", "2026-05-05", *nights]
-
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
-
-    assert done.returncode == 0, done.stderr[-2000:]
-    said = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    assert said == {
-        "status": "COMPLETED_FAILED",
-        "started": [
-            ["2026-05-03", "FAILURE"],
-            ["2026-05-03", "SUCCESS"],
-            ["2026-05-04", "SUCCESS"],
-        ],
-        "never": [["2026-05-05", "CANCELED"], ["2026-05-06", "CANCELED"]],
-        "backends": 1,
-    }
-    retired = [columns["superseded_at"] for columns in facts_in(owner).values() if columns["state"] == "superseded"]
-    assert sorted(moment[:10] for moment in retired) == ["2026-05-04", "2026-05-04", "2026-05-05"]
+from nous_pipelines.orchestration.dagster_classes import PROCESS_TAG, process_tag
 
 
 @pytest.fixture(scope="module")
 def instance() -> Iterator[dg.DagsterInstance]:
-    """Dagster's records, with the launcher that compose and `nous dev` have."""
-    launcher = {"module": "nous_pipelines.orchestration.run_launcher", "class": "NightLauncher"}
-    with instance_for_test(overrides={"run_launcher": launcher}) as one:
+    """Dagster's records, with the launcher that compose and `nous dev` have, and runs that are tried again."""
+    launcher = {"module": "nous_pipelines.orchestration.dagster_classes", "class": "NightLauncher"}
+    with instance_for_test(overrides={"run_launcher": launcher, "run_retries": {"enabled": True}}) as one:
         yield one
+
+
+ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("nous"), "__repository__"), "nightly")
+NIGHTS = ("2026-05-03", "2026-05-04", "2026-05-05", "2026-05-06")
+
+
+def range_of(instance: dg.DagsterInstance, *statuses: Status, tags: Mapping[str, str]) -> list[dg.DagsterRun]:
+    """Return the runs of a backfill of nights, one after the other; the first has tags of its own."""
+    backfill_id = uuid4().hex
+    return [
+        create_run_for_test(
+            instance,
+            "nightly",
+            tags={BACKFILL_ID_TAG: backfill_id, PARTITION_NAME_TAG: night, **(tags if night == NIGHTS[0] else {})},
+            status=status,
+            remote_job_origin=ORIGIN,
+        )
+        for night, status in zip(NIGHTS, statuses, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "tags"),
+    [
+        (Status.STARTED, {}),
+        (Status.QUEUED, {}),
+        (Status.FAILURE, {}),
+        (Status.FAILURE, {WILL_RETRY_TAG: "true"}),
+    ],
+    ids=["runs", "waits itself", "failed just now", "is to be tried again"],
+)
+def test_a_night_goes_back_into_the_queue_while_an_earlier_one_of_its_range(
+    instance: dg.DagsterInstance, status: Status, tags: dict[str, str]
+) -> None:
+    runs = range_of(instance, status, Status.STARTING, Status.STARTING, Status.QUEUED, tags=tags)
+
+    for run in runs[1:3]:
+        instance.run_launcher.launch_run(LaunchRunContext(run, workspace=None))
+
+    found = {run.run_id: run for run in instance.get_runs()}
+    queued = [found[run.run_id] for run in runs[1:]]
+    assert [found[runs[0].run_id].status, *(run.status for run in queued)] == [status, *[Status.QUEUED] * 3]
+    assert int(queued[0].tags[PRIORITY_TAG]) > int(queued[1].tags[PRIORITY_TAG])
+
+
+@pytest.mark.parametrize(
+    ("status", "tags"),
+    [
+        (Status.CANCELED, {}),
+        (Status.FAILURE, {WILL_RETRY_TAG: "false"}),
+        (Status.FAILURE, {WILL_RETRY_TAG: "true", AUTO_RETRY_RUN_ID_TAG: "the run that failed too"}),
+    ],
+    ids=["was cancelled", "is not tried again", "was tried again"],
+)
+def test_a_night_is_cancelled_with_all_later_ones_where_an_earlier_one_of_its_range(
+    instance: dg.DagsterInstance, status: Status, tags: dict[str, str]
+) -> None:
+    runs = range_of(instance, status, Status.SUCCESS, Status.STARTING, Status.QUEUED, tags=tags)
+    (alone, *_) = range_of(instance, Status.QUEUED, Status.QUEUED, Status.QUEUED, Status.QUEUED, tags={})
+
+    instance.run_launcher.launch_run(LaunchRunContext(runs[2], workspace=None))
+
+    found = {run.run_id: run.status for run in instance.get_runs()}
+    assert [found[run.run_id] for run in runs] == [status, Status.SUCCESS, Status.CANCELED, Status.CANCELED]
+    assert found[alone.run_id] is Status.QUEUED
+    said = [event.message for event in instance.all_logs(runs[3].run_id)]
+    assert any("night 2026-05-03 of this backfill was not applied; mend it" in message for message in said)
 
 
 def ended() -> dict[str, str]:

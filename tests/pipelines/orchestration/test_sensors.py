@@ -14,7 +14,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.orchestration import automation
-from nous_pipelines.orchestration.automation import TICK_S, closed_episodes, in_words, let_go
+from nous_pipelines.orchestration.automation import TICK_S, close_staff, closed_episodes, round_in_words
 from nous_pipelines.orchestration.definitions import defs
 
 DETAIL = (
@@ -30,7 +30,7 @@ def environment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr("nous_online.language.embedding.default_embedder", WordEmbedder)
     settings.cache_clear()
     yield
-    let_go()
+    close_staff()
     settings.cache_clear()
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_comes_back_elsewhere_is_found_by_the_next_tick(
 def test_agents_that_can_not_be_served_are_named() -> None:
     from nous_online.queue.worker import Round
 
-    said = in_words(Round(skipped={"aria": "its memories live elsewhere"}, failed={"ben": "no grant"}))
+    said = round_in_words(Round(skipped={"aria": "its memories live elsewhere"}, failed={"ben": "no grant"}))
 
     assert said == (
         "nothing is due; agent 'aria' was passed over: its memories live elsewhere; "

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from night_runs import SAID, options, remember
 
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.undo import Selection, undo
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ from judged_pairs import NONE_UNDONE
 
 from nous_online.language.minilm import unit_rows
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases import crowded_join, incremental_join, neighbours
-from nous_pipelines.phases.crowded_join import Crowd, Limits, is_crowded, nearest_pairs
+from nous_pipelines.phases import incremental_join, neighbours
+from nous_pipelines.phases.incremental_join import Crowd, Limits, is_crowded, nearest_pairs
 from nous_pipelines.phases.neighbours import neighbours_of
 
 POLICY = NightPolicy(candidate_similarity=0.92, neighbour_similarity=0.8, neighbour_count=2)
@@ -59,7 +59,7 @@ def crowd_of(kind):
 @pytest.mark.parametrize("seeds", [3, 64, 4096])
 @pytest.mark.parametrize("kind", ["one subject", "subjects", "owners"])
 def test_finds_of_each_row_the_nearest_of_brute_force(monkeypatch, seeds, kind):
-    monkeypatch.setattr(crowded_join, "SEED_ROWS", seeds)
+    monkeypatch.setattr(incremental_join, "SEED_ROWS", seeds)
     crowd, near, expected_reach = crowd_of(kind)
     floors = np.full(1100, np.inf, dtype=np.float32)
 
@@ -116,7 +116,7 @@ def small_limits(patch):
     """Let stores of some dozen facts be crowded ones."""
     patch.setattr(incremental_join, "PACKED_ROWS", 2)
     patch.setattr(neighbours, "MOST_CANDIDATES", 3)
-    patch.setattr(crowded_join, "SEED_ROWS", 16)
+    patch.setattr(incremental_join, "SEED_ROWS", 16)
 
 
 def found(table, **given):

@@ -17,8 +17,7 @@ from judged_pairs import NONE_UNDONE
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases import neighbours
-from nous_pipelines.phases.arrays import fingerprints
-from nous_pipelines.phases.neighbours import FOUND, neighbours_of
+from nous_pipelines.phases.neighbours import FOUND, fingerprints, neighbours_of
 from nous_pipelines.snapshots.table_schemas import UNDONE
 
 POLICY = NightPolicy(candidate_similarity=0.9, neighbour_similarity=0.6)

@@ -8,8 +8,8 @@ from drawn import NONE_UNDONE
 from drawn_uses import NIGHT, censors, undone
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.censoring import censor_phase
 from nous_pipelines.phases.proposals import Change, Read
+from nous_pipelines.phases.unreliable import censor_phase
 
 
 def phase(known, *, taken_back=NONE_UNDONE, policy=None):

@@ -8,7 +8,7 @@ from drawn_uses import NIGHT, procedures, undone
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.phases.reviewing import procedure_phase
+from nous_pipelines.phases.unreliable import procedure_phase
 
 FAILING = "worked in only 1 of 5 uses, less than 40%"
 

@@ -9,8 +9,8 @@ import pytest
 from night_runs import NIGHT, everything, options, remember
 
 from nous_online.language.pairs.judging import OfflineJudge, Verdict
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.reports.text_reports import markdown_of
 
 CITIES = ("Oslo", "Lima", "Cairo", "Quito")

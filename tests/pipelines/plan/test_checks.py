@@ -11,8 +11,7 @@ from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change
-from nous_pipelines.plan.checks import CANARIES, CHECKS
-from nous_pipelines.plan.left_out import check_without_offenders
+from nous_pipelines.plan.checks import CANARIES, CHECKS, check_without_offenders
 
 
 def facts_with(**columns):

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
-from nous_pipelines.plan.night_query import NightQuery, parsed_query
-from nous_pipelines.plan.night_tables import QueryScope, run_query, stored_nights
+from nous_pipelines.plan.night_tables import NightQuery, QueryScope, parsed_query, run_query, stored_nights
 from nous_pipelines.snapshots.parts import checksum
 from nous_pipelines.snapshots.snapshot import FORMAT, UNDIVIDED
 

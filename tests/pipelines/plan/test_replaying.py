@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nous_online.language.minilm import unit_rows
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.checks import CHECKS
-from nous_pipelines.plan.replaying import Replay, probe_of, relevance, without_harmful_proposals
+from nous_pipelines.plan.planning import Replay, probe_of, relevance, without_harmful_proposals
 
 
 def test_a_used_memory_that_would_be_harder_to_find_stops_the_night():

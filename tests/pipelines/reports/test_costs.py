@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
-from nous_online.interfaces.cli import application
+from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Usage
 from nous_online.language.claude.spending import Spent, meter_of
 from nous_pipelines.batches.batch_rows import set_state

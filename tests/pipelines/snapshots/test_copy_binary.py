@@ -12,7 +12,7 @@ import pytest
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from nous_online.database.connection import Database
-from nous_pipelines.phases.arrays import vector_matrix
+from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.snapshots import copy_binary
 from nous_pipelines.snapshots.copy_binary import (
     ROW_GROUP_SIZE,

@@ -8,8 +8,8 @@ import pytest
 from night_runs import NIGHT, everything, options, proposals_in, remember
 
 from nous_online.heart import Heart
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
-from nous_pipelines.orchestration.unrecorded import unrecorded
 from nous_pipelines.plan.checks import CHECKS, CheckResult
 
 NEXT = NIGHT + timedelta(days=1)

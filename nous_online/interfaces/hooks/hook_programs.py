@@ -1,6 +1,7 @@
-"""A process that keeps hearts open between the hooks of a session, so that each is answered in milliseconds.
+"""The programs that hooks start in the background: the hook server, and the import of a session's transcript.
 
-It listens on a Unix socket in the home, which only its owner can reach, and ends after an idle hour.
+The server keeps hearts open between the hooks of a session, so that each is answered in milliseconds. It listens on a
+Unix socket in the home, which only its owner can reach, and ends after an idle hour.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 import psutil
@@ -26,6 +27,9 @@ from nous_online.heart import Heart
 from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
 from nous_online.interfaces.hooks.session_notes import context_at_start, context_for_prompt
+
+if TYPE_CHECKING:
+    from nous_online.interfaces.imports.importing import ImportReport
 
 IDLE_S = 3600.0
 LOOK_EVERY_S = 5.0
@@ -45,8 +49,8 @@ class HookServer(ThreadingMixIn, UnixStreamServer):
         self.is_stale = False
         self.hearts: dict[str, Heart] = {}
         self.lock = threading.Lock()
-        # Left by a server that was killed; `main` holds the lock, so none is running. Relative to the home, the current
-        # folder: a whole path may be longer than a socket's address can hold.
+        # Left by a server that was killed: `serve` holds the lock, so none is running. Relative to the home, which is
+        # the current folder: a whole path may be longer than a socket's address can hold.
         Path(SOCKET).unlink(missing_ok=True)
         super().__init__(SOCKET, HookRequest)
 
@@ -113,10 +117,8 @@ def record(place: Path) -> None:
     )
 
 
-def main(agent: str) -> None:
+def serve(place: Path, agent: str) -> None:
     """Serve the hooks of a home, unless another server does already."""
-    keep_private()
-    place = default_home().expanduser().absolute()
     os.chdir(place)
     with suppress(filelock.Timeout), filelock.FileLock(place / "hooks.lock", timeout=LOOK_EVERY_S * 2):
         try:
@@ -137,5 +139,55 @@ def open_server(place: Path, agent: str) -> HookServer:
     return server
 
 
+# --- the transcript of a session ---
+
+WAIT_S = 600.0
+"""Wait for another import: two at once of one session would each import a part of it as the whole."""
+WORK_S = 300.0
+"""Time for completing closed episodes: first those of this session, then others that are due."""
+
+
+def take_transcript(place: Path, path: str, folder: str, agent: str) -> None:
+    """Import the new part of a transcript into an agent's memory; failures go to the log."""
+    try:
+        with (
+            filelock.FileLock(place / "transcripts.lock", timeout=WAIT_S),
+            Heart.open(agent or settings().agent, works_in_background=False) as heart,
+        ):
+            import_transcript(heart, Path(path), project_id=project_of(Path(folder)))
+            complete(heart)
+    except (NousError, filelock.Timeout) as error:
+        log(place, "import", f"{type(error).__name__}: {error}")
+
+
+def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportReport:
+    """Import a session in its present state; its format is detected, and entries stored before are skipped.
+
+    Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
+    """
+    # The server, which a session waits for at its start, does without the importers.
+    from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, detected_format
+    from nous_online.interfaces.imports.importing import ImportOptions, import_sources
+
+    name = detected_format(path)
+    source = SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])
+    return import_sources(heart, [source], options=ImportOptions(is_over=True, project_id=project_id))
+
+
+def complete(heart: Heart) -> None:
+    """Complete the closed episodes, until none is due."""
+    ends_at = time.monotonic() + WORK_S
+    while time.monotonic() < ends_at and heart.work(deadline_s=60.0).completed:
+        pass
+
+
+def main(program: str, *arguments: str) -> None:
+    """Run one of the two programs, `serve` or `import`."""
+    keep_private()
+    place = default_home().expanduser().absolute()
+    with suppress(KeyboardInterrupt):
+        {"serve": serve, "import": take_transcript}[program](place, *arguments)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,11 +1,11 @@
 -- name: policies
--- What each agent has decided otherwise than the default policy.
+-- The policy fields set for each agent.
 select a.id, coalesce(p.policy, '{}')
 from heart.agents a left join lifecycle.agent_policies p on p.agent_id = a.id
 order by a.id
 
 -- name: purge_cold_texts
--- What was stored with an end of its own goes by that; anything goes by the agent's policy.
+-- Texts past their own expiry, and all texts past the days of their agent's policy.
 delete from heart.cold_texts c
 using unnest(%(agent_ids)s::text[], %(days)s::integer[]) kept(agent_id, days)
 where c.agent_id = kept.agent_id
