@@ -478,7 +478,7 @@ export interface Episode {
   id: string;
   /** Its state in the lifecycle. */
   state: string;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id: string | null;
   /** Its title; by default the first words of its text. */
   title: string | null;
@@ -1187,7 +1187,7 @@ export interface RecordBody {
   trust?: number | null;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id?: string | null;
   /** When it began; by default now. */
   started_at?: string | null;
@@ -1314,7 +1314,7 @@ export interface StartBody {
   trust?: number | null;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id?: string | null;
   /** When it began; by default now. */
   started_at?: string | null;
