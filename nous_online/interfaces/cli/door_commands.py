@@ -358,8 +358,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     with server.listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         if with_keys:
-            hearts = server.KeyedHearts(Hearts(), visit, agent_id=name)
-            app = server.open_by_key(hearts)
+            app = server.open_by_key(hearts := server.KeyedHearts(Hearts(), visit, agent_id=name))
         else:
             token, hearts = interface_token(), shared
             url, app = with_token(url, token), server.open_by_token(shared, token)
