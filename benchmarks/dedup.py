@@ -19,8 +19,7 @@ from benchmarks.intervals import of_count, of_share
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, is_harmless
-from nous_online.language.pairs.pair_features import LEAST_SIMILARITY, pair_features
-from nous_online.language.pairs.pair_model import load_model
+from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.merging import clusters
 from nous_pipelines.phases.self_join import similar_pairs
@@ -78,7 +77,7 @@ def decisions(texts: Sequence[tuple[str, str]], similarity: NDArray[np.float64])
     near = np.flatnonzero(similarity >= LEAST_SIMILARITY).tolist()
     unguarded, harmless, trees = (np.zeros(len(texts), dtype=bool) for _ in range(3))
     model = load_model()
-    trees[near] = model.probability(pair_features([(*texts[i], float(similarity[i])) for i in near])) >= model.merge_at
+    trees[near] = model.raw_chance(pair_features([(*texts[i], float(similarity[i])) for i in near])) >= model.decide_at
     unguarded[near] = [not differences(*texts[i]) for i in near]
     harmless[near] = [is_harmless(asked[i]) for i in near]
     return {

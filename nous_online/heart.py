@@ -54,7 +54,7 @@ from nous_online.language.embedding import Embedder, default_embedder, embedder_
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
-from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register, write_event
+from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
@@ -234,9 +234,7 @@ class DecisionVerbs(Verbs):
         `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
         """
         deadline = self.agent.deadline(deadline_s)
-        news = outbox.new_event(name, payload or {}, memory_id)
-        with self.agent.transaction(deadline) as connection:
-            write_event(connection, self.agent.id, **news)
+        outbox.publish(self.agent, name, payload or {}, memory_id, deadline)
         reactions.react_soon(self.agent, deadline)
 
     def subscribe(
@@ -257,13 +255,10 @@ class DecisionVerbs(Verbs):
         then. Handlers run when events are delivered: by the worker, or by `deliver`.
         """
         deadline = self.agent.deadline(deadline_s)
-        subscription = outbox.new_subscription(consumer, name, handler, self.agent.subscriptions)
         is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
-        with self.agent.transaction(deadline) as connection:
-            outbox.add_cursor(connection, self.agent.id, subscription.consumer, is_from_now=is_from_now)
-        outbox.add_subscription(subscription)
-        self.agent.awake.set()
-        return subscription
+        return outbox.subscribe(
+            self.agent, name, handler, consumer=consumer, is_from_now=is_from_now, deadline=deadline
+        )
 
     def deliver(self, *, deadline_s: float | None = None) -> int:
         """Deliver the events that are due, and return the number of deliveries; a worker does so by itself."""

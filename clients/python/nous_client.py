@@ -47,7 +47,7 @@ class ActivateBody(TypedDict):
 
 
 class Activation(TypedDict):
-    """A censor an action set off, and how: the severity is the one that holds for this very action."""
+    """A censor that an action triggered, and how; the severity is the one for this action."""
 
     id: str | None
     censor: Censor
@@ -60,7 +60,7 @@ class Activation(TypedDict):
 
 
 class Artifact(TypedDict):
-    """Something an episode produced or was about: a commit, a pull request, a decision record, a file."""
+    """Something an episode produced or was about: a commit, a pull request, a decision record or a file."""
 
     kind: str
     reference: str
@@ -94,7 +94,7 @@ class AssembleBody(TypedDict):
 
 
 class Censor(TypedDict):
-    """Something not to do: what sets it off, why, and how firmly it says so."""
+    """Something not to do: its trigger, the reason, and the severity."""
 
     id: str
     state: str
@@ -257,7 +257,7 @@ class ContextLine(TypedDict):
 
 
 class Contradiction(TypedDict):
-    """Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them."""
+    """Two facts that can't both be true; `memory_a` is the one with the smaller id, which has no meaning."""
 
     id: str
     memory_a: str
@@ -293,7 +293,7 @@ class CorrectionBody(TypedDict):
 
 
 class Decision(TypedDict):
-    """What the agent decided, why, and what became of it."""
+    """A decision of the agent, with its rationale, status and outcome."""
 
     id: str
     title: str
@@ -376,7 +376,7 @@ class EndBody(TypedDict):
 
 
 class Episode(TypedDict):
-    """Something that happened: what was said and done, and what became of it."""
+    """Something that happened: its text, participants and outcome."""
 
     id: str
     state: str
@@ -626,7 +626,7 @@ class KeepBothBody(TypedDict):
 
 
 class Learned(TypedDict):
-    """What learning did: `action`, the memory it led to, the fact it was compared with, and why."""
+    """The result of learning: `action`, the memory stored or confirmed, the fact it was compared with, and why."""
 
     action: Literal["stored", "confirmed", "superseded"]
     memory: Fact
@@ -666,7 +666,7 @@ class MemoryAnswer(TypedDict):
 
 
 class Near(TypedDict):
-    """An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two."""
+    """An active fact near a new statement; `similarity` is their cosine, `verdict` a judge's."""
 
     fact: Fact
     similarity: float
@@ -983,7 +983,7 @@ class ScoreParts(TypedDict):
 
 
 class SessionEnd(TypedDict):
-    """What became of a session: the episode that keeps what was worth keeping, None where there was nothing."""
+    """The result of ending a session: the episode that has its texts, None where there were none."""
 
     session_id: str
     task: str | None
@@ -1058,7 +1058,7 @@ class Started(TypedDict):
 
 
 class Statement(TypedDict):
-    """What was said, word for word, and the fact it speaks for."""
+    """A statement, word for word, and its fact."""
 
     id: str
     fact_id: str

@@ -35,7 +35,7 @@ export interface ActivateBody {
   session_id?: string;
 }
 
-/** A censor an action set off, and how: the severity is the one that holds for this very action. */
+/** A censor that an action triggered, and how; the severity is the one for this action. */
 export interface Activation {
   id: string | null;
   censor: Censor;
@@ -47,7 +47,7 @@ export interface Activation {
   part: string;
 }
 
-/** Something an episode produced or was about: a commit, a pull request, a decision record, a file. */
+/** Something an episode produced or was about: a commit, a pull request, a decision record or a file. */
 export interface Artifact {
   kind: string;
   reference: string;
@@ -83,17 +83,17 @@ export interface AssembleBody {
   session_id?: string | null;
   /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** The project; memories of other projects are left out. */
+  /** The project; those of others are left out. */
   project_id?: string | null;
 }
 
-/** Something not to do: what sets it off, why, and how firmly it says so. */
+/** Something not to do: its trigger, the reason, and the severity. */
 export interface Censor {
   /** Its id. */
   id: string;
-  /** Where it stands in its life. */
+  /** Its state in the lifecycle. */
   state: string;
-  /** What sets it off. */
+  /** What triggers it. */
   trigger: string;
   /** Why not, or what to do instead. */
   reason: string;
@@ -135,14 +135,14 @@ export interface Censor {
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
-  /** What nights made of its use: recall multiplies its score by it. */
+  /** The weight nights derived from its use: recall multiplies its score by it. */
   rank_weight: number;
   forgiven_count: number;
   is_escalated: boolean;
   exceptions: Array<Record<string, unknown>>;
-  /** Counted up by every change. */
+  /** Its version, incremented by every change. */
   row_version: number;
-  /** Somebody asked for it: archived, and out of questions about the past too. */
+  /** Forgotten on request: archived, and not found by questions about the past either. */
   is_forgotten?: boolean;
 }
 
@@ -219,11 +219,11 @@ export interface CheckAnswer {
 
 /** An action about to be done. */
 export interface CheckBody {
-  /** The action to check: a command, or a description in words. */
+  /** The action to check: a command, or in words. */
   action: string;
   /** The cognitive frame the agent is in, such as debug. */
   frame?: string | null;
-  /** When it would happen; by default now, otherwise for replaying a history. */
+  /** When it would happen; by default now. */
   at?: string | null;
   /** False only checks: nothing is counted, escalated or announced. */
   is_recorded?: boolean;
@@ -231,7 +231,7 @@ export interface CheckBody {
   session_id?: string | null;
   /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** The project; memories of other projects are left out. */
+  /** The project; those of others are left out. */
   project_id?: string | null;
 }
 
@@ -241,7 +241,7 @@ export interface CloseBody {
   artifacts?: Array<ArtifactBody> | null;
   /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; by default written when it is completed. */
+  /** What happened, in short; written for it by default. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
@@ -307,7 +307,7 @@ export interface ContextLine {
   reason: string;
 }
 
-/** Two facts that can't both be so; `memory_a` is the one with the smaller id, which says nothing about them. */
+/** Two facts that can't both be true; `memory_a` is the one with the smaller id, which has no meaning. */
 export interface Contradiction {
   id: string;
   memory_a: string;
@@ -344,11 +344,11 @@ export interface CorrectionBody {
   reason?: string | null;
 }
 
-/** What the agent decided, why, and what became of it. */
+/** A decision of the agent, with its rationale, status and outcome. */
 export interface Decision {
   /** Its id. */
   id: string;
-  /** What it is called. */
+  /** Its name. */
   title: string;
   /** Why it was decided so. */
   rationale: string | null;
@@ -368,9 +368,9 @@ export interface Decision {
   outcome: string | null;
   /** When it was made; by default now. */
   decided_at: string;
-  /** When it was said what became of it. */
+  /** When it was resolved. */
   resolved_at: string | null;
-  /** Counted up by every change. */
+  /** Its version, incremented by every change. */
   row_version: number;
   /** The agent's own name for it, such as `abc123` (at most 200 characters): accepted wherever the id of a decision is. */
   reference?: string | null;
@@ -434,7 +434,7 @@ export interface DeferredFactBody {
   source_episode_id?: string | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
   source_decision_id?: string | null;
-  /** The session it belongs to, whose frame and censors are the defaults. */
+  /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
   /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
@@ -472,21 +472,21 @@ export interface EndBody {
   project_id?: string | null;
 }
 
-/** Something that happened: what was said and done, and what became of it. */
+/** Something that happened: its text, participants and outcome. */
 export interface Episode {
   /** Its id. */
   id: string;
-  /** Where it stands in its life. */
+  /** Its state in the lifecycle. */
   state: string;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id: string | null;
   /** Its title; by default the first words of its text. */
   title: string | null;
   /** What was said and done. */
   detail: string | null;
-  /** What happened, in short; by default written when it is completed. */
+  /** What happened, in short; written for it by default. */
   summary: string | null;
-  /** One line that says it. */
+  /** Its text in one line. */
   compressed: string | null;
   /** How far it was condensed: raw, summary, compressed or fossil. */
   compression_tier: string;
@@ -496,9 +496,9 @@ export interface Episode {
   ended_at: string | null;
   /** How long it took. */
   duration_seconds: number | null;
-  /** When it got its title, summary and facts. */
+  /** When its title, summary and facts were written. */
   completed_at: string | null;
-  /** What its completion has to say, such as why it was set aside. */
+  /** A note on its completion, such as why it was set aside. */
   completion_note: string | null;
   /** Decisions taken in it: recorded here, by id or reference, or elsewhere, by their names there. */
   decision_ids: Array<string>;
@@ -532,11 +532,11 @@ export interface Episode {
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
-  /** What nights made of its use: recall multiplies its score by it. */
+  /** The weight nights derived from its use: recall multiplies its score by it. */
   rank_weight: number;
-  /** Counted up by every change. */
+  /** Its version, incremented by every change. */
   row_version: number;
-  /** Somebody asked for it: archived, and out of questions about the past too. */
+  /** Forgotten on request: archived, and not found by questions about the past either. */
   is_forgotten?: boolean;
 }
 
@@ -551,13 +551,13 @@ export interface EventBody {
 export interface Fact {
   /** Its id. */
   id: string;
-  /** Where it stands in its life. */
+  /** Its state in the lifecycle. */
   state: string;
   /** One statement. */
   content: string;
   /** What it is about. */
   subject: string | null;
-  /** Which thing it gives a value of, as its words have it. */
+  /** The attribute it gives a value of, from its words. */
   slot: string | null;
   /** The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it. */
   key: string | null;
@@ -582,18 +582,18 @@ export interface Fact {
   is_pinned: boolean;
   /** When it was stated; by default now. */
   learned_at: string;
-  /** When it was last said again. */
+  /** When it was last confirmed. */
   last_confirmed_at: string | null;
-  /** How often it was said again. */
+  /** How often it was confirmed. */
   confirmation_count: number;
-  /** The fact that took its place. */
+  /** The fact that superseded it. */
   superseded_by: string | null;
   succession: string | null;
   /** Since when it holds; by default always. */
   valid_from: string | null;
   /** Until when it holds; not before `valid_from`. */
   valid_to: string | null;
-  /** Whether it is part of a contradiction, and whether that was decided. */
+  /** Whether it is part of a contradiction, and whether that is resolved. */
   contradiction_status: string;
   /** The cognitive frame the agent is in, such as debug; by default that of its session. */
   encoded_frame: string | null;
@@ -605,13 +605,13 @@ export interface Fact {
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
-  /** What nights made of its use: recall multiplies its score by it. */
+  /** The weight nights derived from its use: recall multiplies its score by it. */
   rank_weight: number;
-  /** Counted up by every change. */
+  /** Its version, incremented by every change. */
   row_version: number;
-  /** Somebody asked for it: archived, and out of questions about the past too. */
+  /** Forgotten on request: archived, and not found by questions about the past either. */
   is_forgotten?: boolean;
-  /** Earlier facts it may replace, though no judge is sure; recall puts it before them. */
+  /** Earlier facts it perhaps replaces, though no judge is sure; recall puts it before them. */
   perhaps_replaces?: Array<string>;
 }
 
@@ -641,7 +641,7 @@ export interface FactBody {
   source_episode_id?: string | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. */
   source_decision_id?: string | null;
-  /** The session it belongs to, whose frame and censors are the defaults. */
+  /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
   /** Who can see it; `project` needs `project_id`. */
   scope?: "private" | "project" | "system";
@@ -799,7 +799,7 @@ export interface KeepBothBody {
   reason?: string | null;
 }
 
-/** What learning did: `action`, the memory it led to, the fact it was compared with, and why. */
+/** The result of learning: `action`, the memory stored or confirmed, the fact it was compared with, and why. */
 export interface Learned {
   action: "stored" | "confirmed" | "superseded";
   memory: Fact;
@@ -839,7 +839,7 @@ export interface MemoryAnswer {
   memory: Fact | Episode | Procedure | Censor;
 }
 
-/** An active fact near a new statement; `similarity` is their cosine, `verdict` what a judge made of the two. */
+/** An active fact near a new statement; `similarity` is their cosine, `verdict` a judge's. */
 export interface Near {
   fact: Fact;
   similarity: number;
@@ -926,7 +926,7 @@ export interface PredictBody {
   limit?: number;
   /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** The project; memories of other projects are left out. */
+  /** The project; those of others are left out. */
   project_id?: string | null;
   /** Show what was known at that moment; by default now. */
   at?: string | null;
@@ -966,9 +966,9 @@ export interface Problem {
 export interface Procedure {
   /** Its id. */
   id: string;
-  /** Where it stands in its life. */
+  /** Its state in the lifecycle. */
   state: string;
-  /** What it is called. */
+  /** Its name. */
   name: string;
   /** The field it belongs to, such as `deployment`. */
   domain: string | null;
@@ -990,7 +990,7 @@ export interface Procedure {
   template: unknown;
   /** When to use it. */
   trigger: string | null;
-  /** One line that says it. */
+  /** Its text in one line. */
   compressed: string | null;
   /** How often it was activated. */
   activation_count: number;
@@ -1008,7 +1008,7 @@ export interface Procedure {
   censors: Array<string>;
   /** Words to find it by. */
   tags: Array<string>;
-  /** Why a night wants it looked at. */
+  /** Why a night flagged it for review. */
   review_reason: string | null;
   /** Where it comes from. */
   source: string | null;
@@ -1030,11 +1030,11 @@ export interface Procedure {
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
-  /** What nights made of its use: recall multiplies its score by it. */
+  /** The weight nights derived from its use: recall multiplies its score by it. */
   rank_weight: number;
-  /** Counted up by every change. */
+  /** Its version, incremented by every change. */
   row_version: number;
-  /** Somebody asked for it: archived, and out of questions about the past too. */
+  /** Forgotten on request: archived, and not found by questions about the past either. */
   is_forgotten?: boolean;
 }
 
@@ -1125,7 +1125,7 @@ export interface RecallBody {
   query: string;
   /** How many memories at most. */
   limit?: number;
-  /** Leave out answers with a lower score; by default only `limit` ends the list. */
+  /** Leave out answers with a lower score; by default none. */
   min_score?: number | null;
   /** Kinds of memory to search; by default all. Taken as types too. */
   kinds?: Array<"fact" | "episode" | "procedure" | "censor"> | null;
@@ -1141,7 +1141,7 @@ export interface RecallBody {
   session_id?: string | null;
   /** The user; memories of other users are left out. */
   user_id?: string | null;
-  /** The project; memories of other projects are left out. */
+  /** The project; those of others are left out. */
   project_id?: string | null;
 }
 
@@ -1155,7 +1155,7 @@ export interface RecordBody {
   detail?: string | null;
   /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; by default written when it is completed. */
+  /** What happened, in short; written for it by default. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
@@ -1187,7 +1187,7 @@ export interface RecordBody {
   trust?: number | null;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id?: string | null;
   /** When it began; by default now. */
   started_at?: string | null;
@@ -1240,7 +1240,7 @@ export interface ScoreParts {
   score: number;
 }
 
-/** What became of a session: the episode that keeps what was worth keeping, None where there was nothing. */
+/** The result of ending a session: the episode that has its texts, None where there were none. */
 export interface SessionEnd {
   session_id: string;
   task: string | null;
@@ -1262,7 +1262,7 @@ export interface SignalsBody {
   activity?: string | null;
   /** What is to be achieved, in words. */
   task?: string | null;
-  /** The people who take part. */
+  /** Who takes part. */
   collaborators?: Array<string> | null;
 }
 
@@ -1314,7 +1314,7 @@ export interface StartBody {
   trust?: number | null;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned?: boolean;
-  /** The session it happens in; lends frame and censors. */
+  /** The session it happens in: its frame and censors are the defaults. */
   session_id?: string | null;
   /** When it began; by default now. */
   started_at?: string | null;
@@ -1332,7 +1332,7 @@ export interface Started {
   notices: Array<string>;
 }
 
-/** What was said, word for word, and the fact it speaks for. */
+/** A statement, word for word, and its fact. */
 export interface Statement {
   id: string;
   fact_id: string;
@@ -1425,7 +1425,7 @@ export interface UpdateBody {
   artifacts?: Array<ArtifactBody> | null;
   /** Its title; by default the first words of its text. */
   title?: string | null;
-  /** What happened, in short; by default written when it is completed. */
+  /** What happened, in short; written for it by default. */
   summary?: string | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;

@@ -141,32 +141,32 @@ def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Cont
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:
     """Return the checked arguments; frame, task and censors that are not given come from the session."""
     check_known(details, AssemblyDetails)
-    told = checked_details(AssemblyDetails, details)
-    at, session_id = told["at"], told["session_id"]
-    signals = checked_signals(told["signals"])
+    values = checked_details(AssemblyDetails, details)
+    at, session_id = values["at"], values["session_id"]
+    signals = checked_signals(values["signals"])
     # The default session is shared by all users: its task must not go into the context of one of them.
     is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
     session = None
     if at is None and (session_id is not None or is_for_anyone):
         with agent.transaction(deadline) as connection:
             session = sessions.read_session(connection, agent.id, session_id or DEFAULT_SESSION)
-    frame = told["frame"] or signals.activity or (session.frame if session else None)
+    frame = values["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
-        budget=told["budget"] or usual_budget(frame),
+        budget=values["budget"] or usual_budget(frame),
         frame=frame,
-        query=told["query"],
+        query=values["query"],
         signals=signals,
         reach=ContextReach(
             agent_id=agent.id,
             at=at or datetime.now(UTC),
             is_past=at is not None,
             session_id=session_id,
-            user_id=told["user_id"],
-            project_id=told["project_id"],
+            user_id=values["user_id"],
+            project_id=values["project_id"],
             file=signals.current_file,
             task=signals.task or (session.task if session else None),
         ),
-        active_censors=told["active_censors"] or (session.active_censors if session else None),
+        active_censors=values["active_censors"] or (session.active_censors if session else None),
         session=session,
     )
 

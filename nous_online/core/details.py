@@ -296,7 +296,9 @@ class EndDetails(ChangeDetails, total=False):
 class BeginningDetails(ClaimDetails, total=False):
     """What is settled when an episode begins."""
 
-    session_id: Annotated[str | None, Line("The session it happens in; lends frame and censors.", most=100)]
+    session_id: Annotated[
+        str | None, Line("The session it happens in: its frame and censors are the defaults.", most=100)
+    ]
     started_at: Annotated[datetime | str | None, Instant("When it began; by default now.", is_said=True)]
     idempotency_key: IdempotencyKey
 

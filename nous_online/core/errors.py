@@ -16,7 +16,7 @@ class NousError(Exception):
 
 
 class InvalidInput(NousError, ValueError):
-    """An argument can't be stored or asked for; fix it and call again."""
+    """An argument is not valid; fix it and call again."""
 
 
 class NotFound(NousError, LookupError):

@@ -26,13 +26,8 @@ from nous_online.core.validation import MAX_IDS, MAX_NAMES, is_blank
 
 MOST_LISTED = 100
 """Imports, errors or collaborators in one call."""
-DEADLINE = "How many seconds it may take; those of the heart (`Heart.open`) unless told."
+DEADLINE = "How many seconds it may take; by default those given to `Heart.open`."
 MODULE = re.compile(r"\b\w+\.(?=\w)")
-
-
-def as_told(_name: str, value: object) -> Any:
-    """Return the value unchanged: the check of a field without one."""
-    return value
 
 
 @dataclass(frozen=True)
@@ -52,8 +47,6 @@ class InputField:
 
     limits: ClassVar[str] = ""
     """A template of the limits of this kind of field, with their unit."""
-    checks: ClassVar[Callable[[str, object], Any]] = staticmethod(as_told)
-    """Takes the name for errors and a value, and returns the value as it is stored."""
 
     @property
     def limit(self) -> str:
@@ -66,8 +59,8 @@ class InputField:
         return f"{self.about.rstrip('.')} ({self.limit})." if self.limit else self.about
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        """Return the value as it is stored; raise `InvalidInput` with how to fix it."""
-        return self.checks(name, value)
+        """Return the value as it is stored; raise `InvalidInput` with how to fix it. `name` is the one for errors."""
+        return value
 
 
 class Alias(InputField):
@@ -228,19 +221,22 @@ class Budget(Whole):
 class Flag(InputField):
     """Whether something is so."""
 
-    checks = staticmethod(validation.checked_flag)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_flag(name, value)
 
 
 class MemoryId(InputField):
     """The id of a memory."""
 
-    checks = staticmethod(validation.checked_id)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_id(name, value)
 
 
 class DecisionName(InputField):
     """What names a decision: its id or reference here, or its name elsewhere."""
 
-    checks = staticmethod(validation.checked_decision)
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_decision(name, value)
 
 
 # --- lists ---
@@ -250,7 +246,9 @@ class Names(InputField):
     """A list of short names."""
 
     limits = f"at most {MAX_NAMES} of them"
-    checks = staticmethod(validation.checked_names)
+
+    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
+        return validation.checked_names(name, value)
 
 
 class Kinds(InputField):
@@ -299,7 +297,7 @@ class DecisionNames(MemoryIds):
 
 @dataclass(frozen=True)
 class Clues(InputField):
-    """Several signals, each once and in the order they were told."""
+    """Several signals, each once, in the order given."""
 
     most: int
     """Bytes of each in UTF-8."""
@@ -312,8 +310,8 @@ class Clues(InputField):
         if len(listed) > MOST_LISTED:
             raise InvalidInput(f"{name} has {len(listed):,} entries, the limit is {MOST_LISTED}; tell the latest")
         clue = Clue(self.about, most=self.most)
-        told = [clue.check(f"an entry of {name}", each) for each in listed if each is not None]
-        return tuple(dict.fromkeys(text for text in told if text is not None))
+        texts = [clue.check(f"an entry of {name}", each) for each in listed if each is not None]
+        return tuple(dict.fromkeys(text for text in texts if text is not None))
 
 
 # --- rows and tables ---
@@ -336,7 +334,7 @@ class InputRow:
         return NoneType in get_args(self.hint)
 
     def checked(self, value: object, *, now: datetime | None = None, name: str | None = None) -> Any:
-        """Return a value as it is stored; raise `InvalidInput` saying what to mend, by the `name` it was told by."""
+        """Return a value as it is stored; raise `InvalidInput`, with the `name` it was given under."""
         return None if value is None and self.is_optional else self.field.check(name or self.name, value, now)
 
 

@@ -145,6 +145,7 @@ def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
 
 def checked_whole(name: str, value: object, *, least: int, most: int) -> int:
     """Return a whole number within bounds."""
+    # A bool is an int to Python, and `True` as a number is a slip of the caller.
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name} must be a whole number between {least} and {most:,}, got {value!r}")
     return value

@@ -288,11 +288,8 @@ def add_usage(connection: Connection, agent_id: str, deltas: Sequence[UsageDelta
 
 def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as JSON types: moments and dates as ISO 8601 text, ids as text."""
-    return {name: json_value(value) for name, value in values.items()}
-
-
-def json_value(value: Any) -> Any:
-    """Return one value as a JSON type."""
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID) else value
+    return {
+        # Moments too: a datetime is a date.
+        name: value.isoformat() if isinstance(value, date) else str(value) if isinstance(value, UUID) else value
+        for name, value in values.items()
+    }

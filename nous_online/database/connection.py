@@ -197,7 +197,7 @@ class Database:
 
         With `is_snapshot` it is read-only, and all its queries see the database as of the first one. With
         `is_pipelined` statements are sent without waiting; the wait comes when a result is fetched, and at the end.
-        With `keeps_space` nobody can move the agent to another embedding space before it ends.
+        With `keeps_space` the agent can't be moved to another embedding space before it ends.
 
         Raises `DeadlineExceeded` when time runs out, even if the server no longer answers, and `Unavailable` when the
         connection or the server fails. Nothing was stored then, unless the connection broke during the commit itself

@@ -86,7 +86,7 @@ def _account(who: str | int) -> SystemAccount | None:
 
 
 def give_to_owner(path: Path, home: Path) -> None:
-    """Let what root made in somebody's home be theirs, so that they can go on without root."""
+    """Give a file that root made in a user's home to that user, who can then go on without root."""
     if is_root():
         owner = home.stat()
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
@@ -115,8 +115,8 @@ def run_as(account: SystemAccount | None, command: list[str], *, cwd: Path, outp
             check=False,
         ).returncode
     except OSError as error:
-        whom = account.name if account else "this user"
-        raise Unavailable(f"Cannot run {command[0]} as {whom}: {error.strerror}.") from error
+        user = account.name if account else "this user"
+        raise Unavailable(f"Cannot run {command[0]} as {user}: {error.strerror}.") from error
 
 
 def program(name: str, *, account: SystemAccount | None) -> str:
@@ -175,10 +175,9 @@ def _copy(installation: Path) -> Path:
     return copied / package.name / installation.name
 
 
-# pg_ctl passes the data directory through a shell, in double quotes.
-
 # --- the home of a server ---
 
+# pg_ctl passes the data directory through a shell, in double quotes.
 UNQUOTABLE = frozenset('"$`\n' if os.sep == "\\" else '"$`\n\\')
 LOG_LINES = 20  # of server.log, quoted in errors
 LOG_BYTES = 16 * 2**20  # a longer server.log becomes server.log.1 at the next start
@@ -208,7 +207,7 @@ class Server:
     def dsn(self, database: str = "nous") -> str:
         """Return a libpq URL of `database`: it names the file with the password, and refuses to say it in clear text.
 
-        Without `require_auth` libpq would tell the password to whoever took the port of a dead server.
+        Without `require_auth` libpq would send the password to any program that took the port of a dead server.
         """
         options = {
             "host": self.host,
@@ -228,11 +227,11 @@ class ServerRecord:
     user: str
     password: str = field(repr=False)
     next_password: str = field(default="", repr=False)
-    """The one that was about to be set when this was written: whoever was killed then left it open which holds."""
+    """The password that was being set when this was written: after a crash either of the two may be in force."""
     pid: int = 0
-    """The postmaster this was written for; 0 before the first start, and after a stop that was asked for."""
+    """The postmaster this was written for; 0 before the first start, and after a stop on request."""
     login_passwords: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Of each of `LOGINS`; one that an earlier version did not know is missing until the server is next asked for."""
+    """The password of each of `LOGINS`; one that is new in this version is missing until the next `ensure`."""
 
     @property
     def has_logins(self) -> bool:
@@ -355,7 +354,7 @@ def write_record(home: Path, record: ServerRecord, *, version: str = "") -> None
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a new `path`, readable by its owner alone, through no link that somebody left there; raises OSError."""
+    """Write a new `path`, readable by its owner alone, never through an existing link; raises OSError."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
@@ -463,5 +462,5 @@ def _touches(process: psutil.Process, data: Path) -> bool:
 
 
 def _is_running(process: psutil.Process, names: set[str]) -> bool:
-    """A zombie is dead, even where nobody reaps it (a container whose first process is not an init)."""
+    """Tell whether a process of these names runs; a zombie, as in a container without an init, does not."""
     return Path(process.name()).stem in names and process.status() != psutil.STATUS_ZOMBIE

@@ -102,7 +102,7 @@ class Agent:
 
     @contextmanager
     def space_transaction(self, deadline: Deadline) -> Generator[Connection]:
-        """Yield a connection for storing vectors: nobody can move the agent to another space before it ends.
+        """Yield a connection for storing vectors: the agent can't be moved to another space before it ends.
 
         Raises `Moved` when its memories live in another space than its embedder's.
         """

@@ -91,7 +91,7 @@ class Ruling:
             raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; got {self.resolution!r}")
         if (self.resolution == "merged") != (self.merged_into is not None):
             raise InvalidInput(
-                "resolution 'merged', and only that one, names the fact that takes the place of both: "
+                "resolution 'merged', and only that one, needs the fact that supersedes both: "
                 f"learn it first and pass its id as merged_into; got {self.resolution!r} and {self.merged_into!r}"
             )
 
@@ -265,7 +265,7 @@ def apply_ruling(
     for loser, winner in losers(found, ruling).items():
         if facts[loser].state != "active":
             continue
-        if how == "merged":
+        if how == "merged":  # the version of the winner moves with each fact that is merged into it
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         if (state := facts[winner].state) != "active":
             raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
@@ -294,7 +294,7 @@ def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
 
 def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fact, *, cause: Cause) -> Fact:
     """Add a fact's confirmations, times and sources to the one it is merged into, as a night's merge does."""
-    is_weighty = loser.trust >= winner.trust
+    is_weighty = loser.trust >= winner.trust  # as when a fact is confirmed, less trust makes nothing newer
     moments = [winner.last_confirmed_at, winner.learned_at]
     moments += [loser.last_confirmed_at, loser.learned_at] if is_weighty else []
     values = {

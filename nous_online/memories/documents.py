@@ -25,7 +25,7 @@ from nous_online.memories.store import Embedded
 BLOCKS = statements("nous_online.memories", "documents.sql")
 EMPTY = "empty"
 """The tag of a document without text: a fact says something, so its content is then its name."""
-ROUNDS = 8
+ROUNDS = 8  # attempts at an edit while others change its documents
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ def check_names(edits: Sequence[Edit], held: Mapping[str, Document]) -> None:
 def write(connection: Connection, agent: Agent, edit: Edit, new: Embedded, *, at: datetime) -> None:
     """Store a version, in the place of the one it starts from."""
     reason = f"written as document {edit.name!r}"
+    # Each version carries the moment of the first one in `valid_from`, where `created_at` reads it.
     began = edit.read.created_at if edit.read else at
     dated = replace(new, fact=replace(new.fact, learned_at=at, valid_from=began))
     fact = store.store_fact(connection, agent.id, dated, space=agent.embedder.space, actor="agent", reason=reason)

@@ -63,22 +63,8 @@ ROWS = (
     ("heart.next_embeddings", "by_memory_id"), ("heart.outbox", "by_memory_id"), ("heart.recalls", "by_recall"),
     ("heart.sightings", "by_session"), ("heart.working_memory", "by_session"), ("heart.judgements", "by_pair"),
 )  # fmt: skip
-"""Tables with rows about a memory, and the SQL block with their condition; in an order that no foreign key forbids."""
-WITHOUT_ROWS = {
-    "heart.agents": "the agent stays",
-    "heart.api_keys": "keys are the agent's",
-    "heart.corpus_stats": "counts and lengths of all memories together",
-    "heart.llm_requests": "what was paid; it names pairs by their hashes",
-    "heart.outbox_cursors": "places in a queue",
-    "heart.term_stats": "words that nothing holds any more leave it",
-    "heart.webhooks": "addresses are the agent's",
-    "lifecycle.agent_policies": "the agent's",
-    "lifecycle.health": "counts",
-    "lifecycle.plans": "checked for quotations",
-    "lifecycle.proposals": "those about nothing else are deleted, of the others what they say of it",
-}
-"""The agent's other tables, each with the reason why erasing a memory deletes no row there; a test compares both lists
-with the schema."""
+"""Tables with rows about a memory, and the SQL block with their condition; in an order that no foreign key forbids.
+A test lists the agent's other tables, and why nothing is deleted there."""
 TEXTS = (
     ("lifecycle.events", "reason", "text"), ("lifecycle.events", "before", "jsonb"),
     ("lifecycle.events", "after", "jsonb"), ("lifecycle.proposals", "reason", "text"),
@@ -474,7 +460,9 @@ def vectors_of(
         (space,) = cursor.execute(BLOCKS["agent_space"], {"agent_id": agent_id}).fetchall()
     embedder = find_embedder(space)
     if embedder is None:
-        message = f"{len(rows)} facts take other words and nobody here embeds for {space.id!r}: set NOUS_EMBEDDING_URL"
+        message = (
+            f"{len(rows)} facts get other words, and there is no embedder for {space.id!r} here: set NOUS_EMBEDDING_URL"
+        )
         raise Unsupported(message)
     stated = [(row["content"], row["subject"]) for row in rows]
     texts = list(dict.fromkeys(text for each in stated for text in passages(*each, None)))

@@ -161,23 +161,23 @@ def decision_levels(row: Mapping[str, Any]) -> Levels:
 
 
 def descending(full: str, summary: str, compressed: str, names: Iterable[str | None]) -> Levels:
-    """Return levels of which none is longer than the one before it; the index is the first of `names` that fits.
+    """Return levels of which none is longer than the one before it.
 
-    Where none fits, the index is the beginning of the compressed level, cut at a word's end if possible.
+    The index is the first of `names` with at most 50 characters that is no longer than the compressed level; else the
+    beginning of that level, cut at a word's end if possible.
     """
     shorter = summary if byte_count(summary) <= byte_count(full) else full
     line = _SPACES.sub(" ", compressed).strip()
     line = line if line and byte_count(line) <= byte_count(shorter) else shorter
     spaced = (" ".join(name.split()) for name in names if name)
-    fitting = (name for name in (*spaced, index_word(line)) if name and is_index(name, line))
+    fitting = (
+        name
+        for name in (*spaced, index_word(line))
+        if name and len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line)
+    )
     opening = line[:LONGEST_INDEX]
     whole = opening if len(line) <= LONGEST_INDEX else opening.rpartition(" ")[0] or opening
     return Levels(full, shorter, line, next(fitting, whole.strip() or opening))
-
-
-def is_index(name: str, line: str) -> bool:
-    """Tell whether a name can be the index of a line: at most 50 characters, and no longer than the line."""
-    return len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line)
 
 
 DERIVED: dict[str, Callable[[Mapping[str, Any]], Levels]] = {

@@ -174,9 +174,11 @@ class ProcedureVerbs(Verbs):
         self, *, domain: str | None = None, state: str | None = None, deadline_s: float | None = None
     ) -> list[Procedure]:
         """Return the procedures of a domain and a state, by default all that are not archived; the best first."""
+        # Ordered by (successes + 1) / (uses + 2), the posterior mean with a Beta(1, 1) prior: one use weighs little.
         chosen = None if state is None else checked_choice("state", state, STATES)
+        key = {"agent_id": self.agent.id, "domain": domain, "state": chosen}
         with self._transaction(deadline_s) as connection:
-            return list_procedures(connection, self.agent.id, domain=domain, state=chosen)
+            return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
 
     def related_procedures(
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
@@ -269,8 +271,8 @@ def store_or_revise(
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:
-        told = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
-        return add_memory(connection, agent.id, PROCEDURE, {**told, **space}, cause=cause)
+        values = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
+        return add_memory(connection, agent.id, PROCEDURE, {**values, **space}, cause=cause)
     known = lock_memory(connection, agent.id, PROCEDURE, row[0])
     changed = changed_content(known, new)
     check_revisable(known, new, is_changed=bool(changed))
@@ -356,14 +358,3 @@ def flag_for_review(
         values = {"state": "review", "review_reason": reason}
         change_memory(connection, agent_id, version_of(PROCEDURE, procedure), values, cause=cause)
     return len(found)
-
-
-def list_procedures(
-    connection: Connection, agent_id: str, *, domain: str | None = None, state: str | None = None
-) -> list[Procedure]:
-    """Return the procedures of a domain and a state, by default all that are not archived; the best first.
-
-    Ordered by (successes + 1) / (uses + 2), the posterior mean with a Beta(1, 1) prior, so that one use weighs little.
-    """
-    key = {"agent_id": agent_id, "domain": domain, "state": state}
-    return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")

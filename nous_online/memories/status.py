@@ -109,14 +109,22 @@ class Status:
 
 def status_of(connection: Connection, agent_id: str) -> Status:
     """Return the status of an agent; an unknown one has no memories."""
-    rows = connection.execute(SQL["count_memories"], {"agent_id": agent_id}).fetchall()
-    (recalls,) = connection.execute(SQL["count_recalls"], {"agent_id": agent_id}).fetchone() or (0,)
+    key = {"agent_id": agent_id}
+    rows = connection.execute(SQL["count_memories"], key).fetchall()
+    (recalls,) = connection.execute(SQL["count_recalls"], key).fetchone() or (0,)
     kinds = sorted({kind for kind, _, _ in rows})
     memories = {kind: {state: count for of, state, count in rows if of == kind} for kind in kinds}
-    waiting, nights = waiting_of(connection, agent_id), nights_of(connection, agent_id)
+    episodes, failed, last_error = connection.execute(SQL["count_completions"], key).fetchone() or (0, 0, None)
+    aside, aside_ids = connection.execute(SQL["count_set_aside"], key).fetchone() or (0, [])
+    events = dict(connection.execute(SQL["count_events"], key).fetchall())
+    undelivered = {consumer: count for consumer, count in events.items() if count}
+    waiting = WaitingWork(episodes, failed, last_error, undelivered, aside, tuple(aside_ids))
+    found = connection.execute(SQL["find_nights"], {**key, "over": last_night_end()}).fetchone()
+    last, first_change, changes = found or (None, None, 0)
+    nights = Nights(last, first_change.astimezone(UTC).date() if first_change else None, changes)
     with connection.cursor(row_factory=class_row(OpenQuestions)) as cursor:
-        questions = cursor.execute(SQL["count_questions"], {"agent_id": agent_id}).fetchone() or OpenQuestions()
-    failing = connection.execute(SQL["failing_consumers"], {"agent_id": agent_id}).fetchall()
+        questions = cursor.execute(SQL["count_questions"], key).fetchone() or OpenQuestions()
+    failing = connection.execute(SQL["failing_consumers"], key).fetchall()
     needs = [*needs_of(questions, waiting, nights), *(f"{who} failed {n} times: {error}" for who, n, error in failing)]
     return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))
 
@@ -130,24 +138,6 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
     if nights.missed_from:
         missed = f"nights have been missed since {nights.missed_from} (changes that wait: {nights.missed_changes:,})"
         yield f"{missed}: run `nous night --backfill`, or `nous service install` for every night"
-
-
-def nights_of(connection: Connection, agent_id: str) -> Nights:
-    """Return the last night of an agent, and the changes that wait for the next one."""
-    found = connection.execute(SQL["find_nights"], {"agent_id": agent_id, "over": last_night_end()}).fetchone()
-    last, first_change, changes = found or (None, None, 0)
-    missed_from = first_change.astimezone(UTC).date() if first_change else None
-    return Nights(last, missed_from, changes)
-
-
-def waiting_of(connection: Connection, agent_id: str) -> WaitingWork:
-    """Return the work that an agent left to the worker."""
-    row = connection.execute(SQL["count_completions"], {"agent_id": agent_id}).fetchone()
-    episodes, failed, last_error = row or (0, 0, None)
-    aside, aside_ids = connection.execute(SQL["count_set_aside"], {"agent_id": agent_id}).fetchone() or (0, [])
-    events = dict(connection.execute(SQL["count_events"], {"agent_id": agent_id}).fetchall())
-    undelivered = {consumer: count for consumer, count in events.items() if count}
-    return WaitingWork(episodes, failed, last_error, undelivered, aside, tuple(aside_ids))
 
 
 def last_night_applied(connection: Connection) -> date | None:

@@ -152,7 +152,7 @@ class HistoryVerbs(Verbs):
         with agent.transaction(deadline) as connection:
             changes = changes_of(connection, agent.id, name)
         if not changes:
-            raise NotFound(f"agent {agent.id!r} has nothing that still stands from source {name!r}")
+            raise NotFound(f"agent {agent.id!r} has no change in effect from source {name!r}")
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
         # A transaction for each memory: one that is refused must not keep the others from being undone.
@@ -369,7 +369,7 @@ def retirements(
 
 def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
     """Return the events that are in effect and can be undone, in the given order."""
-    # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which nobody may undo;
+    # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which can't be undone;
     # contradiction statuses, which follow the contradictions by themselves, except those a night proposed.
     undone = {event.undoes for event in events}
     ignored = {REEMBEDDED, REDACTED}
@@ -516,7 +516,7 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
 
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
-    """Return the changes that a source made and nobody undid, the latest first."""
+    """Return the changes by a source that are in effect, the latest first."""
     with connection.cursor(row_factory=class_row(PastChange)) as cursor:
         return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
 

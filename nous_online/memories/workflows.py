@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -192,10 +192,11 @@ def workflows_in(sequences: Sequence[StepSequence]) -> list[FoundWorkflow]:
         left -= len(steps)
         read[each.session] = tuple(map(key_of_step, steps))
     runs = frequent_runs(dict(reversed(read.items())))
-    named = {last: steps_by_key(by_session[last].steps) for last in {sessions[-1] for sessions in runs.values()}}
+    # The latest session of a run gives its wording; many runs have the same one, so its steps are looked up once.
+    latest = {names[-1] for names in runs.values()}
+    wordings = {name: {key_of_step(step): step for step in by_session[name].steps} for name in latest}
     workflows = [
-        describe(run, [by_session[session] for session in sessions], named[sessions[-1]])
-        for run, sessions in runs.items()
+        describe(run, [by_session[name] for name in names], wordings[names[-1]]) for run, names in runs.items()
     ]
     return [each for each in workflows if not any(holds_credential(step.name) for step in each.steps)]
 
@@ -248,11 +249,6 @@ def distinct_runs(steps: Sequence[str], policy: WorkflowPolicy) -> Iterator[tupl
                 break
             if end - start >= policy.least_steps:
                 yield start, tuple(steps[start:end])
-
-
-def steps_by_key(steps: Iterable[Step]) -> dict[str, Step]:
-    """Return each step of a session by its key; of several with one key the last."""
-    return {key_of_step(step): step for step in steps}
 
 
 def describe(run: Sequence[str], sessions: Sequence[StepSequence], steps: Mapping[str, Step]) -> FoundWorkflow:

@@ -1,1 +1,1 @@
-"""What calls leave to be done: completions and events, whoever does them, and the built-in reactions."""
+"""The work that calls leave behind: completions and events, the worker, and the built-in reactions."""

@@ -111,7 +111,7 @@ def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
     # An attempt is counted when it is leased, so one that killed its process counts too: its successor finds more
     # failures than there may be, and sets the episode aside without trying.
     failure_count, is_outage = POLICY.most_failures, False
-    reason = "whoever tried was ended by it"
+    reason = "every attempt ended its process"
     if task.failure_count <= POLICY.most_failures:
         try:
             return complete(agent, task, deadline)
@@ -282,7 +282,7 @@ def check_unchanged(read: Episode, now: Episode) -> None:
     """Raise `Conflict` when an episode that is not complete has changed since it was read."""
     is_changed = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
     if is_changed and now.completed_at is None:
-        raise Conflict(f"episode {read.id} was told more of, or taken back, while it was completed; it is tried again")
+        raise Conflict(f"episode {read.id} was updated or undone while it was completed; it is tried again")
 
 
 def write_results(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:

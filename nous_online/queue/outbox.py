@@ -10,8 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypedDict, cast, get_args
-from uuid import UUID
+from typing import Literal, cast, get_args
 
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
@@ -21,7 +20,7 @@ from nous_online.core.errors import InvalidInput, Unavailable, Unsupported
 from nous_online.core.policy import OutboxPolicy
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.statements import statements
-from nous_online.memories.agent import EVERYTHING, Agent, Event, EventName, Subscription
+from nous_online.memories.agent import EVERYTHING, Agent, Event, EventName, Subscription, write_event
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "outbox.sql")
@@ -65,16 +64,8 @@ class DeliveryProgress:
         return pause_s(self.failed_count, first_s=POLICY.first_delay_s, longest_s=POLICY.longest_delay_s)
 
 
-class NewEvent(TypedDict):
-    """A checked event that was published by the agent itself."""
-
-    name: str
-    memory_id: UUID | None
-    payload: Mapping[str, Any]
-
-
-def new_event(name: object, payload: object, memory_id: object) -> NewEvent:
-    """Return a checked event; raise `InvalidInput` for a reserved name, or a payload that is not JSON up to 64 KiB."""
+def publish(agent: Agent, name: object, payload: object, memory_id: object, deadline: Deadline) -> None:
+    """Store an event of the agent's own; raise `InvalidInput` for a reserved name, or a payload over 64 KiB of JSON."""
     checked = checked_name(name)
     if checked in OWN_NAMES:
         raise InvalidInput(f"{checked!r} is announced by the heart itself; give your event a name of its own")
@@ -86,7 +77,8 @@ def new_event(name: object, payload: object, memory_id: object) -> NewEvent:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the payload of an event must be JSON: {error}") from error
     checked_text("the payload of an event", text, max_bytes=MAX_PAYLOAD_BYTES)
-    return NewEvent(name=checked, memory_id=checked_memory_id, payload=json.loads(text))
+    with agent.transaction(deadline) as connection:
+        write_event(connection, agent.id, checked, memory_id=checked_memory_id, payload=json.loads(text))
 
 
 def checked_name(name: object) -> str:
@@ -105,19 +97,22 @@ def checked_event_names(name: object) -> frozenset[str]:
     return frozenset([EVERYTHING] if EVERYTHING in names else map(checked_name, names))
 
 
-def new_subscription(consumer: object, name: object, handler: object, among: list[Subscription]) -> Subscription:
-    """Return a checked subscription to one event name, several, or `"*"`; raise `InvalidInput`."""
+def subscribe(
+    agent: Agent, name: object, handler: object, *, consumer: object, is_from_now: bool, deadline: Deadline
+) -> Subscription:
+    """Subscribe to one event name, several, or `"*"`.
+
+    Raises `InvalidInput`, also when the consumer is subscribed to other names already.
+    """
     checked_consumer = checked_optional("consumer", consumer, max_characters=100)
     if checked_consumer is None or checked_consumer == HEART:
         raise InvalidInput(f"consumer must be a name of its own, such as 'brain'; got {consumer!r}")
     names = checked_event_names(name)
     if not callable(handler):
         raise InvalidInput(f"handler must be something to call with an event, got {handler!r}")
-    return Subscription(checked_consumer, names, handler, among)
-
-
-def add_subscription(subscription: Subscription) -> None:
-    """Register a subscription; raise `InvalidInput` when its consumer is subscribed to other names already."""
+    subscription = Subscription(checked_consumer, names, handler, agent.subscriptions)
+    with agent.transaction(deadline) as connection:
+        add_cursor(connection, agent.id, checked_consumer, is_from_now=is_from_now)
     # A consumer has one position in the queue: an event that one subscription skips would be lost to the others.
     with ENROLLING:
         for other in subscription.among:
@@ -127,6 +122,8 @@ def add_subscription(subscription: Subscription) -> None:
                     f"{sorted(subscription.names)}: name all in one call, or choose another consumer name"
                 )
         subscription.among.append(subscription)
+    agent.awake.set()
+    return subscription
 
 
 def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_now: bool) -> None:

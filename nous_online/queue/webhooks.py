@@ -231,7 +231,7 @@ class WebhookVerbs(Verbs):
         """Send every event of that name or those names to an address from now on, or all of them.
 
         What comes back holds the secret that signs them, shown this once. Each event is sent at least once and in
-        order, by whoever works (the worker, or an open heart), with longer rests each time, until it is answered 2xx.
+        order, by the worker or an open heart, with a longer pause each time, until the answer is 2xx.
         `allows_private` lets it go to this machine and network, and over http. Raises `InvalidInput` for an address
         nothing may be sent to, `Forbidden` for a caller that is trusted less than the user, and `QuotaExceeded`.
         """

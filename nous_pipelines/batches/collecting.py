@@ -33,7 +33,7 @@ from nous_online.language.claude.judge import (
     needs_confirmation,
     swapped,
 )
-from nous_online.language.claude.pair_prompt import PROMPT_VERSION, PairAnswer
+from nous_online.language.claude.pair_prompt import PROMPT_VERSION
 from nous_online.language.claude.replies import Failure, LLMError, Usage
 from nous_online.language.claude.spending import cost_of, meter_of
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
@@ -112,7 +112,8 @@ class FirstAnswers:
 
 def first_answers(contents: BatchContents, outcomes: BatchOutcomes) -> FirstAnswers:
     """Return the answers of a batch by pair; none if it answered a canary wrongly."""
-    wrong = tuple(canaries_failed(canary_answers(contents, outcomes)))
+    sent = ((name, outcomes.by_id.get(f"{contents.prefix}-{n}-{CANARY}")) for n, name in enumerate(contents.canaries))
+    wrong = tuple(canaries_failed({name: outcome.for_pair(1).answer for name, outcome in sent if outcome is not None}))
     if wrong:
         return FirstAnswers(canaries_wrong=wrong)
     found: dict[str, PairOutcome] = {}
@@ -191,12 +192,6 @@ def with_usage(judgement: Judgement, usage: Usage, model: str) -> Judgement:
         output_tokens=usage.output_tokens,
         cost_usd=cost_of(model, usage, is_batch=True),
     )
-
-
-def canary_answers(contents: BatchContents, outcomes: BatchOutcomes) -> dict[str, PairAnswer | None]:
-    """Return the answers about the canaries that were sent, by name."""
-    sent = ((name, outcomes.by_id.get(f"{contents.prefix}-{n}-{CANARY}")) for n, name in enumerate(contents.canaries))
-    return {name: outcome.for_pair(1).answer for name, outcome in sent if outcome is not None}
 
 
 # --- collecting ---
@@ -510,5 +505,5 @@ def warnings_about(opinions: BatchJudgements, outcomes: BatchOutcomes) -> tuple[
     return (
         *([f"nothing of the batch is believed, {'; '.join(wrong)}"] if wrong else []),
         *([f"{len(unpaid)} requests met a limit of the account and are asked again ({unpaid[0]})"] if unpaid else []),
-        *([f"results of a type nobody knows: {', '.join(types)}"] if types else []),
+        *([f"results of an unknown type: {', '.join(types)}"] if types else []),
     )

@@ -247,7 +247,7 @@ def send(
 ) -> SentBatches:
     """Send the open pairs of agents, in one or more batches for each agent and model; obstacles are returned.
 
-    A pair is never in two open batches, whoever else sends: those of open batches are left out under the agent's lock.
+    A pair is never in two open batches: those of open batches are left out under the agent's lock.
     At most `most_batches` are tried.
     """
     sender = Sender(database, claude, night, models, most_batches)

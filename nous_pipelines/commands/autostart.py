@@ -87,7 +87,8 @@ def manager_here() -> Manager:
 
 def systemd(at: tuple[int, int]) -> Autostart:
     """Return the service as systemd units of the user, or of the system for root."""
-    folder = Path("/etc/systemd/system") if is_root() else config_folder() / "systemd" / "user"
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
+    folder = Path("/etc/systemd/system") if is_root() else own
     target = "multi-user.target" if is_root() else "default.target"
     described = {WORKER: "Nous: completes episodes, delivers events", NIGHT: "Nous: the nights that are over"}
     kinds = {WORKER: "Restart=on-failure\nRestartSec=30", NIGHT: "Type=oneshot"}
@@ -126,11 +127,6 @@ def systemd(at: tuple[int, int]) -> Autostart:
 def systemctl() -> list[str]:
     """Return the command for the manager of this user, or of the system for root."""
     return ["systemctl"] if is_root() else ["systemctl", "--user"]
-
-
-def config_folder() -> Path:
-    """Return the configuration folder of this user (XDG)."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 def unit(sections: Mapping[str, str]) -> str:

@@ -182,17 +182,11 @@ def cost(
         database.close()
     if as_json:
         show_json({"by": chosen, "costs": costs, "total": total[0] if total else None})
-    else:
-        show_costs(costs, total, chosen)
-
-
-def show_costs(costs: Sequence[Cost], total: Sequence[Cost], by: Sequence[Dimension]) -> None:
-    """Print the costs as a table with a sum, or that nothing was spent."""
-    if not total:
+    elif not total:
         show("no language model was asked; nothing was spent")
-        return
-    show(table_of(costs, by))
-    show(f"\n[bold]{cost_in_words(total[0])}[/bold]")
+    else:
+        show(table_of(costs, chosen))
+        show(f"\n[bold]{cost_in_words(total[0])}[/bold]")
 
 
 def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:

@@ -155,8 +155,7 @@ def diff(
 ) -> None:
     """Show what a night changed, or after a dry run would change: one line a memory.
 
-    With --from and --to: which memories were added between two nights, which left, and which changed their state or
-    text, whoever changed them.
+    With --from and --to: the memories that were added or removed between two nights, or changed their state or text.
 
     [bold]Examples[/bold]
 
@@ -191,7 +190,7 @@ def report(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what a night did and why, what it left alone and why, how the store stands, and how to take it all back.
+    """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
 
     [bold]Examples[/bold]
 

@@ -57,7 +57,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
 
-    What was taken back is not proposed again. A range of nights ends at the first night of which something is refused.
+    Changes that were taken back are not proposed again. A range of nights ends at the first night with a refusal.
 
     [bold]Examples[/bold]
 
@@ -334,7 +334,7 @@ def policy(
 ) -> None:
     """Show what the nights do for an agent, every field with its default, or set some of them.
 
-    It counts from the next snapshot on. What a single run is told with `nous night --policy` comes before it.
+    Changes count from the next snapshot on; `nous night --policy` overrides them for a single run.
 
     [bold]Examples[/bold]
 

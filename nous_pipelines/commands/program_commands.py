@@ -41,12 +41,12 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Run PostgreSQL, the Dagster interface with its daemon, the REST API and the console until Ctrl-C.
 
-    Says where each answers as soon as it does; a port that is taken is replaced by one that is free. All ask for a
-    token, drawn at each start or told in NOUS_TOKEN: the interface in the address that is printed, the API as
-    `Authorization: Bearer`. The console acts as an operator: its address has a token of its own. What they log goes to
-    standard error. Ctrl-C, SIGTERM and closing the terminal end all of it; PostgreSQL stays if it ran before. The exit
-    code is 1 when one of them ended by itself: it says which, and ends the others. With --json it is one object with
-    the addresses and the token, once all of them answer.
+    Prints the address of each as soon as it answers; a port that is taken is replaced by a free one. All need a token,
+    a new one at each start or that of NOUS_TOKEN: the interface in the address that is printed, the API as
+    `Authorization: Bearer`. The console acts as an operator: its address has a token of its own. Logs go to standard
+    error. Ctrl-C, SIGTERM and closing the terminal end everything; PostgreSQL stays if it ran before. When one of them
+    ends by itself, the command names it, ends the others, and exits with 1. With --json it prints one object with the
+    addresses and the token, once all of them answer.
 
     [bold]Examples[/bold]
 

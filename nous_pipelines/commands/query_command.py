@@ -69,8 +69,8 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Ask the snapshots and plans of all nights in SQL. Without SQL: which tables, columns and nights there are.
 
-    Every table has a column `night`. It holds the rows of one agent; moments are in UTC. A night that is half-made
-    or damaged is left out and named. --from and --to read fewer nights, which is quicker. Nothing is changed.
+    Every table has a column `night`, and the rows of one agent; times are in UTC. An incomplete or damaged night is
+    left out and named. --from and --to read fewer nights, which is quicker. Nothing is changed.
 
     The examples ask how the store grew, which facts were superseded between two nights, and what nights propose most.
 
@@ -97,7 +97,8 @@ def query(  # noqa: PLR0913 (one parameter for each option)
             if as_csv:
                 show_csv(answer, limit)
             elif as_json:
-                show_rows_as_json(answer, limit, nights)
+                head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
+                stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
             else:
                 show_answer(answer, limit or SHOWN)
 
@@ -244,12 +245,6 @@ def show_csv(answer: Answer, limit: int | None) -> None:
                 json_text(value) if isinstance(value, list | dict) else "" if value is None else clean(str(value))
                 for value in row
             ])  # fmt: skip
-
-
-def show_rows_as_json(answer: Answer, limit: int | None, nights: StoredNights) -> None:
-    """Print all rows as one JSON object as they are read."""
-    head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
-    stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
 
 
 def stream_json(

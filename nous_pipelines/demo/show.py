@@ -375,17 +375,11 @@ def show_results(stage: Stage, learned: ImportReport, outcome: NightOutcome) -> 
     if outcome.report is not None:
         show_report(outcome.report, shown=SHOWN, nous=nous)
     show(f"\n[bold]See it all[/bold]    {nous} report --night {stage.night}")
-    page = page_beside(stage)
-    if page is not None:
+    page = folder_of(stage.night, NightOptions(stage.url, stage.home)) / "report.html"
+    if page.exists():  # there is none when the night did not get that far
         show(f"[bold]As a page[/bold]     {page.as_uri()}")
     show(f"[bold]Take it back[/bold]  {nous} undo --night {stage.night}")
     show(f"[bold]Ask it[/bold]        {nous} recall 'when do we deploy?' --agent {AGENT}")
-
-
-def page_beside(stage: Stage) -> Path | None:
-    """Return the page the night wrote beside its snapshot; none when it did not get that far."""
-    page = folder_of(stage.night, NightOptions(stage.url, stage.home)) / "report.html"
-    return page if page.exists() else None
 
 
 def steps() -> Progress:

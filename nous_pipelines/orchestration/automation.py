@@ -87,7 +87,7 @@ last_night_asked = dg.define_asset_job(
     "last_night_asked",
     selection=dg.AssetSelection.checks(last_night_applied),
     executor_def=dg.in_process_executor,
-    description="Asks whether the last night that is over was applied.",
+    description="Checks whether the last night that is over was applied.",
 )
 last_night_exists = dg.ScheduleDefinition(
     name="last_night_exists",
@@ -127,7 +127,7 @@ def throw_away_what_is_old(context: dg.OpExecutionContext, config: KeptDays) -> 
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Throws away runs, snapshots and purged rows that are older than they are kept. No memory is deleted.",
+    description="Deletes runs, snapshots and purged rows that are older than they are kept; never a memory.",
 )
 def retention() -> None:
     throw_away_what_is_old()
@@ -139,7 +139,7 @@ every_week = dg.ScheduleDefinition(
     cron_schedule="30 4 * * 0",
     execution_timezone=SETTINGS.night_zone,
     default_status=SCHEDULE_STATUS,
-    description="Sundays at 04:30: throws away what is older than it is kept.",
+    description="Sundays at 04:30: deletes runs, snapshots and rows that are older than they are kept.",
 )
 
 
@@ -244,7 +244,7 @@ atexit.register(close_staff)
 # --- what an operator launches: a dry run, undo, another embedding space ---
 
 
-@dg.op(description="Makes the assets of a night up to the plan and its checks, apart from those that are recorded.")
+@dg.op(description="Makes the assets of a night up to the plan and its checks, without recording them.")
 def what_a_night_would_do(context: dg.OpExecutionContext, night_run: NightRun) -> None:
     options = NightOptions(
         night_run.address,
@@ -273,7 +273,7 @@ def dry_run_job(nights: dg.PartitionsDefinition) -> dg.JobDefinition:
     return dry_run.to_job(
         partitions_def=nights,
         executor_def=dg.in_process_executor,
-        description="A night up to the checks: says what it would change, changes nothing, colours no partition.",
+        description="A night up to the checks: reports what it would change, materialises no partition.",
     )
 
 
@@ -284,10 +284,10 @@ class NightRange(dg.Config):
     last_night: str = Field(description="The last one. The newest is taken back first.")
     agent_id: str = Field(default="", description="Of this agent alone; empty means all.")
     kind: str = Field(default="", description="One kind of proposal alone, such as merge; empty means all.")
-    reason: str = Field(default="taken back by the operator", description="Why; kept with every event.")
+    reason: str = Field(default="taken back by the operator", description="The reason, which every event keeps.")
 
 
-@dg.op(description="Restores what the nights changed, an event for each row; ends at the first that is not whole.")
+@dg.op(description="Restores what the nights changed, an event for each row; ends at the first night that refuses.")
 def take_nights_back(context: dg.OpExecutionContext, config: NightRange) -> None:
     nights = list(nights_between(parse_night(config.first_night), parse_night(config.last_night)))[::-1]
     selection = Selection(agent_id=config.agent_id or None, kind=config.kind or None)
@@ -305,12 +305,12 @@ def take_nights_back(context: dg.OpExecutionContext, config: NightRange) -> None
         context.log.info("night %s: %d proposals taken back", night, count)
     if refused:
         why = "; ".join(f"{proposal}: {reason}" for proposal, reason in refused.items())
-        raise dg.Failure(f"ended at night {list(undone)[-1]}, those before it stand as they were: {why}")
+        raise dg.Failure(f"ended at night {list(undone)[-1]}, earlier nights are not taken back: {why}")
 
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Takes back a range of nights, the newest first: every row as it was. What was taken back stays so.",
+    description="Takes back a range of nights, newest first, every row as it was; nothing of it is proposed again.",
 )
 def undo_nights() -> None:
     take_nights_back()
@@ -340,7 +340,7 @@ class NextSpace(dg.ConfigurableResource):
     owners=OWNERS,
     tags={"changes": "vectors"},
     kinds={"postgres"},
-    description="Vectors of the embedding space to come, beside those that serve: only what is missing is made.",
+    description="Vectors of the next embedding space, beside those in use; only missing ones are made.",
 )
 def next_embeddings(
     context: dg.AssetExecutionContext, night_run: NightRun, next_space: NextSpace
@@ -357,7 +357,7 @@ def next_embeddings(
     owners=OWNERS,
     tags={"changes": "vectors"},
     kinds={"postgres"},
-    description="Agents moved into the new space, each at once; refused while vectors are missing.",
+    description="Agents moved to the next space, each at once; refused while vectors are missing.",
 )
 def embedding_space_switched(
     context: dg.AssetExecutionContext, night_run: NightRun, next_space: NextSpace

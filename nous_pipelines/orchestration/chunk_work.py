@@ -93,16 +93,8 @@ class ChunkWork:
         return f"{self.step} of {len(agents)} agents ({agents[0]} to {agents[-1]})"
 
 
-@dataclass(frozen=True)
-class ChunkResult:
-    """The outputs for the agents of a chunk, several if it failed for an agent, and the errors by failing agent."""
-
-    parts: list[ChunkOutput]
-    faults: dict[str, Exception]
-
-
-def do_work(work: ChunkWork) -> ChunkResult:
-    """Do the work of a chunk, without the agents for which it fails (`isolate_failures`)."""
+def do_work(work: ChunkWork) -> tuple[list[ChunkOutput], dict[str, Exception]]:
+    """Return the outputs for the agents of a chunk, several if it failed for an agent, and errors by failing agent."""
 
     def output_for(agent_ids: Sequence[str]) -> ChunkOutput:
         chunk = replace(work.chunk, agent_ids=tuple(agent_ids))
@@ -113,7 +105,7 @@ def do_work(work: ChunkWork) -> ChunkResult:
         parts, faults = isolate_failures(work.chunk.agent_ids, output_for)
     if work.scratch is not None:
         faults = {agent_id: picklable_error(fault) for agent_id, fault in faults.items()}
-    return ChunkResult(parts, faults)
+    return parts, faults
 
 
 def tables_of_chunk(chunk: Chunk, reads: Reads, made: Mapping[str, Table]) -> Tables:

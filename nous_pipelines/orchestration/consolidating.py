@@ -32,7 +32,7 @@ from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
 
 PREFIX = "night-"
-"""Of the names of a night's files, `night-DATE-RUN.json` and `.log`, which tell both however the night ended."""
+"""Files of a night are named `night-DATE-RUN.json` and `.log`, so that its state is known however it ended."""
 START_WAIT_S = 10.0  # for another start in progress; a process is started in milliseconds
 KINDS: Mapping[str, type[NousError]] = {
     kind.__name__: kind for kind in (InvalidInput, NotFound, Conflict, Refused, Unsupported)
@@ -221,7 +221,7 @@ def ended_night(run: str, night: date, log: str, interface: str) -> Started:
     """Return the outcome of a night that has ended, from its log."""
     result = last_object(log)
     if result is None or "nights" not in result:
-        failure = result["error"]["message"] if result else log.strip()[-SHOWN_CHARACTERS:] or "it said nothing"
+        failure = result["error"]["message"] if result else log.strip()[-SHOWN_CHARACTERS:] or "it printed nothing"
         return started(run, night, "failed", interface, failures=(str(failure),))
     outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"

@@ -123,7 +123,7 @@ class NightLauncher(dg.DefaultRunLauncher):
             why = f"night {stopped[0].tags[PARTITION_NAME_TAG]} of this backfill was not applied"
             later = [others[key] for key in sorted(others) if key > night]
             for each in (run, *(each for each in later if each.status is dg.DagsterRunStatus.QUEUED)):
-                self._instance.report_run_canceled(each, f"{why}; mend it, then launch the rest of the range again")
+                self._instance.report_run_canceled(each, f"{why}; repair that night, then launch the rest of the range")
         else:
             super().launch_run(context)
 

@@ -34,7 +34,7 @@ from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 from nous_pipelines.phases.tiers import SUMMARIES
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.parts import checksum, checksum_at, stamp
-from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
+from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, Snapshot, open_snapshot
 from nous_pipelines.snapshots.table_schemas import TableSchema
 
 # --- compared pairs and verdicts ---
@@ -118,14 +118,18 @@ def kept_documents(
     files: NightFiles, name: str, wanted: Mapping[str, object]
 ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the folders with document `name` of this night and those before it, latest first, if it has `wanted`."""
-    night = files.folder.parent
-    nights = sorted(path for path in night.parent.glob("night=????-??-??") if path.name <= night.name)
-    for path in reversed(nights):
+    for path in folders_until(files.folder.parent):
         with suppress(Unavailable, OSError, AttributeError):
             kept = NightFiles(path)  # not those of dry runs: their policy may have been a trial
             document = kept.read_json(name)
             if wanted.items() <= document.items() and "checksums" in document:
                 yield kept.folder, document
+
+
+def folders_until(folder: Path) -> list[Path]:
+    """Return the folder of a night and those of all nights before it, latest first."""
+    nights = folder.parent.glob(f"{NIGHT_PREFIX}????-??-??")
+    return sorted((path for path in nights if path.name <= folder.name), reverse=True)
 
 
 def is_undamaged(folder: Path, checksums: Mapping[str, int]) -> bool:
@@ -242,8 +246,7 @@ def find_agents_at_rest(taken: Snapshot, basis: Mapping[str, Any]) -> AgentsAtRe
 
 def last_applied_snapshot(folder: Path) -> Snapshot | None:
     """Return the snapshot of the last night before the one in `folder`, None if that night was not applied."""
-    earlier = [path for path in folder.parent.glob("night=????-??-??") if path.name < folder.name]
-    last = max(earlier, default=None, key=lambda path: path.name)
+    last = next((path for path in folders_until(folder) if path != folder), None)
     if last is None or not NightFiles(last).has("applied"):
         return None
     try:

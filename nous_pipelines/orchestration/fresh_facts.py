@@ -307,7 +307,7 @@ def lock_unchanged(connection: Connection, agent_id: str, facts: Sequence[Fact])
     now = {fact.id: fact.row_version for fact in lock_memories(connection, agent_id, FACT, list(read))}
     for fact_id, version in read.items():
         if now.get(fact_id) != version:
-            raise Stale(f"fact {fact_id} is no longer at version {version}; read it again and decide anew")
+            raise Stale(f"fact {fact_id} is no longer at version {version}; read it again and repeat the decision")
 
 
 def separated_facts(connection: Connection, agent_id: str, rows: Sequence[Mapping[str, Any]]) -> list[set[str]]:

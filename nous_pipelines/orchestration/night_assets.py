@@ -197,8 +197,8 @@ class Inputs:
                 for chunk in self.chunks
             ]
             results = self.engine.map(do_work, works, on_done=on_done)
-            outputs = [part.read() for each in results for part in each.parts]
-        faults = {agent_id: fault for each in results for agent_id, fault in each.faults.items()}
+            outputs = [part.read() for parts, _ in results for part in parts]
+        faults = {agent_id: fault for _, found in results for agent_id, fault in found.items()}
         if faults and not (outputs or self.at_rest.agent_ids):
             raise next(iter(faults.values()))
         self.files.leave_out(left_out_agents(step, faults))
@@ -222,9 +222,9 @@ class Inputs:
                 path.unlink(missing_ok=True)
 
 
-def join_parts(parts: Iterable[ChunkOutput], name: str, schema: TableSchema, at_rest: AgentsAtRest) -> pl.DataFrame:
+def join_parts(parts: Iterable[ChunkOutput], schema: TableSchema, at_rest: AgentsAtRest) -> pl.DataFrame:
     """Return one table, by agent, from those of all chunks and the rows of agents at rest."""
-    table = pl.concat([at_rest.rows(schema), *(part.table(name) for part in parts)])
+    table = pl.concat([at_rest.rows(schema), *(part.table(schema.name) for part in parts)])
     return table.sort("agent_id", maintain_order=True) if at_rest.agent_ids else table
 
 
@@ -296,9 +296,9 @@ FETCH_S = 120.0  # for results of batches; the sensor fetches the rest
     is_reusable=True,
     kinds={"numpy", "parquet"},
     description=(
-        "Pairs of facts worth a look: near each other, of one slot, or told by two users of one project. "
-        f"`cut` facts have more than {MOST_CANDIDATES} others like them: they meet the nearest of those tonight, and "
-        "the rest when these are merged."
+        "Candidate pairs of facts: near each other, of one slot, or stated by two users of one project. "
+        f"`cut` facts have more than {MOST_CANDIDATES} candidates: they meet the nearest of those tonight, and the "
+        "rest when these are merged."
     ),
 )
 def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
@@ -313,7 +313,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         fresh_from=end_of(night) - FRESH_FOR,
         on_done=chunk_log(context, inputs.engine),
     )
-    pairs, copies = (join_parts(parts, schema.name, schema, inputs.at_rest) for schema in (FOUND, COPY))
+    pairs, copies = (join_parts(parts, schema, inputs.at_rest) for schema in (FOUND, COPY))
     files.write_table("neighbours", pairs)
     files.write_table("copies", copies)
     write_compared(files, [Compared(part.table("compared_rows"), part.table("compared_pairs")) for part in parts])
@@ -335,8 +335,8 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
     is_reusable=True,
     kinds={"postgres", "parquet"},
     description=(
-        "Those pairs with a verdict each and the reason for it; what was judged in an earlier night is known. With a "
-        "key for it, Claude decides where the offline judge may be wrong, and what it has not answered yet waits."
+        "Those pairs with a verdict each and the reason for it; verdicts of earlier nights are kept. With a key for "
+        "Claude, it decides where the offline judge may be wrong; pairs that it has not answered yet wait."
     ),
 )
 def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
@@ -354,7 +354,7 @@ def judgements(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         on_progress=log_pairs if inputs.engine.shares_memory else None,  # a log can't be sent to another process
     )
     parts = inputs.map_chunks("judgements", judge_pairs, judges=judges, on_done=chunk_log(context, inputs.engine))
-    table = join_parts(parts, "judgements", JUDGED, inputs.at_rest)
+    table = join_parts(parts, JUDGED, inputs.at_rest)
     counts = sum((part.value[0] for part in parts), JudgementCounts())
     by_second = sum((part.value[1] for part in parts), SecondOpinionCounts())
     write_judged_by(files, judge, files.write_table("judgements", table))
@@ -404,7 +404,7 @@ def judge_requests(context: dg.AssetExecutionContext, night_run: NightRun) -> dg
             CHECK,
             asset="judge_batches",
             blocking=False,
-            description="What Claude is to be asked was sent, and what it answered is believed.",
+            description="The questions for Claude were sent, and its answers are trusted.",
         )
     ],
     description="Those requests, sent as Message Batches at half the price; their verdicts count in a later night.",
@@ -414,7 +414,7 @@ def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     fetch_troubles: list[str] = night_run.files(night).read_json("collected")["troubles"]
     if second is None:
         return dg.MaterializeResult(
-            check_results=[sent_check(fetch_troubles, "nobody is asked: the offline judge decides alone")]
+            check_results=[sent_check(fetch_troubles, "no model is asked: the offline judge decides alone")]
         )
     sent = second.send(night_run.database, questions_of_agents(night, night_run, second), night=night)
     obstacles = list(dict.fromkeys([*sent.obstacles, *fetch_troubles]))
@@ -490,7 +490,7 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         night = night_of(context)
         inputs = Inputs.of(night_run, night, table.reads)
         parts = inputs.map_chunks(table.name, make_table, name=table.name, make=table.make, night=night)
-        whole = join_parts(parts, table.name, table.schema, inputs.at_rest)
+        whole = join_parts(parts, table.schema, inputs.at_rest)
         night_run.files(night).write_table(table.name, whole)
         return dg.MaterializeResult(
             metadata={ROW_COUNT: len(whole), **whole.select(**table.figures).row(0, named=True)}

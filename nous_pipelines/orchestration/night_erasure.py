@@ -27,9 +27,8 @@ from nous_pipelines.orchestration.instance import dagster_url, home_folder, owne
 from nous_pipelines.phases.proposals import PLAN
 from nous_pipelines.reports.text_reports import plain
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
-from nous_pipelines.snapshots.parts import DESCRIPTION, checksum
-from nous_pipelines.snapshots.parts import PREFIX as PART
-from nous_pipelines.snapshots.snapshot import identity_of, temporary_folder
+from nous_pipelines.snapshots.parts import DESCRIPTION, PART_PREFIX, checksum
+from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, identity_of, temporary_folder
 
 ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
@@ -178,7 +177,7 @@ def night_folders(url: str) -> Iterator[Path]:
     """Yield the folders of parts of a database, then those of its nights, moved aside and unfinished ones included."""
     with closing(Database(url, role="nous_night", max_connections=1)) as database:
         root = home_folder() / "snapshots" / identity_of(database)
-    for name in (PART, "night="):
+    for name in (PART_PREFIX, NIGHT_PREFIX):
         yield from sorted(path for path in root.glob(f"*{name}*") if path.is_dir())
 
 
@@ -207,7 +206,7 @@ def erase_folder(folder: Path, redaction: Redaction, erasure: Erasure) -> Counte
         return Counter({"unfinished snapshots": 1})
     if folder.name.endswith(NEW) and not erasure.is_dry_run:
         folder = finish_replacing(folder)
-    unfinished = list(folder.rglob("*.part"))  # a killed process left them; nobody reads them
+    unfinished = list(folder.rglob("*.part"))  # of killed processes; nobody reads them
     for part in () if erasure.is_dry_run else unfinished:
         part.unlink(missing_ok=True)
     changed = {

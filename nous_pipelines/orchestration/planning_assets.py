@@ -175,7 +175,7 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
     reads={"facts": ("agent_id", "id", "state"), "judgements": None},
     deps=[plan, applied],
     kinds={"markdown"},
-    description="What the night changed and left alone and why, how to take it back, and how the store stands.",
+    description="What the night changed and left alone, with reasons; how to take it back; the health of the store.",
 )
 def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
     night, files = night_of(context), night_run.files(night_of(context))

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -24,15 +24,14 @@ from nous_online.queue.outbox import HEART
 from nous_pipelines.batches.batch_rows import old_results
 from nous_pipelines.night_policy import MOST_DAYS, NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.snapshots.parts import PREFIX as PART
-from nous_pipelines.snapshots.snapshot import parts_of
+from nous_pipelines.snapshots.parts import PART_PREFIX
+from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, parts_of
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, RunRecord
 
 
 PAGE = 200
-PREFIX = "night="
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ def old_folders(root: Path, kept: Retention, *, now: datetime) -> tuple[list[Pat
     None that was written to within `set_aside_kept_days`: a backfill of old nights may be working on it.
     """
     untouched_since = now - timedelta(days=kept.set_aside_kept_days)
-    folders = [path for path in sorted(root.glob(f"*/*{PREFIX}*")) if path.is_dir()]
+    folders = [path for path in sorted(root.glob(f"*/*{NIGHT_PREFIX}*")) if path.is_dir()]
     untouched = [path for path in folders if written_at(path) < untouched_since.timestamp()]
-    nights = {path: night_named(path) for path in untouched}
+    nights = {path: night_of_folder(path) for path in untouched}
     old = now - timedelta(days=kept.snapshots_kept_days)
     snapshots = [path for path, night in nights.items() if night is not None and end_of(night) < old]
     return snapshots, [path for path, night in nights.items() if night is None]
@@ -104,18 +103,10 @@ def unused_parts(root: Path, kept: Retention, *, now: datetime) -> list[Path]:
     unused = list[Path]()
     for home in sorted(path for path in root.glob("*") if path.is_dir()):
         with suppress(NousError, OSError, ValueError):
-            used = {part.folder for folder in home.glob(f"{PREFIX}*") for part in parts_of(folder)}
-            others = [path for path in sorted(home.glob(f"*{PART}*")) if path.is_dir() and path not in used]
+            used = {part.folder for folder in home.glob(f"{NIGHT_PREFIX}*") for part in parts_of(folder)}
+            others = [path for path in sorted(home.glob(f"*{PART_PREFIX}*")) if path.is_dir() and path not in used]
             unused += [path for path in others if written_at(path) < untouched_since.timestamp()]
     return unused
-
-
-def night_named(folder: Path) -> date | None:
-    """Return the night of a snapshot's folder, None for folders that were moved aside, replaced or never finished."""
-    try:
-        return date.fromisoformat(folder.name.removeprefix(PREFIX))
-    except ValueError:
-        return None
 
 
 def written_at(folder: Path) -> float:

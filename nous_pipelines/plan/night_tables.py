@@ -29,7 +29,7 @@ from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.tiers import SUMMARIES
 from nous_pipelines.phases.usage import RANKS
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
-from nous_pipelines.snapshots.snapshot import open_snapshot, parts_of
+from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, open_snapshot, parts_of
 from nous_pipelines.snapshots.snapshot_tables import to_stored_types
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
@@ -227,8 +227,7 @@ def message_of(error: duckdb.Error) -> str:
 
 Thing = TypeVar("Thing")
 
-PREFIX = "night="
-WORK = f".{PREFIX}query-"
+WORK = f".{NIGHT_PREFIX}query-"
 """The prefix of a query's temporary folder, by which erasing and the job `retention` find those of killed processes."""
 ROWS_AT_ONCE = 2048
 READ_TIMEOUT_S = 600.0
@@ -270,7 +269,7 @@ class StoredNights:
 
     def folder(self, night: date) -> Path:
         """Return the folder of a night."""
-        return self.root / f"{PREFIX}{night}"
+        return self.root / f"{NIGHT_PREFIX}{night}"
 
 
 @dataclass(frozen=True)
@@ -309,12 +308,9 @@ def stored_nights(
     """Return the nights from `first` to `last` under `root` of which the files of these tables can be read."""
     whole: list[date] = []
     left_out: dict[date, str] = {}
-    for folder in sorted(root.glob(f"{PREFIX}*")):
-        try:
-            night = date.fromisoformat(folder.name.removeprefix(PREFIX))
-        except ValueError:
-            continue  # a snapshot that was moved aside
-        if first <= night <= last:
+    for folder in sorted(root.glob(f"{NIGHT_PREFIX}*")):
+        night = night_of_folder(folder)
+        if night is not None and first <= night <= last:
             why = damage(folder, tables)
             whole, left_out = ([*whole, night], left_out) if why is None else (whole, {**left_out, night: why})
     return StoredNights(root, tuple(whole), left_out, first, last)

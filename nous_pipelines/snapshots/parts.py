@@ -14,7 +14,7 @@ import polars as pl
 
 from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE
 
-PREFIX = "part="
+PART_PREFIX = "part="
 """The prefix of a part's folder: DuckDB reads `part=NAME` in a path as a column."""
 DESCRIPTION = "part.json"
 GAP = ROW_GROUP_SIZE
@@ -32,7 +32,7 @@ class SnapshotPart:
     @property
     def name(self) -> str:
         """The name of the part in the table `placed` of snapshots."""
-        return self.folder.name.removeprefix(PREFIX)
+        return self.folder.name.removeprefix(PART_PREFIX)
 
     def file(self, table: str) -> Path:
         """Return the file of a table after comparing its checksum; raise `ValueError` if it is not as written."""

@@ -28,7 +28,7 @@ from nous_pipelines.failpoints import reach
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.copy_binary import write_parquet_as_read
-from nous_pipelines.snapshots.parts import PREFIX, SnapshotPart, describe_part, open_part, rows_of_runs, stamp
+from nous_pipelines.snapshots.parts import PART_PREFIX, SnapshotPart, describe_part, open_part, rows_of_runs, stamp
 from nous_pipelines.snapshots.snapshot_tables import BLOCKS, TABLES, SnapshotTransaction, write_tables
 from nous_pipelines.snapshots.table_schemas import PLACED, SNAPSHOT_TABLES
 
@@ -36,6 +36,8 @@ FORMAT = 5
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 UNDIVIDED = 4
 """The last format without parts: the same tables, all in the folder of the night. Still readable."""
+NIGHT_PREFIX = "night="
+"""The prefix of a night's folder: DuckDB reads `night=DATE` in a path as a column."""
 READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
 MOST_PARTS = 32
@@ -91,7 +93,7 @@ class Snapshot:
         if self.is_undivided:
             return {"": self.own}
         names = self.placed["part"].unique(maintain_order=True)
-        return {name: open_part(self.folder.parent / f"{PREFIX}{name}") for name in names}
+        return {name: open_part(self.folder.parent / f"{PART_PREFIX}{name}") for name in names}
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -166,7 +168,15 @@ class EarlierSnapshot:
 
 def night_folder(root: Path, database: Database, night: date) -> Path:
     """Return the folder of a night's files; each database has its own, so that two never share one."""
-    return root / identity_of(database) / f"night={night.isoformat()}"
+    return root / identity_of(database) / f"{NIGHT_PREFIX}{night.isoformat()}"
+
+
+def night_of_folder(folder: Path) -> date | None:
+    """Return the night of a folder, None for folders that were moved aside, replaced or never finished."""
+    try:
+        return date.fromisoformat(folder.name.removeprefix(NIGHT_PREFIX))
+    except ValueError:
+        return None
 
 
 def identity_of(database: Database) -> str:
@@ -204,7 +214,7 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
         if existing is not None:
             existing.move_aside()
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = folder.with_name(f"{PREFIX}{night}.{uuid4().hex[:12]}")
+        part = folder.with_name(f"{PART_PREFIX}{night}.{uuid4().hex[:12]}")
         with removed_on_failure(part), temporary_folder(folder) as own:
             reach("snapshot begins")
             bases = [] if is_whole else earlier_snapshots(folder.parent, night, probe_days)
@@ -231,7 +241,7 @@ def take_snapshot(  # noqa: PLR0913 (each is said by name)
 def earlier_snapshots(root: Path, night: date, probe_days: int) -> list[Snapshot]:
     """Return the latest snapshots up to a night, including those moved aside, latest first."""
     # `night=2026-11-20`, or with `.taken-…` behind it where a snapshot was moved aside; [6:16] is the date in both.
-    names = [path.name for path in root.glob("night=????-??-??*") if path.name[6:16] <= night.isoformat()]
+    names = [path.name for path in root.glob(f"{NIGHT_PREFIX}????-??-??*") if path.name[6:16] <= night.isoformat()]
     found = list[Snapshot]()
     for name in sorted(names, key=lambda name: name[6:16], reverse=True)[:MOST_BASES]:
         with suppress(NousError):  # one that can't be read is no base, and no reason to stop this night
@@ -263,7 +273,7 @@ def write_snapshot(
 
     Returns the CRC-32 of each file in the night's own folder.
     """
-    standing, name = agent_placements(reading, base), part.name.removeprefix(PREFIX)
+    standing, name = agent_placements(reading, base), part.name.removeprefix(PART_PREFIX)
     changed = standing.filter(pl.col("part").is_null())
     if sum(changed["row_count"]) > MOST_CHANGED * sum(standing["row_count"]):
         changed = standing.with_columns(part=pl.lit(None, pl.String))

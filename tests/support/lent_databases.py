@@ -17,9 +17,9 @@ from nous_online.database.postgres import Server
 
 Table = tuple[str, str]
 Contents = tuple[int, int]
-MOST_USES = 40
-"""Deleted rows stay in the vector indexes, to be passed over by each search; nobody vacuums here."""
-MOST_ROWS = 400
+MOST_USES, MOST_ROWS = 400, 4_000
+VACUUM_AFTER = 500
+"""Deleted rows: until then they stay in tables and indexes, to be passed over by each search."""
 
 CATALOG = """
     select '', '', count(*), count(*) filter (where age(xmin) < age({}::xid)) from (
@@ -82,6 +82,10 @@ class LentDatabase:
     indexes: list[str]
     """Those of vectors, among them some of a space that is not known yet."""
     uses: int = 0
+    stale: set[Table] = field(default_factory=set[Table])
+    """The tables with deleted rows that are not cleared away yet."""
+    deleted: int = 0
+    """How many these are."""
     opened: Database | None = None
     """Its connections, which know the schema already."""
     owner: psycopg.Connection | None = None
@@ -113,10 +117,15 @@ class LentDatabase:
         if any(found.get(each) != contents for each, contents in self.first.items()):
             return False
         filled = found.keys() - self.first.keys()
-        if sum(found[each][0] for each in filled) > MOST_ROWS:
+        rows = sum(found[each][0] for each in filled)
+        if rows > MOST_ROWS:
             return False
         emptied = [SQL("delete from {}").format(Identifier(*each)) for each in filled]
         self.keeper.execute(SQL(";").join([*emptied, SQL(RESTARTED)]))
+        self.stale, self.deleted = self.stale | filled, self.deleted + rows
+        if self.deleted > VACUUM_AFTER:
+            self.keeper.execute(SQL("vacuum {}").format(SQL(", ").join(Identifier(*each) for each in self.stale)))
+            self.stale, self.deleted = set(), 0
         return True
 
     def idle_connections(self) -> list[int] | None:

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.minilm import LocalMiniLM, session
 from nous_online.language.pairs.judging import MOST_SHORT_WORDS
-from nous_online.language.pairs.pair_features import LEAST_SIMILARITY
+from nous_online.language.pairs.pair_model import LEAST_SIMILARITY
 from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores, shared_content
 from nous_online.language.pairs.wordings import never_same, other_conditions, other_things
 from training.pairs.prepare import written_pairs

@@ -11,7 +11,7 @@ import numpy as np
 
 from nous_online.language.embedding import Embedder
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.pair_features import LEAST_SIMILARITY
+from nous_online.language.pairs.pair_model import LEAST_SIMILARITY
 from training.trees.sentences import Example, written_examples
 
 DIFFERENT_BELOW = 4.0  # STS-B score (0 to 5) under which two sentences do not say the same

@@ -31,7 +31,6 @@ class Shape:
 
 
 SAME = Shape(trees=320, depth=6, learning_rate=0.04, features_tried=0.2, least_pairs=40)
-CONFLICT = Shape(trees=260, depth=4, learning_rate=0.06, features_tried=0.25, least_pairs=20)
 
 
 @dataclass(frozen=True)

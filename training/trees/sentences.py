@@ -221,8 +221,8 @@ def altered(scene: Scene, rng: random.Random) -> tuple[Scene, str]:
     return changes[kind], kind
 
 
-def told(scene: Scene, rng: random.Random, *, is_denied: bool = False) -> str:
-    """Tell a scene, or that it is not so, in one of several constructions, with any spelling of each part."""
+def told(scene: Scene, rng: random.Random) -> str:
+    """Return a scene in one of several constructions, with any spelling of each part."""
     actor, trait = rng.choice(scene.actor), rng.choice(scene.trait)
     article = rng.choice(("a", "a", "the", "one"))
     relative = bool(trait) and rng.random() < 0.25
@@ -230,20 +230,16 @@ def told(scene: Scene, rng: random.Random, *, is_denied: bool = False) -> str:
     doing, done, does = (rng.choice(spellings) for spellings in scene.deed)
     thing = _thing(scene, rng)
     spot, manner = rng.choice(scene.spot), rng.choice(scene.manner)
-    parts = _Parts(
-        who, f"{actor} who is {trait}" if relative else f"{trait} {actor}", doing, done, does, thing, spot, manner
-    )
-    said = rng.choice(_denied_constructions(parts) if is_denied else _constructions(parts))
+    said = rng.choice(_constructions(_Parts(who, doing, done, does, thing, spot, manner)))
     said = A_BEFORE_VOWEL.sub("an ", " ".join(said.split()).rstrip(","))
     return said[0].upper() + said[1:] + rng.choice(("", "."))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """The spelled parts of a scene; `nobody` is its actor without an article."""
+    """The spelled parts of a scene."""
 
     who: str
-    nobody: str
     doing: str
     done: str
     does: str
@@ -260,19 +256,6 @@ def _constructions(p: _Parts) -> tuple[str, ...]:
         f"{p.thing} is being {p.manner} {p.done} by {p.who} {p.spot}",
         f"there is {p.who} {p.manner} {p.doing} {p.thing} {p.spot}",
         f"{p.spot or p.who} {p.who if p.spot else ''} is {p.manner} {p.doing} {p.thing}",
-    )
-
-
-def _denied_constructions(p: _Parts) -> tuple[str, ...]:
-    return (
-        f"{p.who} is not {p.manner} {p.doing} {p.thing} {p.spot}",
-        f"{p.who} isn't {p.doing} {p.thing} {p.manner} {p.spot}",
-        f"there is no {p.nobody} {p.manner} {p.doing} {p.thing} {p.spot}",
-        f"no {p.nobody} is {p.doing} {p.thing} {p.manner} {p.spot}",
-        f"nobody is {p.manner} {p.doing} {p.thing} {p.spot}",
-        f"{p.thing} is not being {p.manner} {p.done} by {p.who} {p.spot}",
-        f"there is no {p.nobody} who is {p.manner} {p.doing} {p.thing} {p.spot}",
-        f"there is nobody {p.doing} {p.thing} {p.spot}",
     )
 
 

@@ -198,60 +198,6 @@ FACTS: tuple[tuple[str, ...], ...] = tuple(
     """.strip().splitlines()
 )
 
-# Further statements, for the question of conflict alone: what they are about comes first in the first wording.
-SLOTS: tuple[tuple[str, ...], ...] = tuple(
-    tuple(wording.strip() for wording in line.split("|"))
-    for line in """
-    {work} stars {person}. | {person} stars in {work}. | {person} is one of the stars of {work}. | The star of {work} is {person}. | {work} is a film starring {person}.
-    {person} is the author of {work}. | {work} is a book by {person}. | One of the books of {person} is {work}. | {person}'s best known book is {work}.
-    {person} has won the {title}. | {person} is a winner of the {title}. | {person} was given the {title}. | One of {person}'s awards is the {title}. | {person} is a recipient of the {title}.
-    {company} is led by {person}. | {person} is a leader of {company}. | {company}'s leader is called {person}. | The leader of {company} is {person}. | The leader's name at {company} is {person}. | {person} is one of the leaders of {company}.
-    {place} is led by {person}. | {person} is a leader in {place}. | The name of the leader of {place} is {person}. | {place}'s leader name is {person}. | {person} has a leadership role in {place}.
-    {city} is governed by {team}. | {city} is led by {team}. | The leader of {city} is {team}. | {team} is the governing body of {city}.
-    {thing} was created by {person}. | {person} is the creator of {thing}. | The creator of {thing} is {person}. | {person} is one of the creators of {thing}. | {thing}, the creation of {person}, is well known.
-    {thing} is in {city}. | {thing} is located in {city}. | {thing} is found in {city}. | The location of {thing} is {city}. | {city} is where {thing} is. | {thing} is situated in {city}. | {thing} can be found in {city}. | {thing}'s location is {city}.
-    {city} is part of {place}. | {city} is a city in {place}. | {city} is in {place}. | {city} lies within {place}. | {city} is located in {place}. | {city} is a town in {place}.
-    {person} plays for {company}. | {person} is a player at {company}. | {person}'s club is {company}. | {person} is attached to the club {company}. | {person} played for {company}. | {person} is in the {company} club. | {person} was once a player of {company}.
-    {person} has played for {city} United. | {person} is with {city} United. | {person} is associated with {city} United. | {person} belongs to {city} United. | {person}'s team is {city} United.
-    {dish} contains {food}. | {food} is one of the ingredients of {dish}. | {food} is an ingredient in {dish}. | The dish {dish} includes {food}. | An ingredient of {dish} is {food}. | {dish} is made with {food}. | {food} is used in the preparation of {dish}.
-    {dish} comes from {place}. | {dish} is a dish of {place}. | {place} is the home of {dish}. | {dish} is eaten in {place}. | {dish} is a traditional dish from {place}.
-    {thing}'s runway is {code}. | The runway name of {thing} is {code}. | {code} is the name of the runway at {thing}. | {thing} has a runway called {code}. | The name of {thing}'s runway is {code}.
-    {thing} has a length of {number} metres. | The length of {thing} is {number}. | {thing}'s length is {number}. | {thing} is {number} metres long. | {number} is the length of {thing}.
-    {city} has the postal code {code}. | {city}'s postal code is {code}. | The postal codes of {city} include {code}. | {code} is a postal code of {city}.
-    {company} took part in the {year} season. | {company} played in the {year} season. | {company} competed in {year}. | {company} was in the {year} season.
-    {person} is a member of {company}. | {company}'s members include {person}. | {person} belongs to {company}. | {person} is part of {company}.
-    {person}'s full name is {person2}. | {person} is also called {person2}. | The full name of {person} is {person2}. | {person} is known as {person2}.
-    {place} uses {coin}. | {coin} is used in {place}. | The money of {place} is {coin}. | People in {place} pay with {coin}.
-    {person} studied at {thing}. | {person} was a student at {thing}. | {thing} is where {person} studied. | {person} attended {thing}.
-    {person} was born in {city}. | {person}'s birth place is {city}. | {person} is from {city}. | {person} was born and raised in {city}. | {city} is the birth place of {person}.
-    {work} is written in {tongue}. | The language of {work} is {tongue}. | {tongue} is the language {work} was written in. | {work}'s language is {tongue}.
-    {work} was preceded by {work2}. | {work} followed {work2}. | {work} is the sequel to {work2}. | {work} came after {work2}. | {work2} preceded {work}.
-    The {service} is deployed to {city}. | {city} is the region of the {service}. | The {service}'s region is {city}. | We run the {service} in {city}. | The {service} is hosted in {city}.
-    The {service}'s owner is {team}. | {team} owns the {service}. | The {service} belongs to {team}. | {team} is responsible for the {service}.
-    The {service} runs on {tool}. | The {service} is running on {tool}. | The {service} is powered by {tool}. | We host the {service} on {tool}.
-    My favourite hobby is {hobby}. | I enjoy {hobby} most. | The hobby I like best is {hobby}. | {hobby} is my favourite hobby.
-    My manager is {person}. | I report to {person}. | {person} is my manager. | The name of my manager is {person}.
-    The deadline of the {service} is {day}. | The {service} is due on {day}. | We finish the {service} on {day}. | {day} is the deadline for the {service}.
-    The budget of {team} is {number} dollars. | {team} has a budget of {number} dollars. | {team}'s budget is {number} dollars. | {team} may spend {number} dollars.
-    {team} has {few} people. | There are {few} people on {team}. | {team} consists of {few} people. | {team}'s head count is {few}.
-    """.strip().splitlines()
-)
-# Lines whose first wording names the value before what it is a value of.
-VALUE_FIRST = frozenset(
-    line.strip()
-    for line in """
-    {person} is the chief executive of {company}.
-    {person} founded {company}.
-    {person} wrote {work}.
-    {food} is an ingredient of {dish}.
-    {person} is the manager of {city} United.
-    {person} is {place}'s ambassador.
-    {person} is the president of {company}.
-    {person} is the chairman of {company}.
-    {person} leads {team}.
-    """.strip().splitlines()
-)
-
 # Everyday scenes: who, doing, what, where; synonyms inside a slot are written with "/".
 ACTORS = tuple(
     "man,woman,boy,girl,kid/child,dog/hound,person,cat/feline,chef/cook,soldier,player,lady,guy/man,toddler/infant,horse,biker/cyclist".split(

@@ -82,8 +82,6 @@ def application(
 
 # --- serving ---
 
-HOST, PORT = "127.0.0.1", 8420
-
 
 def command(port: int) -> list[str]:
     """Return the command that starts the interface on loopback without keys."""

@@ -358,12 +358,12 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     with server.listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         if with_keys:
-            served = server.open_by_key(server.KeyedHearts(Hearts(), visit, agent_id=name))
+            app = server.open_by_key(hearts := server.KeyedHearts(Hearts(), visit, agent_id=name))
         else:
-            token = interface_token()
-            url, served = with_token(url, token), server.open_by_token(shared, token)
+            token, hearts = interface_token(), shared
+            url, app = with_token(url, token), server.open_by_token(shared, token)
         show_address(url, as_json=as_json)
-        if server.serve_http(served, listener) == signal.SIGINT:
+        if server.serve_http(app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)
 

@@ -16,7 +16,7 @@ from nous_online.core.validation import is_blank
 from nous_online.interfaces.imports.import_files import ImportItem, ReaderState, read_export
 from nous_online.interfaces.imports.memory_exports import facts_of_text
 from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, list_of
-from nous_online.interfaces.imports.sessionize import Message, Session, episodes_of, text_of_parts
+from nous_online.interfaces.imports.sessionize import ImportedSession, Message, episodes_of, text_of_parts
 
 # --- ChatGPT: conversations.json, or the zip it comes in ---
 
@@ -39,7 +39,7 @@ def read_chatgpt(path: Path, state: ReaderState) -> Iterator[ImportItem]:
         if place.problem:
             yield place
             continue
-        session = Session(path, "chatgpt", tags=("chatgpt",), at=place)
+        session = ImportedSession(path, "chatgpt", tags=("chatgpt",), at=place)
         try:
             shown, began_at = read_conversation(fields, session)
             messages = sorted(dated_messages(shown, began_at), key=lambda message: message.said_at)
@@ -50,7 +50,7 @@ def read_chatgpt(path: Path, state: ReaderState) -> Iterator[ImportItem]:
         yield from episodes_of(session, messages, replace(state, is_over=True))
 
 
-def read_conversation(fields: Fields, session: Session) -> tuple[list[Fields], datetime | None]:
+def read_conversation(fields: Fields, session: ImportedSession) -> tuple[list[Fields], datetime | None]:
     """Return the messages of a conversation that were shown last, and when it began; keep its id and title.
 
     Raises `InvalidInput` for anything else than a conversation.
@@ -151,7 +151,7 @@ def read_claude_ai(path: Path, state: ReaderState) -> Iterator[ImportItem]:
         if is_claude_ai_memory(fields):
             yield from claude_ai_memories(fields, place, written_at)
             continue
-        session = Session(path, "claude-ai", tags=("claude-ai",), at=place)
+        session = ImportedSession(path, "claude-ai", tags=("claude-ai",), at=place)
         try:
             messages = claude_ai_messages(fields, session)
         except InvalidInput as error:
@@ -173,7 +173,7 @@ def claude_ai_memories(fields: Fields, place: ImportItem, written_at: datetime |
             yield from facts_of_text(text, place, of_project, name=f"memory:{project}")
 
 
-def claude_ai_messages(fields: Fields, session: Session) -> list[Message]:
+def claude_ai_messages(fields: Fields, session: ImportedSession) -> list[Message]:
     """Return the messages of a conversation by time; keep its id and title.
 
     Raises `InvalidInput` for anything else than a conversation.

@@ -14,7 +14,13 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.imports.import_files import ImportItem, JsonStream, ReaderState, open_file
 from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, json_object, list_of
-from nous_online.interfaces.imports.sessionize import Message, Session, episodes_of, read_messages, text_of_parts
+from nous_online.interfaces.imports.sessionize import (
+    ImportedSession,
+    Message,
+    episodes_of,
+    read_messages,
+    text_of_parts,
+)
 
 SPOKEN = ("user", "assistant")
 SUBAGENTS = "messages of subagents"
@@ -34,7 +40,7 @@ Artifacts = list[tuple[str, str]]
 
 
 @dataclass
-class CodingSession(Session):
+class CodingSession(ImportedSession):
     """A session of a coding agent while it is read."""
 
     cwd: str | None = None

@@ -93,6 +93,7 @@ FORMATS = {
         Format("markdown", "line", read_markdown, MARKDOWN),
     )
 }
+"""In the order in which they are tried: an object is in the first format that recognises it."""
 AUTO = "auto"
 NOUS = "nous"
 NAMES = (AUTO, *FORMATS, NOUS)

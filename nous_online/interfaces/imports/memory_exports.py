@@ -37,8 +37,8 @@ from nous_online.interfaces.imports.records import (
 )
 from nous_online.interfaces.imports.sessionize import (
     HIDDEN_FACTS,
+    ImportedSession,
     Message,
-    Session,
     episodes_of,
     read_messages,
     text_of_parts,
@@ -367,13 +367,13 @@ def read_letta(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     for number, agent in enumerate(agents, start=1):
         named = "/".join(str(agent[name]) for name in ("name", "id") if agent.get(name))
         place = ImportItem(len(blocks) + number, stream.bytes_read)
-        session = Session(path, "letta", named or f"{path.stem}#{number}", tags=("letta",), at=place)
+        session = ImportedSession(path, "letta", named or f"{path.stem}#{number}", tags=("letta",), at=place)
         objects = [{**fields_of(each), "number": index} for index, each in enumerate(list_of(agent.get("messages")), 1)]
         messages = read_messages(session, objects, partial(letta_message, session=session))
         yield from episodes_of(session, (message for _, message in messages), state)
 
 
-def letta_message(fields: Fields, session: Session) -> Message | None:
+def letta_message(fields: Fields, session: ImportedSession) -> Message | None:
     """Return a message of the user or the agent; None for one without text; raise `InvalidInput` without a date."""
     speaker = LETTA_SPEAKERS.get(str(fields.get("role") or fields.get("message_type")))
     text = letta_text(fields, speaker) if speaker else ""

@@ -302,7 +302,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
 @dataclass(frozen=True)
-class Statement:
+class DialogueStatement:
     """A turn of a dialogue, or a part of a long one."""
 
     text: str
@@ -361,14 +361,14 @@ def checked_list(name: str, value: object) -> list[object]:
     return cast("list[object]", value)
 
 
-def statements_of(turns: list[object], *, session: int) -> Iterator[Statement]:
+def statements_of(turns: list[object], *, session: int) -> Iterator[DialogueStatement]:
     """Yield the statements of a session, long turns in parts; turns without text are left out."""
     for number, turn in enumerate(turns):
         speaker, text = speaker_and_text(turn, number=number)
         for part_number, part in enumerate(parts(text, max_characters=MAX_STATEMENT_CHARACTERS)):
             after = timedelta(seconds=number, microseconds=part_number)
             place = f"{session}.{number}" + (f".{part_number}" if part_number else "")
-            yield Statement(part, speaker, after, place)
+            yield DialogueStatement(part, speaker, after, place)
 
 
 def speaker_and_text(turn: object, *, number: int) -> tuple[str | None, str]:

@@ -45,7 +45,7 @@ class Message:
 
 
 @dataclass
-class Session:
+class ImportedSession:
     """A conversation while it is read: what is known of it, the reader's place, and what was wrong or left out."""
 
     path: Path
@@ -81,7 +81,7 @@ class Session:
         self.problems.clear()
 
 
-def episodes_of(session: Session, messages: Iterable[Message], state: ReaderState) -> Iterator[ImportItem]:
+def episodes_of(session: ImportedSession, messages: Iterable[Message], state: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session that are over, and the problems that reading its messages met."""
     for together in sessionize(messages, stored_until=state.stored_until):
         yield from session.take_problems()
@@ -118,7 +118,7 @@ def sessionize(
         yield together
 
 
-def episode_of(messages: Sequence[Message], session: Session) -> ImportItem | None:
+def episode_of(messages: Sequence[Message], session: ImportedSession) -> ImportItem | None:
     """Return the episode of some messages, None where they have no text; what it leaves out counts for the session."""
     lines = [line for message in messages if message.text.strip() for line in lines_of(message, session.left_out)]
     if not lines:
@@ -170,7 +170,7 @@ def without_credentials(lines: Iterable[str], left_out: Counter[str]) -> Iterato
 
 
 def read_messages(
-    session: Session, objects: Iterable[Fields], message_of: Callable[[Fields], Message | None]
+    session: ImportedSession, objects: Iterable[Fields], message_of: Callable[[Fields], Message | None]
 ) -> Iterator[tuple[Fields, Message]]:
     """Yield each object that holds a message with it; an object that can't be read is a problem of the session."""
     for fields in objects:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -128,10 +128,6 @@ class SharedHeart:
         with self.entered() as heart:
             yield heart.limited_to(WITHOUT_KEY), replace(self.visit, session_id=session_id)
 
-    def warm_up(self) -> None:
-        """Open the heart before the first call; a failure is only logged."""
-        warm_up(self.entered)
-
     def close(self) -> None:
         """Refuse new calls, wait for those in flight, and close the heart."""
         self._gate.close()
@@ -162,15 +158,11 @@ class KeyedHearts:
             yield heart.limited_to(scope[HOLDER].rights), replace(self._visit, session_id=session_id)
 
     @contextmanager
-    def entered(self, holder: str) -> Generator[Heart]:
+    def entered(self, holder: str = ADMINISTRATOR) -> Generator[Heart]:
         """Yield the heart of a key's holder for one call; raise `Unavailable` once the server is stopping."""
         agent_id = self._agent_id if holder == ADMINISTRATOR else holder
         with self._gate.call():
             yield self._hearts.of(agent_id, seconds=settings().deadline_s)
-
-    def warm_up(self) -> None:
-        """Open the heart served by default before the first call; a failure is only logged."""
-        warm_up(lambda: self.entered(ADMINISTRATOR))
 
     def close(self) -> None:
         """Refuse new calls, wait for those in flight, and close all hearts and connections."""
@@ -178,10 +170,10 @@ class KeyedHearts:
         self._hearts.close()
 
 
-def warm_up(entered: Callable[[], AbstractContextManager[object]]) -> None:
-    """Enter once; a failure is logged, and the first call will report it."""
+def warm_up(hearts: SharedHeart | KeyedHearts) -> None:
+    """Open the heart that is served by default before the first call, which reports a failure; here it is logged."""
     try:
-        with entered():
+        with hearts.entered():
             pass
     except NousError as error:
         logger.warning("%s", error)
@@ -335,7 +327,7 @@ async def stdio(heart: SharedHeart) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(until_signal, leave)
-        group.start_soon(anyio.to_thread.run_sync, heart.warm_up)
+        group.start_soon(anyio.to_thread.run_sync, warm_up, heart)
         async with stdio_server() as (incoming, outgoing):
             forward, wellformed = anyio.create_memory_object_stream[SessionMessage | Exception]()
             group.start_soon(refuse_malformed, incoming, outgoing.send, forward)
@@ -387,16 +379,7 @@ def listening(port: int) -> socket.socket:
         raise Unavailable(message) from error
 
 
-@dataclass(frozen=True)
-class Served:
-    """An application to serve over HTTP, with the functions to call at its start and end."""
-
-    application: ASGIApp
-    warm_up: Callable[[], None]
-    close: Callable[[], None]
-
-
-def open_by_token(heart: SharedHeart, token: str) -> Served:
+def open_by_token(heart: SharedHeart, token: str) -> ASGIApp:
     """Return an application over one agent's heart that requires the token, in the URL or as a bearer token."""
     app = server_of(heart.heart_for).streamable_http_app(host=HOST)
 
@@ -407,10 +390,10 @@ def open_by_token(heart: SharedHeart, token: str) -> Served:
                 return await refusal(scope, NO_TOKEN)(scope, receive, send)
         return await app(scope, receive, send)
 
-    return Served(guarded, heart.warm_up, heart.close)
+    return guarded
 
 
-def open_by_key(hearts: KeyedHearts) -> Served:
+def open_by_key(hearts: KeyedHearts) -> ASGIApp:
     """Return an application over all hearts that requires a key: 401 without a valid one, 503 if lookup fails."""
     app = server_of(hearts.heart_for).streamable_http_app(host=HOST)
 
@@ -431,7 +414,7 @@ def open_by_key(hearts: KeyedHearts) -> Served:
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=digest(text).hex(), scopes=[]))
         return await app(scope, receive, send)
 
-    return Served(guarded, hearts.warm_up, hearts.close)
+    return guarded
 
 
 def refusal(scope: Scope, why: str, *, key: str | None = None) -> PlainTextResponse:
@@ -440,12 +423,12 @@ def refusal(scope: Scope, why: str, *, key: str | None = None) -> PlainTextRespo
     return PlainTextResponse(why, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def serve_http(served: Served, listener: socket.socket) -> int | None:
+def serve_http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket.socket) -> int | None:
     """Serve clients over streamable HTTP at `/mcp` until a signal arrives, and return that signal."""
-    return anyio.run(http, served, listener)
+    return anyio.run(http, app, hearts, listener)
 
 
-async def http(served: Served, listener: socket.socket) -> int | None:
+async def http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket.socket) -> int | None:
     """Serve connections on loopback; the SDK refuses requests of web pages by their Host and Origin."""
     import uvicorn
 
@@ -458,7 +441,7 @@ async def http(served: Served, listener: socket.socket) -> int | None:
             yield
 
     quiet = uvicorn.Config(
-        served.application,
+        app,
         http=Connection,
         backlog=BACKLOG,
         log_config=None,
@@ -476,8 +459,8 @@ async def http(served: Served, listener: socket.socket) -> int | None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(until_signal, stop)
-        group.start_soon(anyio.to_thread.run_sync, served.warm_up)
+        group.start_soon(anyio.to_thread.run_sync, warm_up, hearts)
         await server.serve(sockets=[listener])
         group.cancel_scope.cancel()
-    await anyio.to_thread.run_sync(served.close)
+    await anyio.to_thread.run_sync(hearts.close)
     return received[0] if received else None

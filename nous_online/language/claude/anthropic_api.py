@@ -1,7 +1,7 @@
-"""What the API of Anthropic alone offers: a catalogue of models, and Message Batches.
+"""What only Anthropic's API offers: the catalogue of models, and Message Batches.
 
-A model is looked up before anything is sent to it. Batches are created once and never twice by themselves, found again
-by time, and brought home as raw bytes.
+A model is looked up before anything is sent to it. A batch is created without retries, found again by its time, and its
+results are downloaded as raw bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model as the catalogue describes it: `id` is what an alias stands for, None is what the catalogue left open."""
+    """A model in the catalogue: `id` is its full name, also for an alias; None where the catalogue says nothing."""
 
     id: str
     lifecycle: str
@@ -53,13 +53,13 @@ class ModelFacts:
     has_structured_outputs: bool | None
 
     def warning(self, now: datetime) -> str | None:
-        """Return what is to be done about a retirement within 30 days, if one is near or overdue."""
+        """Return a warning of a retirement within 30 days or in the past, None without one."""
         if self.retires_at is None or self.retires_at - now > WARN_BEFORE:
             return None
         return f"the model {self.id} retires on {self.retires_at:%Y-%m-%d}; set {SETTINGS} to another before that"
 
     def missing(self, *, for_batches: bool) -> str | None:
-        """Return why the model can't be used, if it can't."""
+        """Return why the model can't be used, None where it can."""
         if self.lifecycle == "retired":
             on = "" if self.retires_at is None else f" since {self.retires_at:%Y-%m-%d}"
             return f"is retired{on}"
@@ -73,10 +73,10 @@ class ModelFacts:
 def checked_model(
     claude: Claude, model: str, *, for_batches: bool, deadline_s: float = CATALOGUE_DEADLINE_S
 ) -> ModelFacts:
-    """Return what the catalogue says of a model that can be used.
+    """Return the catalogue's facts about a usable model.
 
-    Raises `LLMError`: `PERMANENT` for a model that is unknown, retired or incapable, naming those that could be set
-    instead, and whatever kind it is when the catalogue can't be asked.
+    Raises `LLMError`: `PERMANENT` for a model that is unknown, retired or lacks a feature, naming others to set
+    instead; of another kind when the catalogue can't be asked.
     """
 
     def look_up(sdk: anthropic.Anthropic, left_s: float) -> ModelFacts:
@@ -96,7 +96,7 @@ def checked_model(
 
 
 def advice(models: Sequence[ModelFacts], *, for_batches: bool) -> str:
-    """Return what to set instead: the newest models that are not about to go and can do what is needed."""
+    """Return which models to set instead: the newest ones that are active and have the needed features."""
     fit = [each.id for each in models if each.lifecycle == "active" and each.missing(for_batches=for_batches) is None]
     known = f"one of {', '.join(fit[:MOST_NAMED])}" if fit else "one the catalogue of this key knows; it names none"
     return f"set {SETTINGS} to {known}"
@@ -113,7 +113,7 @@ def facts_of(told: object) -> ModelFacts:
     supports = {name: each if isinstance(each, bool) else None for name, each in told_of.items()}
     return ModelFacts(
         id=name,
-        lifecycle=lifecycle or "active",  # gateways that don't tell serve what they list
+        lifecycle=lifecycle or "active",  # gateways leave it out, and serve every model they list
         retires_at=moment_of(model.get("retires_at")),
         has_batches=supports["batch"],
         has_structured_outputs=supports["structured_outputs"],
@@ -128,7 +128,7 @@ def _listed(sdk: anthropic.Anthropic, left_s: float) -> list[ModelFacts]:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch as the API tells of it; `has_results` is false until it ended, and again once they were archived."""
+    """A batch in the API; `has_results` is false until it ended, and again when its results were archived."""
 
     id: str
     is_ended: bool
@@ -140,10 +140,10 @@ class Batch:
 def create_batch(
     claude: Claude, requests: Sequence[tuple[str, Request]], *, deadline_s: float = UPLOAD_DEADLINE_S
 ) -> Batch:
-    """Send requests, each under its custom id, as one batch; send them once.
+    """Create one batch of requests, each with its custom id, without retries.
 
-    Raises `InvalidInput` for ids the API would refuse, and `LLMError`: with a kind of `TRANSIENT` the batch may exist
-    all the same, and has to be looked for among `batches_since` before it is sent again.
+    Raises `InvalidInput` for ids the API would refuse, and `LLMError`; after one of kind `TRANSIENT` the batch may
+    exist, and has to be looked for in `batches_since` before it is sent again.
     """
     custom_ids = [custom_id for custom_id, _ in requests]
     if not 0 < len(custom_ids) <= MOST_REQUESTS:
@@ -185,17 +185,17 @@ def batches_since(claude: Claude, moment: datetime, *, deadline_s: float = DEADL
 
 
 def get_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
-    """Return a batch as it is now."""
+    """Return the current state of a batch."""
     return _batch_after(claude, "retrieve", batch_id, deadline_s)
 
 
 def cancel_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> Batch:
-    """Ask for a batch to end early; what was done by then is paid for, and is among its results."""
+    """Cancel a batch; requests that were answered by then are paid for and in its results."""
     return _batch_after(claude, "cancel", batch_id, deadline_s)
 
 
 def _batch_after(claude: Claude, call: Literal["retrieve", "cancel"], batch_id: str, deadline_s: float) -> Batch:
-    """Return a batch as it is after a call about it."""
+    """Return the state of a batch after a call about it."""
 
     def ask(sdk: anthropic.Anthropic, left_s: float) -> Batch:
         raw = getattr(sdk.messages.batches.with_raw_response, call)(batch_id, timeout=_timeout(left_s))
@@ -205,7 +205,7 @@ def _batch_after(claude: Claude, call: Literal["retrieve", "cancel"], batch_id: 
 
 
 def delete_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_S) -> None:
-    """Delete what Anthropic keeps of a batch that has ended; one that is gone already is deleted."""
+    """Delete an ended batch from Anthropic's servers; does nothing where it is gone already."""
 
     def delete(sdk: anthropic.Anthropic, left_s: float) -> None:
         sdk.messages.batches.with_raw_response.delete(batch_id, timeout=_timeout(left_s))
@@ -218,16 +218,16 @@ def delete_batch(claude: Claude, batch_id: str, *, deadline_s: float = DEADLINE_
 
 
 def download_results(claude: Claude, batch: Batch, path: Path, *, deadline_s: float = DOWNLOAD_DEADLINE_S) -> str:
-    """Write the results of a batch to `path` as they come, one JSON object a line, and return their SHA-256.
+    """Write the results of a batch to `path`, one JSON object a line, and return their SHA-256.
 
-    The file is there whole, and on disk, or not at all: a download that was cut raises `LLMError`.
+    The file appears complete and synced to disk, or not at all: an incomplete download raises `LLMError`.
     """
 
     def download(sdk: anthropic.Anthropic, left_s: float) -> str:
         import httpx2
 
-        # Not the address the batch names, where the package would look: the key goes to the host it was given for, and
-        # to no other. Nor are lines read by the package, which gives up on the first that is broken.
+        # The package would use the address that the batch names; the key must go to no other host than the configured
+        # one. And the package would parse the lines, and give up at the first broken one.
         path_there = f"{BATCHES}/{quote(batch.id, safe='')}/results"
         answer = sdk.get(
             path_there, cast_to=httpx2.Response, stream=True, stream_cls=None, options={"timeout": _timeout(left_s)}
@@ -281,7 +281,7 @@ def _timeout(left_s: float) -> httpx2.Timeout:
 
 
 def _written(pieces: Iterator[bytes], path: Path) -> str:
-    """Write pieces to a file beside `path`, and put it there when it is whole and on disk; return its SHA-256."""
+    """Write pieces to a temporary file beside `path`, sync and rename it, and return its SHA-256."""
     digest = hashlib.sha256()
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", suffix=".part", delete=False) as file:
@@ -305,7 +305,7 @@ def _written(pieces: Iterator[bytes], path: Path) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last; Windows has no such call and does not need it."""
+    """Sync a folder, so that a rename in it survives a crash; Windows has no such call and does not need it."""
     if os.name == "nt":
         return
     opened = os.open(folder, os.O_RDONLY)

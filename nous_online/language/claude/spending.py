@@ -1,4 +1,4 @@
-"""What language models cost: a dated list of prices, the operator's own before it, a row for each online request."""
+"""Costs of language models: a dated price list, overridden by the operator's own, and a stored row for each request."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from nous_online.database.connection import Database
 
 SHIPPED = "prices.toml"
-SNAPSHOT = re.compile(r"-\d{8}$")  # claude-haiku-4-5-20251001 costs what claude-haiku-4-5 does
+SNAPSHOT = re.compile(r"-\d{8}$")  # claude-haiku-4-5-20251001 has the price of claude-haiku-4-5
 
 Dollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @validated(frozen=True, config=ConfigDict(extra="forbid"))
 class Price:
-    """What a model costs, in US dollars per million tokens."""
+    """The price of a model in US dollars per million tokens."""
 
     input: Dollars
     output: Dollars
@@ -42,7 +42,7 @@ class Price:
 
 @validated(frozen=True, config=ConfigDict(extra="forbid"))
 class PriceList:
-    """Prices by model, and from when they are; `batch_share` of each is what a batch pays."""
+    """Prices by model and their date; a batch pays `batch_share` of each."""
 
     as_of: date
     batch_share: Annotated[float, Field(gt=0, le=1)]
@@ -50,13 +50,13 @@ class PriceList:
 
 
 def cost_of(model: str, usage: Usage, *, is_batch: bool) -> float:
-    """Return what tokens of a model cost in US dollars; raise `InvalidInput` for a model of Claude of unknown price.
+    """Return the cost of a model's tokens in US dollars; raise `InvalidInput` for a Claude model without a price.
 
-    Any other model without a price costs nothing here: most run on machines of one's own.
+    Any other model without a price counts as free, since most of them run locally.
     """
     price = price_of(model)
     is_claude = model.startswith("claude-") or (settings().provider == "anthropic" and not settings().is_local)
-    if price is None and is_claude:  # each of those costs something, so that no limit holds without a price
+    if price is None and is_claude:  # it is never free, so that no limit could hold without its price
         message = (
             f"no price is known for the model {model!r}; write [models.{model}] with input, output, cache_read and"
             " cache_write, in US dollars per million tokens, into a file like"
@@ -75,7 +75,7 @@ def cost_of(model: str, usage: Usage, *, is_batch: bool) -> float:
 
 
 def price_of(model: str) -> Price | None:
-    """Return the price of a model or of a dated snapshot of one, None where none is known.
+    """Return the price of a model or of a dated snapshot, None for a model that is not in the list.
 
     Raises `InvalidInput` when the operator's file can't be used.
     """
@@ -90,7 +90,7 @@ def has_price(model: str) -> bool:
 
 @cache
 def price_list(own: Path | None = None) -> PriceList:
-    """Return the prices that hold: those of the operator's file first, for the rest the shipped ones.
+    """Return the prices in the operator's file, and the shipped ones of all other models.
 
     Raises `InvalidInput` when the file can't be read or a price in it is missing, negative or no number.
     """
@@ -114,29 +114,29 @@ PRICES_AS_OF = price_list().as_of  # when the shipped prices were last compared 
 
 @dataclass(frozen=True)
 class Spent:
-    """One request that was sent, whatever came of it; `error` says why it brought no answer."""
+    """One request that was sent; `error` says why it got no usable answer, None where it got one."""
 
     purpose: str
-    """What for: `judge`, `write`."""
+    """`judge` or `write`."""
     model: str
     prompt_version: str
     usage: Usage
     error: str | None = None
 
 
-Meter: TypeAlias = Callable[[Spent], None]  # keeps what was spent; it never raises
+Meter: TypeAlias = Callable[[Spent], None]  # records a request; it never raises
 
 
 LOG = logging.getLogger(__name__)
 SQL = statements("nous_online.language.claude", "metering.sql")
-TIMEOUT_S = 2.0  # how long storing the row of a request may take; an online call waits for it
+TIMEOUT_S = 2.0  # for storing the row of a request, since an online call waits for it
 ERROR_CHARACTERS = 500
 
 
 def meter_of(database: Database, agent_id: str, night: date | None = None) -> Meter:
-    """Return a meter that stores each request as this agent's, and a night's when there is one.
+    """Return a meter that stores each request under an agent, and under a night where one is given.
 
-    It never raises: what can't be stored or priced is logged as a warning, with the tokens.
+    It never raises: a request that can't be stored or priced is logged as a warning with its tokens.
     """
 
     def meter(spent: Spent) -> None:

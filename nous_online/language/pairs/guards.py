@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import takewhile
-from operator import ne
-from sys import intern
 
 from nous_online.language.lexicon import (
     ARTICLES,
@@ -59,8 +57,7 @@ NOTHING = "none"  # stands in a reason for a statement without any number, date 
 VALUE = "value"  # prefix of the reason for two values of one kind
 PLACING = frozenset({"in", "on", "at"})
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
-PREDICATING = frozenset({"is", "are", "was", "were", "am", "be", "been", "being"})
-INTENSIFIERS, DETERMINERS, SYMMETRIC = word_list("intensifiers"), word_list("determiners"), word_list("symmetric")
+DETERMINERS, SYMMETRIC = word_list("determiners"), word_list("symmetric")
 QUASI_NEGATORS, NEGATORS_BEFORE_VERBS = word_list("quasi_negators"), word_list("negators_before_verbs")
 RAISED = frozenset(map(stem, word_list("raising_verbs")))
 DEMONYM_ENDS = word_list("demonym_ends")
@@ -68,12 +65,6 @@ PLACE_ENDS = frozenset(["", "y", "ey", "o", "a", "e", "ia", "s", "land"])
 VALUES = (*RIVALS, *groups("degrees"))
 RIVAL_SPELLINGS: dict[str, str] = tables()["spellings"]
 PAIRED_WORDS = frozenset[str]().union({word for pair in OPPOSITES for word in pair}, *VALUES, RIVAL_SPELLINGS)
-EMPTY = NEGATORS | FUNCTION_WORDS | {"somebody", "someone", "something", "anybody", "anything", "nobody"}
-MAX_WORDS = 120  # alignment is quadratic in words
-KNOWN_TEXTS = 131_072
-"""Texts whose words are cached: a night compares each fact of an agent with 100,000 of them many times."""
-LEAST_FRAME = 2  # content words that both statements of a denial must share
-LEAST_SHARED = 0.8  # Dice coefficient of the content words from which a negation is about the same thing
 
 
 def differences(a: str, b: str) -> tuple[str, ...]:
@@ -94,11 +85,6 @@ def exact_differences(a: str, b: str) -> tuple[str, ...]:
     one, other = read(a), read(b)
     exact = (reason for name in EXACT for reason in GUARDS[name](one, other))
     return (*exact, *(reason for reason in _opposites(one, other) if reason.startswith(VALUE)))
-
-
-def guards_fired(a: Reading, b: Reading) -> frozenset[str]:
-    """Return the names of the guards that fire on two statements, as in `GUARDS`."""
-    return frozenset(name for name, guard in GUARDS.items() if any(guard(a, b)))
 
 
 def _numbers(a: Reading, b: Reading) -> Iterable[str]:
@@ -128,13 +114,12 @@ def unmatched_numbers(a: Reading, b: Reading) -> list[Number]:
         if not any(same_number(number, other) for other in b.numbers)
         and IMPLYING.get((number.dimension == "share", number.bare), EMPTY_SET).isdisjoint(b.words)
         and not any(number.bare in {date.year, date.day} for date in b.dates)
-        and not (number.dimension is None and number.bare in HOURS_OF_CLOCK and _is_hour(number.bare, b.times))
+        and not (  # "before ten" and "until 10 a.m."
+            number.dimension is None
+            and number.bare in HOURS_OF_CLOCK
+            and any((time - number.bare * 60) % NOON == 0 for time in b.times)
+        )
     ]
-
-
-def _is_hour(hour: float, times: Iterable[int]) -> bool:
-    """Tell whether a bare number can be the hour of one of some times: "before ten" and "until 10 a.m."."""
-    return any((time - hour * 60) % NOON == 0 for time in times)
 
 
 def same_number(a: Number, b: Number) -> bool:
@@ -403,69 +388,35 @@ EXACT = ("numbers", "ordinals", "dates", "times", "identifiers", "numerals", "qu
 """Guards of differences that a language model may miss; all but `preferences` work without a word list."""
 
 
+LEAST_FRAME = 2  # content words that both statements of a denial must share
+LEAST_SHARED = 0.8  # Dice coefficient of the content words from which a negation is about the same thing
+EMPTY = NEGATORS | FUNCTION_WORDS | {"somebody", "someone", "something", "anybody", "anything", "nobody"}
+KNOWN_TEXTS = 131_072
+"""Texts whose stems are cached: a night compares each fact of an agent with 100,000 of them many times."""
+
+
 def denied(a: str, b: str) -> str | None:
-    """Return what one of two statements says and the other denies, or None."""
-    if _is_turned(a) == _is_turned(b):
-        return opposed(a, b)
+    """Return the content words of a statement that the other negates, None where neither negates the other."""
+    one, other = read_words(a), read_words(b)
+    if negations(one) % 2 == negations(other) % 2:
+        return None
     # With an opposite besides the negation both hold: "after 5 we may", "before 5 we may not". So do all 23 such pairs
     # of the training set.
-    one, other = ({*read_words(text).words} for text in (a, b))
-    if any(_are_rivals(word, its) for word in one - other for its in other - one):
+    only_one, only_other = {*one.words} - {*other.words}, {*other.words} - {*one.words}
+    if any(
+        (word, its) in OPPOSITES or any({word, its} <= group for group in RIVALS)
+        for word in only_one & PAIRED_WORDS
+        for its in only_other & PAIRED_WORDS
+    ):
         return None
-    said, others = content_stems(a), {*content_stems(b)}
-    shared = {*said} & others
-    if len(shared) < LEAST_FRAME or 2 * len(shared) < LEAST_SHARED * (len(said) + len(others)):
-        return None
-    return " ".join(word for word in said if word in shared)
-
-
-@lru_cache(maxsize=KNOWN_TEXTS)
-def _is_turned(text: str) -> bool:
-    """Tell whether a statement has an odd number of negations."""
-    return negations(read_words(text)) % 2 == 1
-
-
-def opposed(a: str, b: str) -> str | None:
-    """Return the shared words of two statements that differ in one word, by its opposite or rival, or None.
-
-    The word must be a predicate: an opposite in the subject or as the verb is about another thing or time ("the front
-    door", "the back door"; "opens at 8", "closes at 8").
-    """
-    one, other = _spoken(a), _spoken(b)
-    if len(one) != len(other) or sum(map(ne, one, other)) != 1:
-        return None
-    codes = [code for code in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if code[0] != "equal"]
-    if len(codes) != 1:  # the word is repeated beside it
-        return None
-    place = codes[0][1]
-    written = {*read_words(a).cased, *read_words(b).cased}  # "Low Tide" and "High Tide" are no opposites
-    if not _are_rivals(one[place], other[place]) or not {one[place], other[place]} <= written:
-        return None
-    if not (_says_how_it_is(read_words(a), one[place]) and _says_how_it_is(read_words(b), other[place])):
-        return None
-    rest = (one[:place], one[place + 1 :])
-    is_statement = sum(word not in FUNCTION_WORDS for word in (*rest[0], *rest[1])) >= LEAST_FRAME
-    return " ".join([*rest[0], "…", *rest[1]]) if is_statement else None
-
-
-def _says_how_it_is(reading: StatementWords, word: str) -> bool:
-    """Tell whether a word follows a copula directly, adverbs aside; after an article it would be part of a noun."""
-    before = [each for each in reading.words[: reading.words.index(word)] if each not in INTENSIFIERS]
-    return bool(before) and before[-1] in PREDICATING
+    stems, others = content_stems(a), content_stems(b)
+    shared = [word for word in stems if word in others]
+    is_same = len(shared) >= LEAST_FRAME and 2 * len(shared) >= LEAST_SHARED * (len(stems) + len(others))
+    return " ".join(shared) if is_same else None
 
 
 @lru_cache(maxsize=KNOWN_TEXTS)
 def content_stems(text: str) -> tuple[str, ...]:
     """Return the distinct stems of a statement's content words, in order."""
-    return tuple(dict.fromkeys(stem(word) for word in _spoken(text) if word not in EMPTY))
-
-
-@lru_cache(maxsize=KNOWN_TEXTS)
-def _spoken(text: str) -> tuple[str, ...]:
-    """Return the words of a statement, articles and punctuation left out."""
     words = [word for word in read_words(text).words if word[0].isalnum() and word not in ARTICLES]
-    return tuple(map(intern, words[:MAX_WORDS]))
-
-
-def _are_rivals(one: str, other: str) -> bool:
-    return (one, other) in OPPOSITES or any({one, other} <= group for group in RIVALS)
+    return tuple(dict.fromkeys(stem(word) for word in words if word not in EMPTY))

@@ -10,21 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.guards import denied, differences, gives_one_number
-from nous_online.language.pairs.pair_features import (
-    LEAST_SIMILARITY,
-    conflict_rows,
-    may_conflict,
-    pair_features,
-    shared_words,
-    speak_of_one_thing,
-    tell_likings,
-)
-from nous_online.language.pairs.pair_model import PairModel, load_model
+from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs, shared_content
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import (
@@ -39,9 +30,6 @@ from nous_online.language.pairs.wordings import (
     words_changed,
 )
 
-Touch: TypeAlias = tuple[str | None, str | None]
-LEAST_CLOSENESS = 0.45  # cosine from which the conflict model scores a pair
-LEFT_OPEN = frozenset({"compatible", "unsure"})  # verdicts that change neither statement
 NOTHING_SHARED = "different statements, no shared slot with another value"  # the reason where no guard fired
 SURE_FROM = 0.8
 """Confidence from which an update supersedes by itself; below, it opens a contradiction instead.
@@ -57,13 +45,16 @@ TWO_THINGS_HELD = 0.96
 CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
 """Marks of code and data, for which the reader was not trained; such a text may also be an attack on a judge."""
 PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
-NEGATION = "negation"  # the reason of the guard of negations
 UNRELATED_BELOW = 0.2  # chance of `same` below which a pair without a shared slot is two separate statements
-DOUBTED_FROM = 0.2  # chance of conflict from which a pair that is left as it is counts as *unsure*
+DOUBTED_FROM = 0.2  # chance of a change from which a pair that is left as it is counts as *unsure*
+SLOT_HELD = 0.97
+"""Confidence of an update or contradiction of one slot: 0.9693 of the training pairs that share a slot were one."""
+DENIAL_HELD = 0.86
+"""The same of a denial: 0.8584 of the training pairs of which one negates the other were a conflict."""
 TWO_THINGS_FROM = 0.9
 """The reader's chance of `distinct` from which a denial found by words alone is dropped; few real denials reach it."""
-DENIED_FROM = 0.1
-"""Chance of a change that a denial in different words needs: "must not eat nuts" repeats "is allergic to nuts"."""
+UNREAD_HELD = 0.95
+"""Highest confidence of `compatible`: 0.9512 of the training pairs without a sign of a conflict had none."""
 TWO_VALUES_FROM = 0.93
 """Chance of `distinct` from which two values of one slot may both hold: 1 in 1,000 changes of FactConsolidation."""
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
@@ -140,17 +131,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Seen:
-    """Everything the built-in judge decides by: guards, slot or denial, raw chances of two models, and the reader's.
+    """Everything the built-in judge decides by: guards, slot, the raw chance of the trees, and the reader's chances.
 
-    `is_harmless`: the two differ only in ways that never change the meaning.
+    `is_denied`: one negates what the other states. `is_harmless`: the two differ only in ways that never change the
+    meaning.
     """
 
     similarity: float
     reasons: Sequence[str]
     slot: str | None
-    denial: str | None
+    is_denied: bool
     same: float
-    conflict: float
     later: Literal["a", "b"] | None
     is_harmless: bool
     reading: Chances | None = None
@@ -184,7 +175,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-4"
+    prompt_version = "reader-5"
 
     @property
     def name(self) -> str:
@@ -197,23 +188,21 @@ class OfflineJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; raise `Unavailable` when a model file is missing or altered."""
-        touches = [_touch(pair) for pair in pairs]
-        # Guards are run only where they can matter: a distant pair without slot, denial or likely conflict is
-        # compatible whatever they say.
-        near = [pair.similarity >= LEAST_SIMILARITY or any(touch) for pair, touch in zip(pairs, touches, strict=True)]
+        slots = [slot_of_pair(pair) for pair in pairs]
+        denials = [slot is None and is_denied(pair) for pair, slot in zip(pairs, slots, strict=True)]
+        # Guards are run only where they can matter: a distant pair without slot or denial is compatible anyway.
+        near = [pair.similarity >= LEAST_SIMILARITY or slots[i] or denials[i] for i, pair in enumerate(pairs)]
         reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
         same = chances_of_same(pairs, reasons)
-        conflict = chances_of_conflict(pairs, touches, same)
         harmless = [not apart and is_harmless(pair) for pair, apart in zip(pairs, reasons, strict=True)]
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         found = [
             Seen(
                 similarity=pair.similarity,
-                reasons=reasons[i] or _why(pair, conflict[i]),
-                slot=touches[i][0],
-                denial=touches[i][1],
+                reasons=reasons[i],
+                slot=slots[i],
+                is_denied=denials[i],
                 same=same[i],
-                conflict=conflict[i],
                 later=later(pair),
                 is_harmless=harmless[i],
                 reading=readings[i],
@@ -221,28 +210,32 @@ class OfflineJudge:
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed=words_changed(pair.a.text, pair.b.text),
                 changed_chance=chance_of_change(pair, readings[i]),
-                things=_two_things(pair, touches[i], readings[i]),
+                things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
             )
             for i, pair in enumerate(pairs)
         ]
-        return [self._judged(pair, seen) for pair, seen in zip(pairs, found, strict=True)]
+        return [
+            Judgement(
+                *decide(seen),
+                seen.slot,
+                seen.later,
+                self.name,
+                self.prompt_version,
+                change=seen.changed_chance if seen.things is None else 0.0,
+            )
+            for seen in found
+        ]
 
-    def _judged(self, pair: Pair, seen: Seen) -> Judgement:
-        model = load_model()
-        verdict, confidence, reason = decide(seen, model)
-        is_likely = verdict in LEFT_OPEN and seen.conflict >= model.conflict.decide_at
-        slot = shared_words(pair.a.text, pair.b.text) if is_likely else seen.slot
-        change = seen.changed_chance if seen.things is None else 0.0
-        return Judgement(verdict, confidence, reason, slot, seen.later, self.name, self.prompt_version, change=change)
 
-
-def _touch(pair: Pair) -> Touch:
-    """Return the slot that both statements fill, or else what one says and the other denies; each may be None."""
+def slot_of_pair(pair: Pair) -> str | None:
+    """Return the slot that both statements of a pair fill with different values, None without one."""
     known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
-    if other_subjects(known.subject, new.subject):
-        return None, None
-    slot = shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
-    return slot, None if slot else denied(pair.a.text, pair.b.text)
+    return shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
+
+
+def is_denied(pair: Pair) -> bool:
+    """Tell whether one statement of a pair negates what the other one states of the same subject."""
+    return not other_subjects(pair.a.subject, pair.b.subject) and denied(pair.a.text, pair.b.text) is not None
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:
@@ -279,10 +272,9 @@ def chance_of_change(pair: Pair, reading: Chances | None) -> float:
     return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 
-def _two_things(pair: Pair, touch: Touch, reading: Chances | None) -> str | None:
-    """Return the two things or conditions of a pair that looks like a change or shares a slot; None for one thing."""
-    is_asked = any(touch) or (reading is not None and reading.change >= UNRELATED_BELOW)
-    if not is_asked:
+def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str | None:
+    """Return the two things or conditions of a pair that is asked about or looks like a change; None for one thing."""
+    if not is_asked and (reading is None or reading.change < UNRELATED_BELOW):
         return None
     return other_things(pair.a.text, pair.b.text) or other_conditions(pair.a.text, pair.b.text)
 
@@ -323,42 +315,11 @@ def _in_order(pair: Pair) -> tuple[str, str]:
 def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
     """Return the trees' raw chance of `same` for each pair; 0 where a guard fired or the cosine is below 0.85."""
     open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
-    model = load_model()
     rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
     chances = [0.0] * len(pairs)
-    for index, chance in zip(open_to_doubt, model.probability(rows), strict=True):
+    for index, chance in zip(open_to_doubt, load_model().raw_chance(rows), strict=True):
         chances[index] = float(chance)
     return chances
-
-
-def chances_of_conflict(pairs: Sequence[Pair], touches: Sequence[Touch], same: Sequence[float]) -> list[float]:
-    """Return the trees' raw chance of a conflict for each pair; 0 where a slot, a denial or `same` decides already.
-
-    0 as well below a cosine of 0.45, and for pairs with next to nothing in common.
-    """
-    model = load_model()
-    asked = [
-        place
-        for place, (pair, touch, alike) in enumerate(zip(pairs, touches, same, strict=True))
-        if not any(touch)
-        and alike < model.merge_at
-        and pair.similarity >= LEAST_CLOSENESS
-        and not other_subjects(pair.a.subject, pair.b.subject)
-        and speak_of_one_thing(pair.a.text, pair.b.text)
-        and may_conflict(pair.a.text, pair.b.text)
-        and not tell_likings(pair.a.text, pair.b.text)
-    ]
-    rows = conflict_rows([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in asked])
-    chances = [0.0] * len(pairs)
-    for place, chance in zip(asked, model.conflict.raw_chance(rows), strict=True):
-        chances[place] = float(chance)
-    return chances
-
-
-def _why(pair: Pair, conflict: float) -> tuple[str, ...]:
-    """Return the guards' reasons for a distant pair with a likely conflict; none for other pairs."""
-    is_likely = conflict >= load_model().conflict.decide_at and pair.similarity < LEAST_SIMILARITY
-    return reasons_apart(pair) if is_likely else ()
 
 
 def later(pair: Pair) -> Literal["a", "b"] | None:
@@ -369,7 +330,7 @@ def later(pair: Pair) -> Literal["a", "b"] | None:
     return "b" if second > first else "a"
 
 
-def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+def decide(seen: Seen) -> tuple[Verdict, float, str]:
     """Return the verdict on a pair, the chance that it is right, and its reason."""
     # In this order: what is exact, what the reader is sure of, the trees. In doubt both statements stay.
     if seen.is_harmless:
@@ -377,15 +338,15 @@ def decide(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
     if seen.things is not None:
         return Verdict.COMPATIBLE, TWO_THINGS_HELD, seen.things
     if seen.slot is not None:
-        return _about_one_slot(seen, model)
-    if seen.denial is not None and not _may_both_hold(seen):
-        return Verdict.CONTRADICTS, model.denial_held, "one denies what the other says"
-    if seen.reading is not None and (read := _as_read(seen, seen.reading, model)):
+        return _about_one_slot(seen)
+    if seen.is_denied and (seen.reading is None or seen.reading.distinct < TWO_THINGS_FROM):
+        return Verdict.CONTRADICTS, DENIAL_HELD, "one denies what the other says"
+    if seen.reading is not None and (read := _as_read(seen, seen.reading)):
         return read
-    return _likely(seen, model)
+    return _likely(seen)
 
 
-def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, float, str] | None:
+def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
     """Return the verdict the reader is sure of; None where it is not."""
     limits = calibration()
     likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
@@ -399,12 +360,12 @@ def _as_read(seen: Seen, reading: Chances, model: PairModel) -> tuple[Verdict, f
         if reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from:
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
-    if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading, model)):
+    if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading)):
         return Verdict.SAME, held, "the same in other words"
     return None
 
 
-def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
+def _held_same(seen: Seen, reading: Chances) -> float | None:
     """Return the confidence that two statements say the same; None where that is not sure enough.
 
     For distant pairs the reader alone decides. For near ones trees and reader must agree, with either of them sure: the
@@ -418,41 +379,33 @@ def _held_same(seen: Seen, reading: Chances, model: PairModel) -> float | None:
         is_same = reading.same >= (least if seen.words <= MOST_SHORT_WORDS else SURE_OF_LONG)
         return FAR_SAME_HELD if is_same and seen.similarity >= LEAST_FAR and seen.words <= MOST_FAR_WORDS else None
     if seen.same >= TREES_SURE_FROM and reading.same >= READ_LIKE_FROM and seen.words >= LEAST_NEAR_WORDS:
-        return max(limits.held("same", reading.same), model.same.held(seen.same))
+        return max(limits.held("same", reading.same), load_model().held(seen.same))
     least = SURE_OF_NEAR if seen.same >= NOT_AGAINST else SURE_AGAINST
     is_same = reading.same >= least and seen.changed > FEW_CHANGED
     return limits.held("same", reading.same) if is_same else None
 
 
-def _may_both_hold(seen: Seen) -> bool:
-    """Tell whether the reader is sure that a pair is about two things, so that one does not deny the other."""
-    return seen.reading is not None and seen.reading.distinct >= TWO_THINGS_FROM
-
-
-def _likely(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
-    """Return the verdict on a pair without an exact or sure sign: both stay, unless one denies the other."""
-    clash = model.conflict.held(seen.conflict) if seen.conflict else 1 - model.unasked_held
+def _likely(seen: Seen) -> tuple[Verdict, float, str]:
+    """Return the verdict on a pair without an exact or sure sign: both statements stay."""
+    clash = 1 - UNREAD_HELD
     if seen.reading is not None:
         clash = max(clash, calibration().held("change", seen.reading.change))
-    is_denied = NEGATION in seen.reasons and seen.conflict >= model.denial_at
-    if is_denied and (seen.reading is None or seen.reading.change >= DENIED_FROM):
-        return Verdict.CONTRADICTS, clash, "one denies what the other says in more words"
     is_like = seen.reading is not None and seen.reading.same >= UNRELATED_BELOW
     if is_like and seen.reading is not None and not seen.kept_apart:
         same = calibration().held("same", seen.reading.same)
         return Verdict.UNSURE, max(same, 1 - same), "perhaps the same in other words"
     if apart := seen.reasons or (seen.kept_apart if is_like else ()):
         return Verdict.COMPATIBLE, 1 - clash, "; ".join(apart)
-    if seen.conflict >= model.conflict.decide_at or clash >= DOUBTED_FROM:
+    if clash >= DOUBTED_FROM:
         return Verdict.UNSURE, clash, "perhaps another value of what both speak of"
     return Verdict.COMPATIBLE, 1 - clash, NOTHING_SHARED
 
 
-def _about_one_slot(seen: Seen, model: PairModel) -> tuple[Verdict, float, str]:
+def _about_one_slot(seen: Seen) -> tuple[Verdict, float, str]:
     """Return the verdict on two values of one slot: an update where the order is known, else a contradiction."""
     why = f"the same statement but for {'; '.join(seen.reasons) or 'its value'}"
     if seen.reading is not None and seen.reading.distinct >= TWO_VALUES_FROM:
         return Verdict.UNSURE, seen.reading.distinct, f"{why}, though read together both may hold"
     if seen.later is None:
-        return Verdict.CONTRADICTS, model.slot_held, f"{why}, order unknown"
-    return Verdict.UPDATES, model.slot_held, f"{why}, stated later"
+        return Verdict.CONTRADICTS, SLOT_HELD, f"{why}, order unknown"
+    return Verdict.UPDATES, SLOT_HELD, f"{why}, stated later"

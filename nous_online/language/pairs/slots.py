@@ -27,18 +27,15 @@ from nous_online.language.lexicon import (
     UNITS,
     word_list,
 )
-from nous_online.language.pairs.guards import differences, is_near_spelling, opposed
+from nous_online.language.pairs.guards import differences, is_near_spelling
 from nous_online.language.pairs.reading import StatementWords, read, read_words
 from nous_online.language.pairs.wordings import other_subjects, subject_words
 
 ADDITIONS, PAST_MARKERS = word_list("additions"), word_list("past_markers")
-CHANGING, HABITUAL, IRREGULAR_PAST = word_list("changing"), word_list("habitual"), word_list("irregular_past")
-HOLDING, ONE_OF_SEVERAL, SINGLING = word_list("holding"), word_list("one_of_several"), word_list("singling")
-DAY_PARTS, DWELLING, NEWLY = word_list("day_parts"), word_list("dwelling"), word_list("newly")
-WIDE_PLACES = word_list("wide_places")
+DWELLING, HOLDING, NEWLY, WIDE_PLACES = map(word_list, ("dwelling", "holding", "newly", "wide_places"))
+ONE_OF_SEVERAL, SINGLING = word_list("one_of_several"), word_list("singling")
 MOST_WORDS = 30  # a longer statement makes several claims, and a new value of one must not hide the others
 COPULAS = frozenset({"is", "are", "was", "were", "am"})
-PASSIVE = COPULAS | {"been", "be", "being", "gets", "got"}
 PLACING = frozenset({"in", "at", "by", "to", "as", "from", "on", "for", "of"})
 NAMING = frozenset({"called", "named", "equals"})
 OPENERS = COPULAS | PLACING | NAMING
@@ -173,8 +170,7 @@ def _counted(claim: _Claim) -> tuple[int, int] | None:
     before, after = claim.words[place - 1], claim.words[place + 1]
     is_dated = before in PLACING - {"of", "to"} or claim.is_named(place - 1) or claim.is_named(place + 1)
     is_counted = after in UNITS or (after.endswith("s") and after not in FUNCTION_WORDS)
-    is_event = any(rule(claim, place) for rule in (_is_past_event, _is_activity, _is_one_of_several))
-    return None if is_dated or is_event or not is_counted else (place, place + 1)
+    return None if is_dated or _is_activity(claim, place) or not is_counted else (place, place + 1)
 
 
 def is_number(word: str) -> bool:
@@ -189,15 +185,15 @@ def _holds_one_value(claim: _Claim, opening: int) -> bool:
         common -= set(dropwhile(lambda word: word not in RELATIVES, claim.words[:opening]))
     verb, article, attribute = (claim.words[max(0, opening - back)] for back in (3, 2, 1))
     is_of_holding = claim.words[opening] == "of" and verb in HOLDING and article == "the"
-    if is_of_holding and attribute in ATTRIBUTES | ONE_OF_SEVERAL:  # "has the rank of", "speaks the language of"
+    if is_of_holding and attribute in ATTRIBUTES:  # "has the rank of", "speaks the language of"
         common -= HOLDING
-    if MANY_VALUED & common or any(rule(claim, opening) for rule in (_holds_many, _is_one_of_several, _is_recurring)):
+    if MANY_VALUED & common or _holds_many(claim, opening):
         return False
     if not common - FUNCTION_WORDS - CASUAL:
         return bool(common & COPULAS)
     if claim.words[opening] in COPULAS:
         return True
-    return not _is_past_event(claim, opening) and not _is_activity(claim, opening)
+    return not _is_activity(claim, opening)
 
 
 def _holds_many(claim: _Claim, opening: int) -> bool:
@@ -214,46 +210,10 @@ def _holds_many(claim: _Claim, opening: int) -> bool:
     return is_place and (claim.words[opening] == "from" or _is_name(claim, copula))
 
 
-def _is_one_of_several(claim: _Claim, end: int) -> bool:
-    """Tell whether a subject may be one of several: "my dog" may be another dog next time, "the dog" may not."""
-    places = [
-        place for place in range(end) if not claim.is_named(place) and _singular(claim.words[place]) in ONE_OF_SEVERAL
-    ]
-    if not places or SINGLING & set(claim.words[:end]):
-        return False
-    last = places[-1]
-    if claim.words[last] == "child" and claim.is_named(0) and claim.words[end] in COPULAS:
-        return False  # "Ana's child is Max" speaks of her only one
-    is_of_somebody = last + 1 < end and claim.words[last + 1] == "of"
-    return is_of_somebody or not {claim.words[0], claim.words[max(0, last - 1)]} & {"the", "our"}
-
-
-def _is_recurring(claim: _Claim, opening: int) -> bool:
-    """Tell whether a day or an hour may be one of several: "plays on Monday", "is taken at 8", but not "is due"."""
-    start = next((at for at in range(opening + 1, len(claim.words)) if claim.words[at] not in ARTICLES | CASUAL), 0)
-    is_time = _value_kind(claim, opening + 1) == "number" or claim.words[start] in DAY_PARTS
-    if claim.words[opening] not in {"in", "at", "on", "from"} or not is_time:
-        return False
-    before = [word for word in claim.words[:opening] if word not in CASUAL]
-    once = (CHANGING - HABITUAL if COPULAS & set(before) - {"was", "were"} else CHANGING) | {"due", "expected"}
-    return before[-1] not in COPULAS and not once & set(before)
-
-
 def _is_name(claim: _Claim, end: int) -> bool:
     """Tell whether the words before `end` are a name, with or without an article."""
     start = int(claim.words[0] in ARTICLES and end > 1)
     return claim.is_named(start) and claim.is_named(end - 1)
-
-
-def _is_past_event(claim: _Claim, end: int) -> bool:
-    """Tell whether a verb before `end` is past and may happen again; "moved", "born" or "set" give a lasting state."""
-    for place in range(1, end):
-        word, before = claim.words[place], claim.words[max(0, place - 2) : place]
-        is_past = (word.endswith("ed") and len(word) > 4) or word in IRREGULAR_PAST
-        is_adjective = before[-1] in ARTICLES or bool(PASSIVE & set(before))
-        if is_past and not claim.is_named(place) and word not in CHANGING and not is_adjective:
-            return True
-    return False
 
 
 def _is_activity(claim: _Claim, end: int) -> bool:
@@ -371,24 +331,19 @@ def _singular(word: str) -> str:
 def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None] = (None, None)) -> str | None:
     """Return the slot that two statements fill with different values, None without one.
 
-    Either their slots are equal, or they claim opposite states in the same words. A more precise value ("Ghent",
-    "Ghent, Belgium") is not a different one. A missing subject is taken from the other statement.
+    A more precise value ("Ghent", "Ghent, Belgium") is not a different one. A missing subject is taken from the other
+    statement.
     """
     if other_subjects(*subjects):
         return None
     about_known, about_new = subjects[0] or subjects[1], subjects[1] or subjects[0]
     one, other = filled_slot(known, about_known), filled_slot(new, about_new)
-    if one and other:
-        is_update = one.key == other.key and _is_other_value(one, other) and not _may_be_nested(one, other, new)
-        # Only guards know whether two numbers differ in more than their spelling.
-        is_number_alike = is_update and any(map(is_number, one.value)) and not differences(known, new)
-        return one.key if is_update and not is_number_alike else None
-    frame = opposed(known, new)
-    claim = _claim(read_words(known)) if frame else None
-    if claim is None or not _is_identified(claim, about_known) or MANY_VALUED & set(claim.words):
+    if not one or not other:
         return None
-    is_doing = _is_past_event(claim, len(claim.words)) or _is_activity(claim, len(claim.words))
-    return None if is_doing else frame
+    is_update = one.key == other.key and _is_other_value(one, other) and not _may_be_nested(one, other, new)
+    # Only guards know whether two numbers differ in more than their spelling.
+    is_number_alike = is_update and any(map(is_number, one.value)) and not differences(known, new)
+    return one.key if is_update and not is_number_alike else None
 
 
 def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:

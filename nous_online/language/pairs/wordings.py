@@ -1,7 +1,7 @@
-"""What may differ between two texts that still say the same, and what keeps them apart: read off the wording alone.
+"""Differences in wording that never change the meaning, and differences that always do; by rule, without a model.
 
-`may_be_same` is one short positive list: any other word, and any other order of words, is another statement until a
-judge that reads says that it is not. `never_same`, subjects, things and conditions are what no judge is asked about.
+`may_be_same` accepts a short list of harmless differences; every other one needs a judge. `never_same`, subjects,
+things and conditions keep two statements apart whatever a judge says.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nous_online.language.lexicon import ARTICLES, DATED, NUMBER_WORDS, UNITS, w
 from nous_online.language.pairs.guards import differences, exact_differences
 from nous_online.language.pairs.reading import CURRENCIES, read, read_words
 
-Sides = tuple[list[str], list[str]]  # what stands in each other's place in two statements
-SUBJECT = "subject"  # how the reason begins that tells two subjects apart
+Sides = tuple[list[str], list[str]]  # the words of two statements that replace each other
+SUBJECT = "subject"  # prefix of the reason for different subjects
 MARKS = frozenset("'\".,;:!?-/")
 TOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
-LEAST_ALIKE = 0.5  # of the words of two statements that are told of two things in the same way
-CONDITIONAL = frozenset({"on", "at", "in", "for", "during", "with"})  # words before what a statement may be bound to
+LEAST_ALIKE = 0.5  # share of equal words from which two statements have the same wording
+CONDITIONAL = frozenset({"on", "at", "in", "for", "during", "with"})  # prepositions of a condition
 THRESHOLDS = frozenset({"over", "above", "under", "below", "than"})  # of "more than 1,000 euros"
 FRACTIONS = frozenset({"half", "quarter"})
 LONGEST_CONDITION = 3  # words
@@ -31,25 +31,25 @@ MOST_COMPARED = 60  # words: aligning is quadratic
 
 @lru_cache(maxsize=65_536)
 def subject_words(subject: str | None) -> tuple[str, ...]:
-    """Return a subject in the one spelling subjects are compared in: "The Ana's  Desk" → ana, desk.
+    """Return a subject normalised for comparison: "The Ana's  Desk" → ana, desk.
 
-    Only an article in front is left out: the A of "project A" tells it from project B.
+    Only a leading article is left out, since the A of "project A" distinguishes it from project B.
     """
     words = tuple(word for word in read_words(subject or "").words if word not in MARKS)
     return words[1:] if len(words) > 1 and words[0] in ARTICLES else words
 
 
 def other_subjects(a: str | None, b: str | None) -> str | None:
-    """Return, in words, that two statements name different subjects; None when they agree or one names none."""
+    """Return the reason that two statements have different subjects, None when these agree or one is missing."""
     one, other = subject_words(a), subject_words(b)
     return f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
 
 
 def other_things(a: str, b: str) -> str | None:
-    """Return, in words, that two statements in the same wording give two things a value each; None where they don't.
+    """Return the reason that two statements in the same wording give two things a value each, None where they don't.
 
-    "web-04 is at 71 %" and "web-05 is at 83 %": one name or identifier differs, and behind it a quantity. Of the pairs
-    written for training 77 of 78 that are so both hold.
+    "web-04 is at 71 %" and "web-05 is at 83 %": one name or identifier differs, and a quantity after it. Of 78 such
+    pairs written for training 77 both hold.
     """
 
     def is_name(word: str) -> bool:  # capitalised, or of letters and digits
@@ -69,11 +69,11 @@ def other_things(a: str, b: str) -> str | None:
 
 
 def other_conditions(a: str, b: str) -> str | None:
-    """Return a reason where two statements in equal words give different quantities under different conditions.
+    """Return the reason that two statements in the same wording give quantities under different conditions, or None.
 
     "The shop opens at 9 on weekdays" and "… at 11 on Sundays": a condition is a recurring time, a group or a threshold
-    behind a preposition. None otherwise, and where a name or a calendar day differs too: "on Tuesday at 9" and "on
-    Thursday at 10" is one thing that was moved.
+    after a preposition. None where a name or a calendar day differs too: "on Tuesday at 9" and "on Thursday at 10" is
+    one event that was moved.
     """
     # In all 38 such pairs of the training set, and all 3 of the benchmark `wording`, both statements hold.
     replaced, quantities = _replaced(a, b), 0
@@ -97,7 +97,7 @@ def other_conditions(a: str, b: str) -> str | None:
 
 
 def _replaced(a: str, b: str) -> list[tuple[list[str], Sides]]:
-    """Return the parts that differ in two statements in nearly equal words, each with the words before it."""
+    """Return the replaced parts of two statements in nearly the same wording, each with the words before it."""
     one, other = TOKEN.findall(a), TOKEN.findall(b)
     if max(len(one), len(other)) > MOST_COMPARED:
         return []
@@ -116,7 +116,7 @@ def _is_quantity(side: list[str]) -> bool:
 
 
 def _is_condition(side: list[str]) -> bool:
-    """Tell whether a phrase can be the condition of a statement: short, no quantity, no name and no calendar day."""
+    """Tell whether a phrase can be a condition: short, without quantity, name and calendar day."""
     is_plain = all(not word[0].isupper() or word.casefold().removesuffix("s") in DATED for word in side)
     return (
         len(side) <= LONGEST_CONDITION
@@ -131,7 +131,7 @@ WIDE = re.compile("[、。，；：！「」『』]")  # noqa: RUF001 (so are fu
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"
 """Punctuation around a word; one inside ("C++", "3.5") and a question mark stay."""
 LABEL = re.compile(r"^\s*(?:reminder|note(?: to self)?|by the way|btw|fyi|hey|ok|okay)\s?[:,]\s", re.IGNORECASE)
-"""A label in front of a statement; without the colon "Reminder emails are sent" is about emails."""
+"""A label in front of a statement; the colon is needed, since "Reminder emails are sent" is about emails."""
 CONTRACTIONS = (
     (re.compile(r"\bcan(?:'|no)t\b"), "can not"),
     (re.compile(r"\bwon't\b"), "will not"),
@@ -151,20 +151,20 @@ MONEY = re.compile(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)")
 THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 MEASURED = re.compile(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
 AGREEING = {"are": "is", "were": "was", "have": "has", "do": "does"}
-"""Verbs in the number of a subject that is the same word in both: "the team is", "the team are"."""
+"""Verbs in the plural, and their singular: "the team is", "the team are"."""
 ARTICLE_MATTERS = frozenset({"few", "little", "most", ""})
 """Words that an article changes ("few came", "a few came"), and the end of the text: "grade A"."""
 FILLERS = frozenset({"please", "btw", "fyi", "also"})
 ENGLISH = (frozenset(NUMBER_WORDS) - word_list("not_only_english")) | word_list("surely_english")
-"""Words that hardly occur in other languages; only a text with one of them is treated as English."""
+"""Words that hardly occur in other languages; a text with none of them is not treated as English."""
 
 
 def may_be_same(a: str, b: str) -> bool:
-    """Tell whether two texts have the same words in the same order, but for differences that never change the meaning.
+    """Tell whether two texts have the same words in the same order, apart from harmless differences.
 
-    In any language: case, spacing, the punctuation around words, a label in front such as "Reminder:", the spelling of
-    a unit or an hour. In English besides: articles, contractions, `please` and its like, a number in words, the number
-    of a verb.
+    Harmless in any language are case, spacing, punctuation around words, a label such as "Reminder:", and the spelling
+    of a unit or an hour; in English also articles, contractions, fillers such as "please", numbers in words, and the
+    number of a verb.
     """
     one, other = spelling(a), spelling(b)
     if one == other:
@@ -176,7 +176,7 @@ def may_be_same(a: str, b: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def spelling(text: str) -> tuple[str, ...]:
-    """Return the words of a text whatever their case, spacing and punctuation."""
+    """Return the words of a text, without case, spacing and punctuation around them."""
     plain = WIDE.sub(" ", unicodedata.normalize("NFC", LABEL.sub("", without_invisible(text))).translate(QUOTES))
     tokens = [token for written in plain.split() if (token := _bare(written))]
     return tuple(
@@ -195,7 +195,7 @@ def _bare(written: str) -> str:
 
 
 def _has_own_case(token: str, before: str) -> bool:
-    """Tell whether another case may be another thing: a key ("aB3"), a unit ("5 Mb"), a letter ("plan A")."""
+    """Tell whether the case of a word matters: in a key ("aB3"), a unit ("5 Mb") or a letter ("plan A")."""
     if any(map(str.isdigit, token)):
         return token not in {token.lower(), token.upper()}
     is_letter = len(token) == 1 and bool(before) and token not in PRONOUN
@@ -204,7 +204,7 @@ def _has_own_case(token: str, before: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def wording(text: str, *, is_english: bool) -> tuple[str, ...]:
-    """Return the words of a text in a normal form; numbers, articles and contractions only where it is English."""
+    """Return the words of a text normalised; numbers, articles and contractions only in English."""
     plain = " ".join(spelling(text))
     if is_english:
         for pattern, opened in CONTRACTIONS:
@@ -238,23 +238,23 @@ WORD = re.compile(r"\w+")
 CLOSE_WORDING = 0.5  # Jaccard of the words from which two texts differ in a few of them
 CASES = ("i me my mine myself", "we us our ours ourselves", "he him his", "she her hers", "they them their theirs")
 PERSONS = {word: cases.split()[0] for cases in CASES for word in cases.split()}
-"""Each person by the word in which it acts: "we lent it to Leeds", "Leeds lent it to us"."""
-MOST_BESIDE_PERSONS = 2  # words that may differ besides where persons have changed places
+"""The subject form of each personal pronoun: "we lent it to Leeds", "Leeds lent it to us"."""
+MOST_BESIDE_PERSONS = 2  # other words that may differ where persons have exchanged roles
 OWNED = re.compile(r"['\u2019]s\b")
 NOT = re.compile(r"n['\u2019]t\b")
 PASSED_OVER = frozenset({"a", "an", "the", "do", "does", "did"})
 TENSES = tuple(frozenset(words.split()) for words in ("is are am", "was were", "has have had", "will"))
 NAMES_MOVED = "names in another order"
-FEW_CHANGED = 6  # words, among which one small word may decide
-DECIDING = word_list("deciding")  # small words that make another statement of close wording, and that models read over
+FEW_CHANGED = 6  # changed words up to which one small word may decide
+DECIDING = word_list("deciding")  # small words that change the meaning, and that models overlook
 
 
 def never_same(a: str, b: str) -> tuple[str, ...]:
-    """Return reasons why two texts are never the same, however similar the reader finds them.
+    """Return the reasons why two texts are never the same, however similar the reader finds them.
 
     Always: another number, date, name, identifier or quotation; the same words in another order, case or punctuation;
-    persons in other roles; invisible characters. In close wording also every guard, and names in another order: there
-    one small word decides.
+    persons in other roles; invisible characters. In close wording, where one small word decides, also every other guard
+    and another order of names.
     """
     if hidden := invisible_difference(a, b):
         return (hidden,)
@@ -271,7 +271,7 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
 
 
 def other_small_words(a: str, b: str) -> bool:
-    """Tell whether two texts differ in few words, and either only one has a deciding word, or their tenses differ."""
+    """Tell whether two texts differ in few words, one of them a deciding word or the tense."""
     if words_changed(a, b) > FEW_CHANGED:
         return False
     one, other = ({*WORD.findall(text.casefold())} for text in (a, b))
@@ -280,7 +280,7 @@ def other_small_words(a: str, b: str) -> bool:
 
 
 def other_roles(a: str, b: str) -> bool:
-    """Tell whether a person who acts in one text is acted upon in the other: "I owe Dean", "Dean owes me"."""
+    """Tell whether persons have exchanged roles: "I owe Dean", "Dean owes me"."""
     one, other = (
         [word for word in WORD.findall(NOT.sub(" not", OWNED.sub("", text.casefold()))) if word not in PASSED_OVER]
         for text in (a, b)
@@ -294,6 +294,6 @@ def other_roles(a: str, b: str) -> bool:
 
 
 def words_changed(a: str, b: str) -> int:
-    """Return how many words only one of two texts has, whatever their case."""
+    """Return the number of words that only one of two texts has, whatever their case."""
     one, other = (Counter(WORD.findall(text.casefold())) for text in (a, b))
     return ((one - other) + (other - one)).total()

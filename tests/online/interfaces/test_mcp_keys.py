@@ -72,7 +72,7 @@ def served(hearts: Hearts, story: Callable[[str], Awaitable[None]]) -> int | Non
                     signal.raise_signal(signal.SIGTERM)
 
                 group.start_soon(tell)
-                heard.append(await http(open_by_key(doors), listener))
+                heard.append(await http(open_by_key(doors), doors, listener))
 
     anyio.run(serve)
     return heard[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from injection_payloads import FAMILIES, PAYLOADS
+from turns import in_turn
 
 from nous_online.core.validation import visible
 from nous_online.language.claude import model_writer, pair_prompt
@@ -139,8 +140,9 @@ def test_a_payload_behind_an_answer_spoils_it(payloads: Sequence[str]) -> None:
 
 @families
 def test_what_the_built_in_judge_says_of_a_payload_can_be_shown_as_it_is(payloads: Sequence[str]) -> None:
-    pairs = [Pair(HONEST, replace(HONEST, text=f"{HONEST.text} {payload}"), 0.95) for payload in payloads]
-    pairs += [Pair(JudgedStatement(payload), HONEST, 0.95) for payload in payloads]
+    some = in_turn(payloads, of=2)
+    pairs = [Pair(HONEST, replace(HONEST, text=f"{HONEST.text} {payload}"), 0.95) for payload in some]
+    pairs += [Pair(JudgedStatement(payload), HONEST, 0.95) for payload in some]
 
     told = [text for each in OfflineJudge().judge(pairs) for text in (each.reason, each.slot or "none")]
 

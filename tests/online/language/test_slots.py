@@ -43,28 +43,15 @@ def test_a_slot_is_the_statement_without_its_value(statement, key):
         "Three girls are sitting on the beach",
         "She lives in Rome",
         "Ana is riding a horse in the park",  # of the moment
-        "The server crashed on Monday",  # happens again
         "Ana spoke at the meeting in Oslo",
         "Ana likes the smell of coffee",  # one of many
         "Ana speaks Dutch at home",
         "Elm Falls is located in Norvia",  # places lie in one another
         "Dutch is spoken in Norvia",
         "Ana is allergic to nuts",
-        "My dog is called Rex",  # one of several
-        "Ana's son is called Max",
         "Mia is the daughter of Ana Lima",
-        "My flight is on Friday",
-        "My flight lasts 3 hours",
-        "Ana's meeting is at 9",
         "Ana's hobby is chess",
-        "The language of Norvia is Dutch",
         "Ana plays tennis on Monday",  # on other days too
-        "The medication is taken at 8",
-        "The backup starts at 2",
-        "The trash is collected on Friday",
-        "The office is closed on Monday",
-        "The paper is published on Sunday",
-        "Ana works in the morning",
         "The service runs on Linux",
         "Ana volunteers at Harrow House",
         "Ana also lives in Rome",  # adds
@@ -94,7 +81,6 @@ def test_a_statement_that_can_be_joined_by_another_has_no_slot(statement):
     Our database runs on Postgres 15                  | Our database runs on Postgres 16
     The office moved to Lisbon                        | The office moved to Porto
     The release is scheduled for Friday               | The release is scheduled for Monday
-    The feature flag is enabled                       | The feature flag is disabled
     The user's preferred language is Dutch            | The user's preferred language is German
     No Great Heroes was developed by Norvia           | No Great Heroes was developed by Harrow
     Lotte plays the sport of table tennis             | Lotte plays the sport of table football

@@ -5,7 +5,7 @@ import pytest
 from conftest import WordEmbedder
 
 from nous_online.language.pairs.pair_model import trees_from
-from training.trees.clashes import labelled_clashes
+from training.trees.examples import labelled_pairs
 from training.trees.fit import Shape, Table, curve, exported, fit, folds, unseen_chances
 
 SMALL = Shape(trees=12, depth=3, learning_rate=0.1, features_tried=0.5, least_pairs=5)
@@ -27,10 +27,6 @@ def sets(tmp_path):
         "facts_pairs": [{"a": "The port is 1", "b": "The port is 2"}],
         "pairs_paws": [{"a": "Ana beat Ben", "b": "Ben beat Ana", "label": "different"}],
         "pairs_stsb": [{"a": "A man runs", "b": "A man walks", "score": 2.0}],
-        "fc_conflicts": [
-            {"slot": "port", "old": "The port is 1", "new": "The port is 3"},
-            {"slot": "host", "old": "The host is Elm", "new": "The host is Oak"},
-        ],
         "fc_facts": [{"fact": "The host is Elm"}, {"fact": "The host is Oak"}, {"fact": "The port is 2"}],
         "dyknow_facts": [
             {"slot": "mayor", "fact": "The mayor is Ana", "value": "Ana"},
@@ -52,7 +48,7 @@ def test_stored_trees_give_the_chances_that_were_fitted(table):
     fitted = fit(table, SMALL)
     stored = exported(fitted, SMALL, features=NAMES, decide_at=0.5)
 
-    trees = trees_from({**stored, "curve": {"given": [0, 1], "came_true": [0, 1]}})
+    trees = trees_from({**stored, "version": "small", "curve": {"given": [0, 1], "came_true": [0, 1]}})
 
     assert np.allclose(trees.raw_chance(table.rows), fitted.predict_proba(table.rows)[:, 1], atol=1e-4)
 
@@ -73,15 +69,12 @@ def test_a_curve_says_how_often_what_was_given_came_true_and_never_falls(table):
     assert 0 < points["came_true"][0] < 0.5 < points["came_true"][-1] < 1
 
 
-def test_what_is_measured_is_left_out(sets):
-    pairs = labelled_clashes(sets, embedder=WordEmbedder(), seed=1)
+def test_what_is_measured_is_left_out_and_the_same_seed_draws_the_same_pairs(sets, monkeypatch):
+    monkeypatch.setattr("training.trees.sentences.FACT_ROUNDS", 1)
+    monkeypatch.setattr("training.trees.sentences.SCENE_ROUNDS", 20)
 
-    assert not {"The port is 1", "The port is 2"} & {text for pair in pairs for text in (pair.a, pair.b)}
-    assert {pair.source for pair in pairs if pair.is_conflict} >= {"FactConsolidation", "DyKnow", "written-value"}
-
-
-def test_the_same_seed_draws_the_same_pairs_and_none_twice(sets):
-    first, second = (labelled_clashes(sets, embedder=WordEmbedder(), seed=1) for _ in range(2))
+    first, second = (labelled_pairs(sets, embedder=WordEmbedder(), seed=1) for _ in range(2))
 
     assert first == second
-    assert len(set(first)) == len(first)
+    assert not {"The port is 1", "The port is 2"} & {text for pair in first[0] for text in (pair.a, pair.b)}
+    assert "written-wording" in {pair.source for pair in first[0]}

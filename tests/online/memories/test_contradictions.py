@@ -95,7 +95,7 @@ def test_what_does_not_exist_or_makes_no_sense_is_refused_by_name(heart: Heart, 
         heart.resolve_contradiction(uuid4(), "a_wins")
     with pytest.raises(NotFound, match="to merge into"):
         heart.resolve_contradiction(found.id, "merged", merged_into=uuid4())
-    with pytest.raises(InvalidInput, match="names the fact"):
+    with pytest.raises(InvalidInput, match="needs the fact"):
         heart.resolve_contradiction(found.id, "merged")
     with pytest.raises(InvalidInput, match="one of a_wins"):
         heart.resolve_contradiction(found.id, "c_wins")  # pyright: ignore[reportArgumentType]

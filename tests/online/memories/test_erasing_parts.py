@@ -20,11 +20,25 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import erasure
-from nous_online.memories.erasure import ROWS, WITHOUT_ROWS, Erased, Part, erase_some
+from nous_online.memories.erasure import ROWS, Erased, Part, erase_some
 
 WORD = "zinfandel"
 """A word that occurs in nothing but what is to be erased."""
 Erase = Callable[..., Erased]
+WITHOUT_ROWS = {
+    "heart.agents": "the agent stays",
+    "heart.api_keys": "keys are the agent's",
+    "heart.corpus_stats": "counts and lengths of all memories together",
+    "heart.llm_requests": "what was paid; it names pairs by their hashes",
+    "heart.outbox_cursors": "places in a queue",
+    "heart.term_stats": "words that nothing holds any more leave it",
+    "heart.webhooks": "addresses are the agent's",
+    "lifecycle.agent_policies": "the agent's",
+    "lifecycle.health": "counts",
+    "lifecycle.plans": "checked for quotations",
+    "lifecycle.proposals": "those about nothing else are deleted, of the others what they say of it",
+}
+"""The agent's tables in which erasing a memory deletes no row, and why."""
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ def test_an_outcome_told_while_the_writer_works_is_applied_as_a_whole(heart: Hea
     )
 
     assert interrupted.work() == Worked()
-    assert "told more of" in ((waiting(owner) or (0, 0, ""))[2] or "")
+    assert "was updated or undone while" in ((waiting(owner) or (0, 0, ""))[2] or "")
     assert facts(owner) == []
     make_due(owner)
     assert interrupted.work().completed == 1

@@ -191,7 +191,7 @@ class TestOneBatch:
 
         done = bring_home(night, api.url, tmp_path)
 
-        assert "results of a type nobody knows: postponed" in done.told[0]
+        assert "results of an unknown type: postponed" in done.told[0]
         assert send_all(night, api.url).pairs == 3
 
     # --- what the network and the API do ---

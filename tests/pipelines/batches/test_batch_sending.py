@@ -140,7 +140,7 @@ def test_a_judge_that_is_not_believed_gets_one_batch_a_night_until_it_is(night, 
     assert (distrusted.batches, believed.obstacles) == (1, [])
     assert "2 batches of claude-haiku-5-5 in a row were not believed" in distrusted.obstacles[0]
     assert "set NOUS_JUDGE_MODEL to another model, or NOUS_JUDGE=offline" in distrusted.obstacles[0]
-    assert "one batch at the most" in distrusted.obstacles[1]
+    assert "at most one batch" in distrusted.obstacles[1]
 
 
 @pytest.mark.usefixtures("facts")

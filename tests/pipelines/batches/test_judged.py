@@ -17,24 +17,21 @@ from judged_pairs import NO_CONTRADICTIONS, NONE_UNDONE
 
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
-from nous_online.language.pairs.guards import denied
 from nous_online.language.pairs.judging import (
-    LEFT_OPEN,
     JudgedStatement,
     OfflineJudge,
     Pair,
     Seen,
     Verdict,
     chance_of_change,
-    chances_of_conflict,
     chances_of_same,
     decide,
+    is_denied,
     is_harmless,
     later,
     read_those,
     reasons_apart,
 )
-from nous_online.language.pairs.pair_model import load_model
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import never_same, words_changed
 from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_for
@@ -315,9 +312,7 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
     pair = Pair(a, b, similarity)
     reasons = reasons_apart(pair)
     slot = shared_slot(a.text, b.text)
-    denial = None if slot else denied(a.text, b.text)
     (same,) = chances_of_same([pair], [reasons])
-    (conflict,) = chances_of_conflict([pair], [(slot, denial)], [same])
     (reading,) = read_those([pair], [bool(reasons) or not is_harmless(pair)])
     exact = never_same(a.text, b.text) if reading else ()
     expected, _, _ = decide(
@@ -325,9 +320,8 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
             similarity,
             reasons,
             slot,
-            denial,
+            slot is None and is_denied(pair),
             same,
-            conflict,
             later(pair),
             not reasons and is_harmless(pair),
             reading,
@@ -336,10 +330,9 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
             words_changed(a.text, b.text),
             changed_chance=chance_of_change(pair, reading),
         ),
-        load_model(),
     )
 
     (judgement,) = OfflineJudge().judge([pair])
 
-    assert judgement.verdict is expected or {judgement.verdict, expected} <= LEFT_OPEN
+    assert judgement.verdict is expected or {judgement.verdict, expected} <= {Verdict.COMPATIBLE, Verdict.UNSURE}
     assert slot is None or judgement.slot == slot

@@ -29,8 +29,8 @@ from chunk_functions import (
 from conftest import ScriptedJudge, WordEmbedder
 from dagster import DagsterInstance
 from dask_clusters import DaskCluster, dask_cluster
-from examples import examples
 from night_runs import NIGHT, SAID, everything, options, remember
+from turns import IS_ALL
 
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, Unavailable, Unsupported
 from nous_online.core.settings import Settings, settings
@@ -200,7 +200,8 @@ def test_worker_processes_run_nothing_that_lies_in_the_folder_they_are_started_f
 
 # --- nights ---
 
-AGENTS = examples(60)
+AGENTS, CHUNKS_EACH = (300, 4) if IS_ALL else (12, 2)
+"""How many there are, and in how many chunks for each worker: every chunk of every step takes its time."""
 NIGHTS = (NIGHT, NIGHT + timedelta(days=1))
 KNOWN = (
     "The office of {0} opens at nine.",
@@ -226,6 +227,7 @@ class Store:
     def run(self, night: date, tell: Callable[[str], None] | None = None, **more: str) -> NightOutcome:
         """Run a night."""
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("nous_pipelines.snapshots.snapshot.CHUNKS_EACH", CHUNKS_EACH)
             for name, value in {"NOUS_ENGINE": self.engine, **more}.items():
                 patch.setenv(name, value)
             settings.cache_clear()

@@ -77,7 +77,7 @@ def test_a_table_of_the_snapshot_that_can_not_be_read_stops_the_night(store, fol
     assert contents(owner, without=()) == store
 
 
-@pytest.mark.parametrize("spoil", [corrupt, truncate, remove])
+@pytest.mark.parametrize("spoil", in_turn([corrupt, truncate, remove], of=3))
 def test_the_most_read_table_stops_the_night_however_it_is_spoilt(store, folder, run, owner, spoil):
     spoil(part_of(folder) / "facts.parquet")
 
@@ -87,7 +87,7 @@ def test_the_most_read_table_stops_the_night_however_it_is_spoilt(store, folder,
     assert contents(owner, without=()) == store
 
 
-@pytest.mark.parametrize("point", ["snapshot begins", "phases read"])
+@pytest.mark.parametrize("point", in_turn(["snapshot begins", "phases read"], of=2))
 def test_a_full_disk_stops_the_night_and_names_the_file(store, run, database_url, tmp_path, owner, point):
     code, said = run_apart(database_url, tmp_path, NIGHT, point=point, way="full disk")
 

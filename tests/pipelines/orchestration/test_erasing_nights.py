@@ -20,6 +20,7 @@ from night_runs import NIGHT, everything, options, remember
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
+from sqlalchemy import text
 
 from nous_online.core.errors import Conflict, NotFound, Unavailable
 from nous_online.core.settings import settings
@@ -249,6 +250,15 @@ def there(gone: ErasedAgent) -> Iterator[DagsterInstance]:
     """Be where the agent is gone."""
     with living_at(gone.home, gone.url), dagster_instance() as instance:
         yield instance
+
+
+def test_a_connection_to_the_records_is_kept_for_the_next_query(ran: DagsterInstance) -> None:
+    backends = set()
+    for _ in range(3):
+        with ran.event_log_storage.index_connection() as connection:
+            backends.add(connection.execute(text("select pg_backend_pid()")).scalar())
+
+    assert len(backends) == 1
 
 
 def test_nothing_of_an_erased_agent_is_left_in_files_and_records(gone: ErasedAgent, there: DagsterInstance) -> None:

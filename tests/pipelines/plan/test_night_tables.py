@@ -13,6 +13,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from turns import in_turn
 
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
@@ -122,7 +123,7 @@ def files_themselves(one):
         yield engine
 
 
-@pytest.mark.parametrize("sql", QUESTIONS)
+@pytest.mark.parametrize("sql", in_turn(QUESTIONS, of=2))
 def test_an_agents_copied_rows_answer_as_the_files_themselves_do(one, files_themselves, sql):
     assert ask(one, sql, agent="ada") == files_themselves.execute(sql).fetchall()
 
