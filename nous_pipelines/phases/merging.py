@@ -22,7 +22,7 @@ from nous_online.language.pairs.judging import SURE_FROM, Verdict
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.neighbours import INTERVAL, PAIR
-from nous_pipelines.phases.phase import Phase, Tables
+from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
 from nous_pipelines.snapshots.table_schemas import OWNER, TableSchema
 
@@ -52,6 +52,7 @@ OWN_TIME = "each holds in its own time"
 OFFLINE = "offline:"
 DOUBTED = "the judge is not sure that they say the same"
 KEYED = "it has a key, and gives way to a later value of it alone"
+TOLD_TOGETHER = "one source told both at the same moment, in other words"
 OPEN = "one of the two is in an open contradiction, which waits for a person"
 
 
@@ -75,17 +76,33 @@ def same_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) 
     return pairs.with_columns(is_of_one_time=is_of_one_time, is_doubted=is_doubted).drop("left_time", "right_time")
 
 
+def told_together(pairs: pl.DataFrame, facts: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Add `is_told_together`: whether one source told both facts at the same moment, in words that differ.
+
+    Two rows of a table or two items of a list look alike, and hardly ever say the same: nobody writes a thing down
+    twice in one go. `facts`: agent_id, id, source, learned_at.
+    """
+    told = pairs.select("agent_id", *(f"{side}_id" for side in SIDES), "similarity")
+    for side in SIDES:
+        own = facts.select("agent_id", pl.col("id").alias(f"{side}_id"), pl.struct("source", "learned_at").alias(side))
+        told = told.join(own, on=["agent_id", f"{side}_id"], how="left", maintain_order="left")
+    left, right = (pl.col(side).struct for side in SIDES)
+    is_far = pl.col("similarity").cast(pl.Float64) < policy.candidate_similarity
+    is_one = (left.field("source") == right.field("source")) & (left.field("learned_at") == right.field("learned_at"))
+    return pairs.with_columns(told.select(is_told_together=(is_far & is_one).fill_null(value=False)))
+
+
 def duplicate_clusters(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
     """Return the clusters of duplicates, copies included, without chaining (`CLUSTERS`).
 
-    `tables`: judgements, copies.
+    `tables`: facts, judgements, copies.
     """
     judged, copies = tables["judgements"], tables["copies"]
     # Row numbers instead of ids: they are compared faster, and those of different agents never meet.
     rows = copies.sort(MEMBER).with_row_index("row")
     of = rows.select("agent_id", "member_id", "row")
-    pairs = same_pairs(judged, copies, policy).filter(
-        "is_of_one_time", ~pl.col("is_across_users"), ~pl.col("is_doubted")
+    pairs = told_together(same_pairs(judged, copies, policy), tables["facts"], policy).filter(
+        "is_of_one_time", ~pl.any_horizontal("is_across_users", "is_doubted", "is_told_together")
     )
     accepted = with_row(pairs, of, "left_id", "left").pipe(with_row, of, "right_id", "right")
     equals = with_row(rows, of, "representative_id", "representative")
@@ -117,7 +134,7 @@ def merge_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     """
     judged, copies, members = tables["judgements"], tables["copies"], tables["duplicate_clusters"]
     facts = tables["facts"]
-    phase, pairs = Phase("merge_proposals"), alike_pairs(judged, copies, policy)
+    phase, pairs = Phase("merge_proposals"), alike_pairs(judged, copies, facts, policy)
     evidence = _evidence(judged, members)
     rows = members.join(facts.select(MERGE_COLUMNS), left_on=MEMBER, right_on=["agent_id", "id"])
     rows = rows.sort("agent_id", "cluster_id", "member_id").to_dicts()
@@ -139,7 +156,7 @@ def merge_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     return phase
 
 
-def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, facts: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
     """Return the pairs to decide about: those judged the same, and each copy with its representative.
 
     `stays` is the reason why a pair is not merged, null where it may be.
@@ -151,8 +168,10 @@ def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, policy: NightPolicy)
         right_id="member_id",
         stays=pl.when("is_silent").then(pl.lit("copies that a person took apart")),
     )
-    pairs = same_pairs(judged, copies, policy).filter(~pl.col("is_across_users"))
-    stays = pl.when(~pl.col("is_of_one_time")).then(pl.lit(OWN_TIME)).when("is_doubted").then(pl.lit(DOUBTED))
+    pairs = told_together(same_pairs(judged, copies, policy).filter(~pl.col("is_across_users")), facts, policy)
+    stays = first_reason(
+        (~pl.col("is_of_one_time"), OWN_TIME), ("is_doubted", DOUBTED), ("is_told_together", TOLD_TOGETHER)
+    )
     return pl.concat([pairs.select("agent_id", "left_id", "right_id", stays=stays), equal])
 
 

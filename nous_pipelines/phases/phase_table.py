@@ -204,7 +204,7 @@ NIGHT_TABLES: tuple[NightTable, ...] = (
     NightTable(
         CLUSTERS,
         "Facts that say the same, in clusters where every two were judged the same: no chaining.",
-        {"judgements": None, "copies": None},
+        {"facts": ("agent_id", "id", "source", "learned_at"), "judgements": None, "copies": None},
         duplicate_clusters,
         {"clusters": pl.struct("agent_id", "cluster_id").n_unique(), "members": pl.len()},
     ),

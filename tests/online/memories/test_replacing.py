@@ -37,6 +37,16 @@ def test_a_fact_named_by_its_id_gives_way_in_the_same_transaction(heart: Heart) 
     assert contents(heart, as_of=on(10)) == [ROME]
 
 
+def test_what_replaces_a_fact_is_recalled_by_the_words_of_what_it_replaced(heart: Heart) -> None:
+    old = heart.learn(ROME).memory
+    stored, replacing = heart.learn(PARIS).memory, heart.learn(OSLO, replaces=old.id).memory
+
+    found = {each.id: each.score for each in heart.recall("a small place in Rome")}
+
+    assert found[replacing.id] > found.get(stored.id, 0.0)
+    assert {each.id for each in heart.recall("a small place in Rome", min_score=0.1)} == {replacing.id}
+
+
 def test_several_facts_give_way_to_one(heart: Heart) -> None:
     old = [heart.learn(text).memory for text in (ROME, PARIS)]
 

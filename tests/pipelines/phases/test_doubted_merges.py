@@ -7,7 +7,8 @@ from conftest import WordEmbedder
 from drawn import embedded_facts
 from judged_pairs import Agreeing, phase
 
-from nous_pipelines.phases.merging import KEYED, OPEN
+from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.merging import KEYED, OPEN, TOLD_TOGETHER
 
 
 class Doubting(Agreeing):
@@ -60,3 +61,28 @@ def test_a_fact_that_waits_for_a_person_or_for_the_next_value_of_its_key_is_not_
 
     assert found.proposals == []
     assert found.left == {"aria": {reason: 1}}
+
+
+@pytest.mark.parametrize(
+    ("more", "source", "merged"),
+    [
+        ("every single day", "notes.md", []),
+        ("every single day", "talk.md", [("a", "b")]),
+        ("daily", "notes.md", [("a", "b")]),
+    ],
+)
+def test_what_one_source_told_at_one_moment_in_other_words_is_two_things(more, source, merged):
+    table = embedded_facts(
+        f"""
+        id | content                                         | source
+        ---|-------------------------------------------------|---------
+        a  | this office in that mill opens at nine          | notes.md
+        b  | this office in that mill opens at nine {more}   | {source}
+    """,
+        WordEmbedder(),
+    )
+
+    found = phase(table, policy=NightPolicy(neighbour_similarity=0.7))
+
+    assert [proposal.targets for proposal in found.proposals] == merged
+    assert found.left == ({} if merged else {"aria": {TOLD_TOGETHER: 1}})

@@ -264,6 +264,29 @@ def test_a_pair_that_is_none_of_the_nights_business_is_left_with_the_reason(colu
     assert only_reason(phase) == reason
 
 
+@pytest.mark.parametrize(
+    ("sources", "second", "is_left"),
+    [(("a/notes.md", "a/notes.md"), "2026-05-01", True), (("a/notes.md", "a/notes.md"), "2026-05-02", False),
+     (("a/notes.md", "b/notes.md"), "2026-05-01", False), (("-", "-"), "2026-05-01", False)],
+)  # fmt: skip
+def test_what_one_source_told_at_one_moment_is_no_contradiction(sources, second, is_left):
+    phase = phase_of(
+        f"""
+        id | learned_at | source
+        ---|------------|-------
+        a  | 2026-05-01 | {sources[0]}
+        b  | {second} | {sources[1]}
+        """,
+        """
+        left_id | right_id | verdict
+        --------|----------|------------
+        a       | b        | contradicts
+        """,
+    )
+
+    assert (only_reason(phase) == "one source told both at the same moment") if is_left else phase.proposals
+
+
 def test_a_value_takes_the_place_of_another_on_the_night_it_has_begun():
     phase = phase_of(
         """
