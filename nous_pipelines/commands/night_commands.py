@@ -107,7 +107,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         show("every night that is over has been run")
     if stop.signal is not None:
         left = len(wanted) - len(outcomes)
-        show_error(f"interrupted; every night that began is whole, {left} are left: run it again and it goes on")
+        rest = f"{left} {'is' if left == 1 else 'are'} left: run it again and it goes on" if left else "none is left"
+        show_error(f"interrupted; every night that began is whole, {rest}")
         raise typer.Exit(SIGNALLED + stop.signal)
     if outcomes and outcomes[-1].is_stopped:
         raise typer.Exit(1)

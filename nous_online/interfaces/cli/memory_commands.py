@@ -124,12 +124,14 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         show("nothing was found")
     elif not found.is_confident:
         show("nothing clearly answers this; the nearest are:")
+    places = {each.id: place for place, each in enumerate(found, start=1)}
     for place, each in enumerate(found, start=1):
         shown = escaped(few_lines(each.text, is_full=is_full))
+        moved = f"  said later than {places[each.put_before]}, so before it" if each.put_before in places else ""
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
-        show(f"            [dim]{each.id}  said {said_at}{contested}[/dim]")
+        show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
 

@@ -68,6 +68,16 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
     assert (learned.err, recalled.err.startswith("say what was used: nous feedback ")) == ("", True)
 
 
+def test_an_answer_that_stands_before_a_better_one_says_why(nous: Callable[..., Answer]):
+    for seats in ("window", "aisle"):
+        nous("learn", f"I prefer {seats} seats on flights", "--key", f"seats/{seats}")
+
+    lines = nous("recall", "which window or aisle seats do I prefer on flights").out.splitlines()
+
+    assert ["said later than 2, so before it" in line for line in lines if "said" in line] == [True, False]
+    assert "aisle" in lines[0]
+
+
 def test_a_memory_of_many_words_is_shown_in_three_lines_unless_all_of_it_is_asked_for(nous: Callable[..., Answer]):
     text = " ".join(f"Barge {number} carried rye to Olm." for number in range(30))
     learned = nous("learn", text)
