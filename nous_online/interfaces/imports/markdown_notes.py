@@ -17,7 +17,13 @@ from markdown_it.token import Token
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
 from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, open_file
-from nous_online.interfaces.imports.records import MAX_STATEMENT_CHARACTERS, ImportedRecord, parse_moment, parts
+from nous_online.interfaces.imports.records import (
+    MAX_STATEMENT_CHARACTERS,
+    SENTENCE_END,
+    ImportedRecord,
+    parse_moment,
+    parts,
+)
 from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS, HIDDEN_TITLES
 from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
 
@@ -50,7 +56,8 @@ FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
 FORM_LINES = 2
 """So many lines of this form, and no others, make a paragraph a form: each of its lines is a statement."""
 BLANKS = "places that nobody filled in"
-CODE = "blocks of code (a note about it is kept, the code is not)"
+LEAD_INS = "lines that end with a colon, before nothing that is read"
+CODE = "blocks of code"
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,13 @@ class Page:
         return next((each for each in reversed(self.above) if each), None)
 
     def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
-        """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in."""
+        """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in.
+
+        A last sentence that ends with a colon is left out: here nothing is read that it leads to.
+        """
+        if text.endswith(LEADS):
+            self.left_out[LEAD_INS] += 1
+            text = text.removesuffix(SENTENCE_END.split(text)[-1]).strip()
         if BLANK_FIELD.fullmatch(text):
             self.left_out[BLANKS] += 1
         elif len(text) >= MIN_CHARACTERS:
@@ -206,9 +219,7 @@ def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) 
     if page.under and page.under.endswith(LEADS):
         said = f"{page.under} {said}"
     is_lead, leads_to_list = said.endswith(LEADS), follows.endswith("list_open")
-    if is_lead and follows == "list_item_close":
-        page.left_out[BLANKS] += 1
-    elif not (is_lead and leads_to_list):
+    if not (is_lead and leads_to_list):
         yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
     shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
     if is_item:
