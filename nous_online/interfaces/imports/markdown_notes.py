@@ -55,6 +55,9 @@ BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,200}\)|\?+|TBD|TODO
 FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
 FORM_LINES = 2
 """So many lines of this form, and no others, make a paragraph a form: each of its lines is a statement."""
+DAY_COLUMNS = ("date", "datum", "day", "when")
+"""Columns of a table that say on which day a row was said, where they hold a date."""
+ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 BLANKS = "places that nobody filled in"
 LEAD_INS = "lines that end with a colon, before nothing that is read"
 CODE = "blocks of code"
@@ -69,6 +72,13 @@ class PageNote:
     headings: tuple[str, ...] = ()
     under: str | None = None
     tags: tuple[str, ...] = ()
+    said_at: datetime | None = None
+    """The day in its row of a table; None for a statement that is dated by its page."""
+
+    def digest(self, said: str) -> str:
+        """Return what names a part of the statement in its page: a hash of its text, and of the day in its row."""
+        dated = f"{said}\n{self.said_at:%Y-%m-%d}" if self.said_at else said
+        return sha256(dated.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass
@@ -86,13 +96,16 @@ class Page:
     row: list[str] | None = None
     """The cells of the open row."""
     left_out: Counter[str] = field(default_factory=Counter[str])
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def under(self) -> str | None:
         """The nearest list item, or text that leads to a list, above the reader's place."""
         return next((each for each in reversed(self.above) if each), None)
 
-    def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
+    def note(
+        self, line: int, text: str, tags: tuple[str, ...] = (), said_at: datetime | None = None
+    ) -> Iterator[PageNote]:
         """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in.
 
         A last sentence that ends with a colon is left out: here nothing is read that it leads to.
@@ -103,7 +116,7 @@ class Page:
         if BLANK_FIELD.fullmatch(text):
             self.left_out[BLANKS] += 1
         elif len(text) >= MIN_CHARACTERS:
-            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags)
+            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags, said_at)
 
 
 def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
@@ -118,7 +131,7 @@ def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     except UnicodeDecodeError as error:
         yield ImportItem(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
         return
-    page = Page(front_matter(text)[0])
+    page = Page(front_matter(text)[0], read_at=state.now)
     said_at = stated_moment(page.front, path)
     if said_at is None and (problem := unread_date(text, page.front)):
         yield ImportItem(problem[0], len(content), problem=problem[1])
@@ -147,9 +160,9 @@ def note_items(
             "context": context[:MAX_STATEMENT_CHARACTERS],
             "tags": [tag.strip("#")[:100] for tag in tags if tag.strip("#")],
             "source": source[-500:],
-            "learned_at": said_at.isoformat(),
+            "learned_at": (note.said_at or said_at).isoformat(),
         }
-        digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
+        digest = note.digest(f"{fields['subject']}\n{part}")
         name = state.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
         yield ImportItem(note.line, end, ImportedRecord("fact", None, None, fields), name, part.encode())
 
@@ -229,13 +242,27 @@ def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) 
 
 
 def read_row(line: int, page: Page) -> Iterator[PageNote]:
-    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns."""
+    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns.
+
+    A day on which the row was said dates it, and is no part of its text.
+    """
     cells, page.row = page.row or [], None
     if not page.columns:
         page.columns = cells
         return
-    shown = [f"{name}: {cell}" if name else cell for name, cell in zip(page.columns, cells, strict=False) if cell]
-    yield from page.note(line, ", ".join(shown))
+    row = [(name, cell) for name, cell in zip(page.columns, cells, strict=False) if cell]
+    dates = ((each, day) for each in row if (day := day_said(*each, read_at=page.read_at)))
+    dated, said_at = next(dates, (None, None))
+    shown = [f"{name}: {cell}" if name else cell for name, cell in row if (name, cell) != dated]
+    yield from page.note(line, ", ".join(shown), said_at=said_at)
+
+
+def day_said(column: str, cell: str, *, read_at: datetime) -> datetime | None:
+    """Return the day in a cell of a column for days, from its beginning in UTC; None for one that is still to come."""
+    if column.casefold() not in DAY_COLUMNS or not ISO_DAY.fullmatch(cell):
+        return None
+    day = parse_moment(cell)
+    return day if day and day <= read_at else None
 
 
 def begin_section(level: int, title: str, page: Page) -> None:

@@ -81,8 +81,9 @@ def facts_of_text(text: str, place: ImportItem, fields: Fields, *, name: str) ->
         heading = note.headings[-1] if note.headings else str(fields.get("subject") or "")
         above = " > ".join((str(fields.get("context") or name), *note.headings))[:MAX_STATEMENT_CHARACTERS]
         for part in parts(note.text, max_characters=MAX_STATEMENT_CHARACTERS):
-            digest = sha256(f"{above}\n{part}".encode("utf-8", "replace")).hexdigest()[:32]
-            details = {**fields, "content": part, "subject": heading[:500], "context": above}
+            digest = note.digest(f"{above}\n{part}")
+            dated = {"learned_at": note.said_at.isoformat()} if note.said_at else {}
+            details = {**fields, **dated, "content": part, "subject": heading[:500], "context": above}
             yield fact_item(place, details, f"{name}:{digest}")
     yield replace(place, left_out=dict(page.left_out))
 

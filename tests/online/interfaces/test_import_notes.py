@@ -104,6 +104,26 @@ def test_a_page_is_dated_by_its_name_or_by_when_it_was_written_last(
     ]
 
 
+def test_a_day_in_a_row_of_a_table_dates_that_row(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    rows = ["| Date | Event |", "|---|---|", "| 2026-05-04 | Standup |", "| 2026-05-03 | Standup |", "| soon | Race |"]
+    rows += ["| 2999-01-01 | Launch |", "| 2026-05-04 | |"]
+    page = written(tmp_path / "2026-05-05.md", *rows, "", "| What | WHEN |", "|---|---|", "| Mast set | 2026-05-04 |")
+
+    import_history(heart, [page])
+    again = import_history(heart, [written(page, *rows[:2], "| 2026-05-02 | Standup |", *rows[2:])])
+
+    later = datetime(2026, 5, 5, tzinfo=UTC)
+    assert sorted(facts_of(owner, "content, learned_at")) == [
+        ("Date: 2999-01-01, Event: Launch", later),
+        ("Date: soon, Event: Race", later),
+        ("Event: Standup", datetime(2026, 5, 2, tzinfo=UTC)),
+        ("Event: Standup", datetime(2026, 5, 3, tzinfo=UTC)),
+        ("Event: Standup", MAY),
+        ("What: Mast set", MAY),
+    ]
+    assert again.stored == 1
+
+
 def test_a_page_whose_date_cannot_be_read_is_reported_and_not_dated_by_its_file(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ):
