@@ -311,9 +311,11 @@ class Heart(
         policy: LearnPolicy | None = None,
         deadline_s: float | None = None,
         works_in_background: bool = True,
+        creates: bool = True,
     ) -> Self:
         """Open the memory of `agent_id`, creating it when it is new.
 
+        With `creates=False` nothing is written and no model loaded: a heart for counting what an import would store.
         Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
         Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
@@ -350,7 +352,7 @@ class Heart(
             owns_database=database is None,
             works_in_background=works_in_background,
         )
-        return heart._registered()
+        return heart._registered() if creates else heart
 
     def _registered(self) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""

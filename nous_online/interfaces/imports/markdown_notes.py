@@ -17,10 +17,20 @@ from markdown_it.token import Token
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
 from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, open_file
-from nous_online.interfaces.imports.records import MAX_STATEMENT_CHARACTERS, ImportedRecord, parse_moment, parts
+from nous_online.interfaces.imports.records import (
+    MAX_STATEMENT_CHARACTERS,
+    SENTENCE_END,
+    ImportedRecord,
+    parse_moment,
+    parts,
+)
 from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS, HIDDEN_TITLES
+from nous_online.language.lexicon import PREFERENCE, RULE
 from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
+from nous_online.language.writing.sentences import straighten_apostrophes
 
+CONVENTIONS = re.compile(r"\b(?:conventions?|preferences?|rules|guidelines?|standards|code style)\b", re.IGNORECASE)
+"""Headings of what holds for all work in a place, in English."""
 DATES = ("updated", "updated_at", "modified", "last_modified", "date", "created", "created_at")
 BOX = re.compile(r"\A\[([ xX])\]\s+")
 """The box of a task: empty, or ticked."""
@@ -49,8 +59,12 @@ BLANK_FIELD = re.compile(r"(?:[^:\n]{1,60}: )?(?:\([^()\d]{1,200}\)|\?+|TBD|TODO
 FORM_LINE = re.compile(r"[A-Z][\w /-]{0,40}: \S.*")
 FORM_LINES = 2
 """So many lines of this form, and no others, make a paragraph a form: each of its lines is a statement."""
+DAY_COLUMNS = ("date", "datum", "day", "when")
+"""Columns of a table that say on which day a row was said, where they hold a date."""
+ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 BLANKS = "places that nobody filled in"
-CODE = "blocks of code (a note about it is kept, the code is not)"
+LEAD_INS = "lines that end with a colon, before nothing that is read"
+CODE = "blocks of code"
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,13 @@ class PageNote:
     headings: tuple[str, ...] = ()
     under: str | None = None
     tags: tuple[str, ...] = ()
+    said_at: datetime | None = None
+    """The day in its row of a table; None for a statement that is dated by its page."""
+
+    def digest(self, said: str) -> str:
+        """Return what names a part of the statement in its page: a hash of its text, and of the day in its row."""
+        dated = f"{said}\n{self.said_at:%Y-%m-%d}" if self.said_at else said
+        return sha256(dated.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass
@@ -79,18 +100,27 @@ class Page:
     row: list[str] | None = None
     """The cells of the open row."""
     left_out: Counter[str] = field(default_factory=Counter[str])
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def under(self) -> str | None:
         """The nearest list item, or text that leads to a list, above the reader's place."""
         return next((each for each in reversed(self.above) if each), None)
 
-    def note(self, line: int, text: str, tags: tuple[str, ...] = ()) -> Iterator[PageNote]:
-        """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in."""
+    def note(
+        self, line: int, text: str, tags: tuple[str, ...] = (), said_at: datetime | None = None
+    ) -> Iterator[PageNote]:
+        """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in.
+
+        A last sentence that ends with a colon is left out: here nothing is read that it leads to.
+        """
+        if text.endswith(LEADS):
+            self.left_out[LEAD_INS] += 1
+            text = text.removesuffix(SENTENCE_END.split(text)[-1]).strip()
         if BLANK_FIELD.fullmatch(text):
             self.left_out[BLANKS] += 1
         elif len(text) >= MIN_CHARACTERS:
-            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags)
+            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags, said_at)
 
 
 def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
@@ -105,7 +135,7 @@ def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     except UnicodeDecodeError as error:
         yield ImportItem(1, len(content), problem=f"byte {error.start + 1} is not UTF-8; convert the page to UTF-8")
         return
-    page = Page(front_matter(text)[0])
+    page = Page(front_matter(text)[0], read_at=state.now)
     said_at = stated_moment(page.front, path)
     if said_at is None and (problem := unread_date(text, page.front)):
         yield ImportItem(problem[0], len(content), problem=problem[1])
@@ -134,11 +164,23 @@ def note_items(
             "context": context[:MAX_STATEMENT_CHARACTERS],
             "tags": [tag.strip("#")[:100] for tag in tags if tag.strip("#")],
             "source": source[-500:],
-            "learned_at": said_at.isoformat(),
+            "learned_at": (note.said_at or said_at).isoformat(),
+            "category": category_of(note, part),
         }
-        digest = sha256(f"{fields['subject']}\n{part}".encode()).hexdigest()[:32]
+        digest = note.digest(f"{fields['subject']}\n{part}")
         name = state.seen.name(f"{path.name}:{digest}".encode(), within="markdown")
         yield ImportItem(note.line, end, ImportedRecord("fact", None, None, fields), name, part.encode())
+
+
+def category_of(note: PageNote, text: str) -> str | None:
+    """Return `convention`, `preference` or `rule`, by the headings above a note or by its own wording; None otherwise.
+
+    What has one of these is told at the start of a session, whatever is asked.
+    """
+    if any(CONVENTIONS.search(heading) for heading in note.headings):
+        return "convention"
+    kinds = (("preference", PREFERENCE), ("rule", RULE))
+    return next((kind for kind, pattern in kinds if pattern.search(straighten_apostrophes(text))), None)
 
 
 def is_secret(note: PageNote) -> bool:
@@ -206,9 +248,7 @@ def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) 
     if page.under and page.under.endswith(LEADS):
         said = f"{page.under} {said}"
     is_lead, leads_to_list = said.endswith(LEADS), follows.endswith("list_open")
-    if is_lead and follows == "list_item_close":
-        page.left_out[BLANKS] += 1
-    elif not (is_lead and leads_to_list):
+    if not (is_lead and leads_to_list):
         yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
     shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
     if is_item:
@@ -218,13 +258,27 @@ def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) 
 
 
 def read_row(line: int, page: Page) -> Iterator[PageNote]:
-    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns."""
+    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns.
+
+    A day on which the row was said dates it, and is no part of its text.
+    """
     cells, page.row = page.row or [], None
     if not page.columns:
         page.columns = cells
         return
-    shown = [f"{name}: {cell}" if name else cell for name, cell in zip(page.columns, cells, strict=False) if cell]
-    yield from page.note(line, ", ".join(shown))
+    row = [(name, cell) for name, cell in zip(page.columns, cells, strict=False) if cell]
+    dates = ((each, day) for each in row if (day := day_said(*each, read_at=page.read_at)))
+    dated, said_at = next(dates, (None, None))
+    shown = [f"{name}: {cell}" if name else cell for name, cell in row if (name, cell) != dated]
+    yield from page.note(line, ", ".join(shown), said_at=said_at)
+
+
+def day_said(column: str, cell: str, *, read_at: datetime) -> datetime | None:
+    """Return the day in a cell of a column for days, from its beginning in UTC; None for one that is still to come."""
+    if column.casefold() not in DAY_COLUMNS or not ISO_DAY.fullmatch(cell):
+        return None
+    day = parse_moment(cell)
+    return day if day and day <= read_at else None
 
 
 def begin_section(level: int, title: str, page: Page) -> None:

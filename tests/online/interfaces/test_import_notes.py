@@ -85,7 +85,7 @@ def test_each_item_and_paragraph_of_a_page_is_a_fact_about_the_heading_above_it(
     assert kept["Publish the image."][0] == ["work", "atlas", "open"]
     assert {moment for (moment,) in facts_of(owner, "learned_at")} == {MAY}
     assert dict(report.skipped) == {
-        "blocks of code (a note about it is kept, the code is not)": 1,
+        "blocks of code": 1,
         "facts that look as if they hold a credential": 1,
     }
 
@@ -104,6 +104,26 @@ def test_a_page_is_dated_by_its_name_or_by_when_it_was_written_last(
     ]
 
 
+def test_a_day_in_a_row_of_a_table_dates_that_row(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    rows = ["| Date | Event |", "|---|---|", "| 2026-05-04 | Standup |", "| 2026-05-03 | Standup |", "| soon | Race |"]
+    rows += ["| 2999-01-01 | Launch |", "| 2026-05-04 | |"]
+    page = written(tmp_path / "2026-05-05.md", *rows, "", "| What | WHEN |", "|---|---|", "| Mast set | 2026-05-04 |")
+
+    import_history(heart, [page])
+    again = import_history(heart, [written(page, *rows[:2], "| 2026-05-02 | Standup |", *rows[2:])])
+
+    later = datetime(2026, 5, 5, tzinfo=UTC)
+    assert sorted(facts_of(owner, "content, learned_at")) == [
+        ("Date: 2999-01-01, Event: Launch", later),
+        ("Date: soon, Event: Race", later),
+        ("Event: Standup", datetime(2026, 5, 2, tzinfo=UTC)),
+        ("Event: Standup", datetime(2026, 5, 3, tzinfo=UTC)),
+        ("Event: Standup", MAY),
+        ("What: Mast set", MAY),
+    ]
+    assert again.stored == 1
+
+
 def test_a_page_whose_date_cannot_be_read_is_reported_and_not_dated_by_its_file(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ):
@@ -117,6 +137,27 @@ def test_a_page_whose_date_cannot_be_read_is_reported_and_not_dated_by_its_file(
     assert facts_of(owner, "content, learned_at") == [("In words.", MAY), ("Linked.", MAY), ("Named.", MAY)]
     assert [(note.file, note.number) for note in report.bad] == [("a.md", 3)]
     assert "date 'last spring' is no date; write it as ISO 8601" in report.bad[0].message
+
+
+def test_what_holds_for_all_work_gets_its_category_and_is_told_at_the_start_of_a_session(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    page = written(
+        tmp_path / "CLAUDE.md",
+        "# Atlas\nThe build takes nine minutes.\n\nNever commit to main.",
+        "\n## Coding conventions\n- Four spaces, no tabs.",
+    )
+
+    import_history(heart, [page])
+
+    found = dict(owner.execute("select content, category from heart.facts").fetchall())
+    assert found == {
+        "The build takes nine minutes.": None,
+        "Never commit to main.": "rule",
+        "Four spaces, no tabs.": "convention",
+    }
+    told = heart.assemble_context(budget=800).text
+    assert ["Four spaces" in told, "Never commit" in told, "nine minutes" in told] == [True, True, False]
 
 
 def test_a_page_that_changed_adds_only_what_is_new(heart: Heart, tmp_path: Path):
@@ -201,7 +242,10 @@ def test_an_index_a_form_and_what_nobody_filled_in_are_read_as_such(
         "Releases are cut on Tuesdays",
         "The lock \u2014 is held for a minute",
     ]
-    assert dict(report.skipped)["places that nobody filled in"] == 3
+    assert dict(report.skipped) == {
+        "lines that end with a colon, before nothing that is read": 1,
+        "places that nobody filled in": 2,
+    }
 
 
 def test_what_leads_to_a_list_is_told_with_each_of_its_items():
@@ -212,9 +256,23 @@ def test_what_leads_to_a_list_is_told_with_each_of_its_items():
     assert [note.text for note in notes_of(page, Page({}))] == [
         "React when: mail from Ada comes in",
         "React when: at night: the pager rings",
-        "Tell Ben. Always:",
+        "Tell Ben.",
         "Nobody else.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("page", "contents"),
+    [
+        ("Production URLs:\n\n```\nhttps://example.org\n```\n\nLast.", ["Last."]),
+        ("Failed Approaches:\n- Don't try again:\n  ```\n  make fast\n  ```\n- Wait", ["Failed Approaches: Wait"]),
+        ("**Automated tests (1100+ tests):**\n\n| a |\n|---|\n| one |", ["a: one"]),
+        ("It listens on port 9000. Try it:\n\n```\ncurl\n```", ["It listens on port 9000."]),
+        ("Her ways:\n\n# Boats\n\n<p>Boats float:</p>\n\n- They float: all of them.", ["They float: all of them."]),
+    ],
+)
+def test_a_line_that_leads_to_nothing_that_is_read_is_no_fact(page: str, contents: list[str]):
+    assert [note.text for note in notes_of(page, Page({}))] == contents
 
 
 @pytest.mark.parametrize(
