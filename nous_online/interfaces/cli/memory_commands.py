@@ -130,7 +130,8 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
     places = {each.id: place for place, each in enumerate(found, start=1)}
     for place, each in enumerate(found, start=1):
         shown = escaped(few_lines(each.text, is_full=is_full))
-        moved = f"  said later than {places[each.put_before]}, so before it" if each.put_before in places else ""
+        before = places.get(each.put_before) if each.put_before else None
+        moved = f"  said later than {before}, so before it" if before else ""
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
