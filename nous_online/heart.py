@@ -311,9 +311,11 @@ class Heart(
         policy: LearnPolicy | None = None,
         deadline_s: float | None = None,
         works_in_background: bool = True,
+        creates: bool = True,
     ) -> Self:
         """Open the memory of `agent_id`, creating it when it is new.
 
+        With `creates=False` nothing is written and no model loaded: a heart for counting what an import would store.
         Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
         Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
@@ -329,8 +331,7 @@ class Heart(
         from nous_online.language.claude.model_writer import writer_factory
         from nous_online.language.claude.spending import meter_of
 
-        name = checked_agent(agent_id)
-        offered = [each for each in (embedder, next_embedder) if each is not None]
+        name, offered = checked_agent(agent_id), [each for each in (embedder, next_embedder) if each is not None]
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         place = database or Database(open_url())
@@ -350,7 +351,7 @@ class Heart(
             owns_database=database is None,
             works_in_background=works_in_background,
         )
-        return heart._registered()
+        return heart._registered() if creates else heart
 
     def _registered(self) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""

@@ -273,11 +273,11 @@ def agent_named(agent: str | None) -> str:
     return checked_agent(agent or settings().agent)
 
 
-def open_heart(agent: str | None) -> Heart:
+def open_heart(agent: str | None, *, creates: bool = True) -> Heart:
     """Open the heart of a command's agent, without background work: that is left to `nous worker`."""
     from nous_online.heart import Heart
 
-    return Heart.open(agent_named(agent), works_in_background=False)
+    return Heart.open(agent_named(agent), works_in_background=False, creates=creates)
 
 
 @contextmanager

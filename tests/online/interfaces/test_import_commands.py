@@ -90,6 +90,7 @@ def test_says_what_to_mend(
 
 def test_a_dry_run_says_what_would_be_imported_and_what_is_left_out(
     nous: Callable[..., Answer],  # noqa: F811
+    owner: psycopg.Connection,
     tmp_path: Path,
 ):
     path = written(tmp_path / "notes.md", "- Boats float.", "- The password is Xk29-ffQ7-pp31.")
@@ -98,6 +99,7 @@ def test_a_dry_run_says_what_would_be_imported_and_what_is_left_out(
 
     assert dry.out.startswith("would import  1 facts, from 2 lines")
     assert "left out, facts that look as if they hold a credential: 1" in dry.err
+    assert owner.execute("select count(*) from heart.agents").fetchone() == (0,)
     assert nous("import", str(path), "--json").json["stored"] == 1
 
 
