@@ -323,13 +323,12 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous erase aria --user ada --export aria.jsonl.gz
     """
-    from nous_online.core.settings import settings
     from nous_online.database.connection import open_url
     from nous_online.memories.erasure import scrub as rewrite_tables
 
     if agent is None and not (memory or user):
         raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")
-    name, url = agent or named or settings().agent, open_url()
+    name, url = agent_named(named if agent is None else agent), open_url()
     run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
     if not dry_run and not yes:
         if as_json:

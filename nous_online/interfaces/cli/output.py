@@ -44,7 +44,9 @@ class Invocation:
 
 
 def remember_agent(context: typer.Context, value: str | None) -> str | None:
-    """Remember the agent, given before or after the command's name, and return it."""
+    """Remember the agent, given before or after the command's name, and return it; an empty name is wrong usage."""
+    if value is not None and not value.strip():
+        raise typer.BadParameter("the agent is empty; name one, or leave --agent out for that of NOUS_AGENT")
     invocation = context.ensure_object(Invocation)
     invocation.agent = value or invocation.agent
     return invocation.agent
@@ -270,7 +272,7 @@ def agent_named(agent: str | None) -> str:
     from nous_online.core.settings import settings
     from nous_online.core.validation import checked_agent
 
-    return checked_agent(agent or settings().agent)
+    return checked_agent(settings().agent if agent is None else agent)
 
 
 def open_heart(agent: str | None, *, creates: bool = True) -> Heart:

@@ -157,6 +157,15 @@ def test_every_command_explains_itself(command: str):
     assert command in EXTRA_COMMANDS or "Examples" in answer.out
 
 
+def test_no_agent_is_erased_in_the_place_of_an_empty_name(nous: Callable[..., Answer]):
+    nous("learn", "Boats float")
+
+    answer = nous("erase", "", "--yes")
+
+    assert (answer.code, answer.err) == (1, "error: agent_id is empty; name the agent this memory belongs to\n")
+    assert nous("status", "--json").json["memories"] == {"fact": {"active": 1}}
+
+
 def test_an_error_is_one_line_with_exit_code_1(nous: Callable[..., Answer]):
     answer = nous("learn", " ", "--json")
 
@@ -172,6 +181,8 @@ def test_an_error_is_one_line_with_exit_code_1(nous: Callable[..., Answer]):
         (["learn"], "try `nous learn --help`"),
         (["recall", "x", "--limit", "many"], "'--limit'"),
         (["--loud"], "No such option: --loud"),
+        (["status", "--agent", ""], "the agent is empty; name one"),
+        (["-a", " ", "status"], "the agent is empty; name one"),
     ],
 )
 def test_wrong_usage_is_one_line_with_exit_code_2(arguments: list[str], message: str):
