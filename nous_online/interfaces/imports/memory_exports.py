@@ -211,13 +211,18 @@ def is_openmemory(fields: Fields) -> bool:
 # --- the graph of MCP's memory server: memory.jsonl, or one object ---
 
 GRAPH_LISTS = ("entities", "relations")
+OTHER_NAMES = {
+    "from_entity": "from", "to_entity": "to", "relation_type": "relationType", "entity_type": "entityType",
+}  # fmt: skip
+"""What forks of the server call its fields."""
 ENTITY, RELATION = "entity", "relation"
 REPEATED_OBSERVATIONS = "observations and relations that stand there before"
 
 
 def read_mcp_memory(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     """Yield each observation and each relation as a fact, each once: the server appends the same entity again."""
-    for place, fields in read_rows(path, lists=GRAPH_LISTS, is_lines=path.suffix != ".json"):
+    for place, row in read_rows(path, lists=GRAPH_LISTS, is_lines=path.suffix != ".json"):
+        fields = in_names_of_the_server(row or {})
         if place.problem or not fields:
             yield place
         elif is_entity(fields):
@@ -228,6 +233,11 @@ def read_mcp_memory(path: Path, state: ReaderState) -> Iterator[ImportItem]:
         else:
             wanted = "an entity with `name` and `observations`, or a relation with `from`, `to` and `relationType`"
             yield replace(place, problem=f"not {wanted}")
+
+
+def in_names_of_the_server(row: Fields) -> Fields:
+    """Return an object of the graph with its fields named as the reference server names them."""
+    return {OTHER_NAMES.get(name, name): value for name, value in row.items()}
 
 
 def relation_in_words(kind: str) -> str:
@@ -270,7 +280,7 @@ def is_relation(fields: Fields) -> bool:
 
 def is_mcp_memory(fields: Fields) -> bool:
     """Return whether an object is an entity or a relation of the graph."""
-    return is_entity(fields) or is_relation(fields)
+    return is_entity(fields) or is_relation(in_names_of_the_server(fields))
 
 
 # --- items of a LangGraph store, as its `search` returns them or LangMem writes them ---

@@ -89,6 +89,24 @@ GRAPH = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "relation",
+    [
+        {"type": "relation", "from_entity": "Ada", "to_entity": "Atlas", "relation_type": "works_on"},
+        {"from_entity": "Ada", "to_entity": "Atlas", "relationType": "worksOn"},
+    ],
+)
+def test_a_graph_is_read_in_the_names_of_a_fork(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, relation: dict[str, str]
+):
+    entity = {"name": "Ada", "entity_type": "person", "observations": ["Ada speaks French"]}
+
+    report = import_history(heart, [written(tmp_path / "memory.jsonl", relation, entity)])
+
+    assert (report.source, report.bad) == ("mcp-memory", ())
+    assert facts_of(owner, "content, category") == [("Ada works on Atlas", None), ("Ada speaks French", "person")]
+
+
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_the_graph_of_the_memory_server_becomes_facts(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path, *, is_whole: bool
