@@ -35,7 +35,7 @@ from nous_online.interfaces.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nous_online.interfaces.imports.importing import ImportProgress, ImportReport
+    from nous_online.interfaces.imports.importing import BadRecord, ImportProgress, ImportReport
     from nous_online.memories.erasure import Erased
 
 SHOWN_BAD_LINES = 20
@@ -268,10 +268,22 @@ def show_report(report: ImportReport) -> None:
         show_note(f"left out, {reason}: {count:,}")
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
-    for note in report.bad[:SHOWN_BAD_LINES]:
-        show_error(f"{note.place}: {note.message}")
-    if report.bad_count > SHOWN_BAD_LINES:
-        show_error(f"{report.bad_count - SHOWN_BAD_LINES:,} more bad lines; --json lists up to {len(report.bad):,}")
+    show_bad(report)
+
+
+def show_bad(report: ImportReport) -> None:
+    """Print what was bad in an import: each message once, with its first place and the number of its lines."""
+    by_message: dict[tuple[str, str], list[BadRecord]] = {}
+    for note in report.bad:
+        by_message.setdefault((note.unit, note.message), []).append(note)
+    shown = list(by_message.items())[:SHOWN_BAD_LINES]
+    for (unit, message), notes in shown:
+        units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
+        is_one, place = len(notes) == 1, notes[0].place
+        show_error(f"{place}: {message}" if is_one else f"{len(notes):,} {units}: {message}, first at {place}")
+    left = report.bad_count - sum(len(notes) for _, notes in shown)
+    if left:
+        show_error(f"{left:,} more bad lines; --json lists up to {len(report.bad):,}")
 
 
 ExportsOption = Annotated[

@@ -222,16 +222,20 @@ def test_an_unreachable_database_is_one_line_with_the_fix(
 def test_tells_what_an_import_did_and_which_lines_were_bad(nous: Callable[..., Answer], tmp_path: Path):
     file = tmp_path / "history.jsonl"
     records = ['{"content": "Deploys need two approvals", "split": 1}', '{"sessions": []}', *["bad"] * 25]
+    records += [f"{{{' ' * width}bad" for width in range(22)]
     file.write_text("\n".join(records))
 
     answer = nous("import", str(file))
 
     assert answer.code == 0
-    assert answer.out == "imported  1 facts, from 27 lines\n"
+    assert answer.out == "imported  1 facts, from 49 lines\n"
     assert "dialogues in which nothing is said: 1" in answer.err
     assert "ignored fields: split" in answer.err
-    assert "error: line 3: not JSON" in answer.err
-    assert "error: 5 more bad lines; --json lists up to 25" in answer.err
+    bad = [line for line in answer.err.splitlines() if line.startswith("error: ")]
+    assert bad[0].startswith("error: 25 lines: not JSON: Expecting value at column 1; one JSON object")
+    assert bad[0].endswith(", first at line 3")
+    assert bad[1].startswith("error: line 28: not JSON")
+    assert (len(bad), bad[-1]) == (21, "error: 3 more bad lines; --json lists up to 47")
 
 
 def test_an_import_with_nothing_good_in_it_ends_with_exit_code_1(nous: Callable[..., Answer], tmp_path: Path):
