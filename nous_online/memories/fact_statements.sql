@@ -13,5 +13,10 @@ select id, fact_id, content, subject, said_at, recorded_at, source, source_kind,
 from heart.statements where agent_id = %(agent_id)s and id = %(id)s
 for update
 
+-- name: facts_drawn_from
+-- The facts in any state that were drawn from an episode, the oldest first.
+select {columns} from heart.facts
+where agent_id = %(agent_id)s and source_episode_id = %(episode_id)s order by learned_at, id
+
 -- name: take_back
 update heart.statements set taken_back_at = now() where agent_id = %(agent_id)s and id = %(id)s

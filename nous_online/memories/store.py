@@ -402,6 +402,11 @@ def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[
     return found
 
 
+def facts_drawn_from(connection: Connection, agent_id: str, episode_id: UUID) -> list[Fact]:
+    """Return the facts in any state that were drawn from an episode, the oldest first."""
+    return fetch(connection, Fact, STATEMENTS["facts_drawn_from"], {"agent_id": agent_id, "episode_id": episode_id})
+
+
 def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> Statement:
     """Return one statement; raise `NotFound` when this agent has none of that id."""
     with connection.cursor(row_factory=class_row(Statement)) as cursor:

@@ -83,7 +83,7 @@ COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
         "history": memory_commands.history,
         "contradictions": memory_commands.contradictions,
         "resolve": memory_commands.resolve,
-        "show": memory_commands.show_fact,
+        "show": memory_commands.show_one,
         "split": memory_commands.split,
         "import": import_commands.import_history,
         "export": import_commands.export,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import textwrap
 from dataclasses import asdict
@@ -27,7 +28,7 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from nous_online.core.domain import Fact, Memory, Statement
+    from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.status import WaitingWork
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from nous_online.recall.recall import Recall
 
 INDENT = " " * 11
+TITLES = ("content", "title", "name", "trigger")
+"""The fields that a memory is called by, each of another kind."""
 MOST_LINES, LEAST_COLUMNS = 3, 60
 
 
@@ -286,8 +289,7 @@ def show_changed(done: str, memory: Memory, *, as_json: bool) -> None:
 
 def show_memory(done: str, memory: Any) -> None:
     """Print what was done to a memory, its text and its state."""
-    names = ("content", "title", "name", "trigger", "detail")
-    text = next((value for name in names if (value := getattr(memory, name, None))), "")
+    text = next((value for name in (*TITLES, "detail") if (value := getattr(memory, name, None))), "")
     show(f"[green]{done}[/green]  {escaped(text)}")
     show(f"[dim]{memory.id}  {memory.state}[/dim]")
 
@@ -432,37 +434,79 @@ def with_texts(each: Contradiction) -> dict[str, Any]:
     return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}
 
 
-def show_fact(
-    fact_id: Annotated[UUID, typer.Argument(metavar="ID", help="A fact, as `nous recall` names it.")],
+def show_one(
+    memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a fact in full: its text, its statements word for word, and its history.
+    """Show a memory in full: its text and its history; of a fact what was said, of an episode what was drawn from it.
 
     [bold]Examples[/bold]
 
     [dim]$[/dim] nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
 
-    [dim]$[/dim] nous show $ID --json | jq '.statements[].content'
-    """
-    from nous_online.memories.store import unrecorded_count
+    [dim]$[/dim] nous show $FACT --json | jq '.statements[].content'
 
+    [dim]$[/dim] nous show $EPISODE --json | jq '.episode.summary, .facts[].content'
+    """
     with open_heart(agent) as heart:
-        fact, statements, events = heart.get_fact(fact_id), heart.statements(fact_id), heart.history(fact_id)
-        before, lines = heart.predecessors(fact_id), succession_lines(heart, fact)
-    unrecorded = unrecorded_count(fact, statements)
+        memory, events = heart.get(memory_id), heart.history(memory_id)
+        kind = events[0].memory_kind
+        if kind == "fact":
+            fields, lines = fact_shown(heart, memory)
+        elif kind == "episode":
+            fields, lines = episode_shown(heart, memory)
+        else:
+            fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
     if as_json:
-        fields = {"fact": fact, "statements": statements, "unrecorded_count": unrecorded, "events": events}
-        show_json({**fields, "predecessors": before})
+        show_json({kind: memory, **fields, "events": events})
         return
-    show(f"[bold]{escaped(fact.content)}[/bold]")
-    show(f"[dim]{fact.id}  {escaped(fact.state)}, trust {fact.trust}[/dim]")
-    for line in (*lines, "", *statement_lines(statements, unrecorded)):
+    title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
+    trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
+    for line in (f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"):
         show(line)
-    show("\nwhat became of it, the latest first")
     for event in events:
         show_event(event)
+
+
+def fact_shown(heart: Heart, fact: Fact) -> tuple[dict[str, Any], list[str]]:
+    """Return what `nous show` adds to a fact: its statements and predecessors, as fields and as lines."""
+    from nous_online.memories.store import unrecorded_count
+
+    stated, before = heart.statements(fact.id), heart.predecessors(fact.id)
+    unrecorded = unrecorded_count(fact, stated)
+    fields = {"statements": stated, "unrecorded_count": unrecorded, "predecessors": before}
+    return fields, [*succession_lines(heart, fact), "", *statement_lines(stated, unrecorded)]
+
+
+def episode_shown(heart: Heart, episode: Episode) -> tuple[dict[str, Any], list[str]]:
+    """Return what `nous show` adds to an episode: when it was, its summary, and the facts drawn from it."""
+    from nous_online.memories.store import facts_drawn_from
+
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        facts = facts_drawn_from(connection, heart.agent.id, episode.id)
+    until = f" to {episode.ended_at:%Y-%m-%d %H:%M}" if episode.ended_at else ", not closed yet"
+    text = episode.summary or episode.compressed or episode.detail or ""
+    lines = [f"{episode.started_at:%Y-%m-%d %H:%M}{until}", "", escaped(text)]
+    lines += [f"lesson: {escaped(lesson)}" for lesson in episode.lessons_learned]
+    lines += ["\nfacts drawn from it"] if facts else []
+    for each in facts:
+        lines += [f"  {escaped(each.content)}", f"  [dim]{each.id}  {escaped(each.state)}[/dim]"]
+    return {"facts": facts}, lines
+
+
+def procedure_lines(procedure: Procedure) -> list[str]:
+    """Return the fields of a procedure that say how it is done, each with its name."""
+    names = ("domain", "trigger", "goals", "core_patterns", "core_tools", "core_concepts", "steps", "template")
+    given = [(name, getattr(procedure, name)) for name in (*names, "implementation_notes")]
+    return [f"{name.replace('_', ' ')}: {escaped(value_in_words(value))}" for name, value in given if value]
+
+
+def value_in_words(value: object) -> str:
+    """Return a value of a procedure on one line; the entries of a list after one another."""
+    listed = cast("list[object]", value) if isinstance(value, list) else [value]
+    return "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in listed)
 
 
 def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:

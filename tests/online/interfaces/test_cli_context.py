@@ -114,6 +114,33 @@ def test_a_fact_is_shown_with_every_statement_and_its_history():
     assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
 
 
+def test_an_episode_is_shown_with_its_summary_and_what_was_drawn_from_it():
+    with Heart.open("default", works_in_background=False) as heart:
+        episode = heart.record_episode(
+            "Ada: the [north] gate is open.", title="A gate", ended_at="2026-05-04T10:30:00Z", summary="Ada saw a gate."
+        )
+        heart.learn("The north gate is open", source_episode_id=episode.id)
+
+    told, plain = typed("show", episode.id), typed("show", episode.id, "--json").json
+
+    assert told.out.startswith(f"A gate\n{episode.id}  closed, trust ")
+    assert "2026-05-04 10:30 to 2026-05-04 10:30\n\nAda saw a gate.\n" in told.out
+    assert f"facts drawn from it\n  The north gate is open\n  {plain['facts'][0]['id']}  active\n" in told.out
+    assert (plain["episode"]["summary"], plain["events"][0]["memory_kind"]) == ("Ada saw a gate.", "episode")
+
+
+def test_a_procedure_and_a_censor_are_shown_in_full():
+    with Heart.open("default", works_in_background=False) as heart:
+        procedure = heart.store_procedure("Release", steps=["tag", {"name": "push", "detail": "to main"}])
+        censor = heart.add_censor("rm -rf /", reason="It deletes all [files].")
+
+    assert "Release\n" in typed("show", procedure.id).out
+    assert 'steps: tag; {"name": "push", "detail": "to main"}\n' in typed("show", procedure.id).out
+    assert "It deletes all [files].\n" in typed("show", censor.id).out
+    assert typed("show", censor.id, "--json").json["censor"]["trigger"] == "rm -rf /"
+    assert "has no memory 0" in typed("show", "0" * 32).err
+
+
 def test_a_fact_names_what_it_replaced_and_what_replaced_it():
     old = learned("The gate code is 1234")
     new = learned("Mia keeps the only key now", "--replaces", old)
