@@ -78,6 +78,14 @@ def test_make_targets_on_a_page_exist(page: str) -> None:
     assert named - targets == set()
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_row_of_a_table_on_a_page_stands_under_its_head(page: str) -> None:
+    blocks = FENCED.sub("", (ROOT / page).read_text("utf-8")).split("\n\n")
+    tables = [block.strip().splitlines() for block in blocks if block.strip().startswith("|")]
+
+    assert [lines[0] for lines in tables if not re.match(r"\|[ :|-]+$", lines[1] if len(lines) > 1 else "")] == []
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs/README.md").read_text("utf-8")
     pages = {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} - {"README.md"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_FORM_BYTES = 64 * 1024  # a sentence for a merge and a reason are far below
 FORM_S = 10.0
+COMMAND = re.compile(r"`([^`\n]+)`")
 FORM_TOKEN = "form"  # noqa: S105 (the name of the field)
 FORM = "application/x-www-form-urlencoded"
 
@@ -131,6 +133,7 @@ def templates() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "shown": shown,
+        "shown_with_code": shown_with_code,
         "cut": cut,
         "moment": moment,
         "words": words,
@@ -148,6 +151,11 @@ def visible_value(value: object) -> object:
 def shown(text: object) -> Markup:
     """Return a text escaped, with the code of each hidden character in its place."""
     return Markup(HIDDEN.sub(code_of, str(escape("" if text is None else str(text)))))  # noqa: S704 (it was escaped)
+
+
+def shown_with_code(text: object) -> Markup:
+    """Return a sentence of the program as `shown` does, with commands between backticks as code."""
+    return Markup(COMMAND.sub(r"<code>\1</code>", str(shown(text))))  # noqa: S704 (it was escaped)
 
 
 def code_of(found: Any) -> str:

@@ -318,6 +318,8 @@ def test_the_page_about_the_system_tells_what_needs_somebody_and_takes_keys_and_
     after = shown(console, "/system")
 
     assert "1 contradiction is open" in page
+    assert "<code>nous contradictions</code>" in page
+    assert "`" not in page
     assert "<b>laptop" not in page
     assert "1,200" in page
     assert "0.2500" in page
