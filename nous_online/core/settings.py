@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from nous_online.core.errors import InvalidInput
 
+MODELS = re.compile(r"(anthropic|openai):\S+")
 ENGINES = re.compile(r"in-process|processes(:[1-9]\d{0,3})?|dask(\+tls)?://(\[[0-9a-fA-F:]+\]|[^/\s:\[\]@]+):\d{1,5}")
 """The values of NOUS_ENGINE."""
 
@@ -56,7 +57,7 @@ class Settings(BaseModel):
     """The tokenizer of budgets: Claude's since Opus 4.7, or OpenAI's o200k."""
     judge: Literal["auto", "offline", "claude"] = "auto"
     """What judges pairs and summarises episodes; `auto` uses a language model if NOUS_LLM or a key is set."""
-    llm: str | None = Field(default=None, pattern=r"^(anthropic|openai):\S+$")
+    llm: str | None = None
     """The language model: `anthropic:` or `openai:` (any server with its API), then the name of the model."""
     llm_url: str | None = None
     """Its address; by default that of its provider."""
@@ -90,6 +91,13 @@ class Settings(BaseModel):
             message = "not an engine: {engine} (want in-process, processes, processes:4 or dask://scheduler:8786)"
             raise PydanticCustomError("engine", message, {"engine": repr(engine)})
         return engine
+
+    @field_validator("llm")
+    @classmethod
+    def _is_model(cls, llm: str | None) -> str | None:
+        if llm is not None and not MODELS.fullmatch(llm):  # the value is not shown: it may be a key by mistake
+            raise PydanticCustomError("llm", "not a provider and its model (want anthropic:MODEL or openai:MODEL)")
+        return llm
 
     @model_validator(mode="after")
     def _follow_llm(self) -> Self:

@@ -69,10 +69,10 @@ def checked_text(name: str, value: object, *, max_bytes: int) -> str:
         message = f"{name} holds a lone surrogate at position {error.start}; decode the source with errors='replace'"
         raise InvalidInput(message) from error
     if size > max_bytes:
-        shown = f"{value[:SHOWN_CHARACTERS]!r}…"
-        raise InvalidInput(
-            f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {shown}; split it, or store an episode"
-        )
+        shown, fix = f"{value[:SHOWN_CHARACTERS]!r}…", "shorten it"
+        if name == "content":
+            fix = "split it, or store an episode"
+        raise InvalidInput(f"{name} has {size:,} bytes, the limit is {max_bytes:,}: {shown}; {fix}")
     return value
 
 
@@ -80,12 +80,10 @@ def checked_optional(name: str, value: object, *, max_characters: int) -> str | 
     """Return a short text or None; an empty text counts as none."""
     if value is None or value == "":
         return None
-    text = checked_text(name, value, max_bytes=4 * max_characters)
-    if len(text) > max_characters:
-        raise InvalidInput(
-            f"{name} has {len(text)} characters, the limit is {max_characters}: {text[:SHOWN_CHARACTERS]!r}…"
-        )
-    return text
+    if isinstance(value, str) and len(value) > max_characters:
+        shown = f"{value[:SHOWN_CHARACTERS]!r}…"
+        raise InvalidInput(f"{name} has {len(value):,} characters, the limit is {max_characters}: {shown}; shorten it")
+    return checked_text(name, value, max_bytes=4 * max_characters)
 
 
 def checked_names(name: str, values: object) -> list[str] | None:

@@ -436,7 +436,9 @@ def require_readable(url: str) -> None:
     """Raise `Unavailable` for a URL that libpq could not read, naming the part that is wrong but never its value."""
     found = url_error(url)
     if found:
-        raise Unavailable(f"can't connect to PostgreSQL: {found}; mend NOUS_DATABASE_URL, or run `nous up`")
+        raise Unavailable(
+            f"can't connect to PostgreSQL: {found}; mend NOUS_DATABASE_URL, or unset it for the embedded server"
+        )
 
 
 def url_error(url: str) -> str | None:

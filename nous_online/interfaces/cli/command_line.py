@@ -144,7 +144,7 @@ class NousGroup(TyperGroup):
 def describe(error: Exception) -> str:
     """Return the message of a usage error, with the option it is about."""
     words: Callable[[], str] = getattr(error, "format_message", error.__str__)
-    return words()
+    return words().replace("Value error, ", "")  # what pydantic puts before a message
 
 
 def fail(context: typer.Context, message: str, *, kind: str) -> None:

@@ -181,6 +181,7 @@ def test_an_error_is_one_line_with_exit_code_1(nous: Callable[..., Answer]):
         (["learn"], "try `nous learn --help`"),
         (["recall", "x", "--limit", "many"], "'--limit'"),
         (["--loud"], "No such option: --loud"),
+        (["install", "cursor"], "Invalid value for 'CLIENT': 'cursor' is not one of 'claude-code', 'codex', 'gemini'"),
         (["status", "--agent", ""], "the agent is empty; name one"),
         (["-a", " ", "status"], "the agent is empty; name one"),
     ],

@@ -192,6 +192,6 @@ def test_a_model_without_a_provider_is_no_setting(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("NOUS_LLM", "gpt-6")
 
     settings.cache_clear()
-    with pytest.raises(InvalidInput, match=r"NOUS_LLM: String should match pattern '\^\(anthropic\|openai\)"):
+    with pytest.raises(InvalidInput, match=r"NOUS_LLM: .* \(want anthropic:MODEL or openai:MODEL\)$"):
         settings()
     settings.cache_clear()
