@@ -331,8 +331,7 @@ class Heart(
         from nous_online.language.claude.model_writer import writer_factory
         from nous_online.language.claude.spending import meter_of
 
-        name = checked_agent(agent_id)
-        offered = [each for each in (embedder, next_embedder) if each is not None]
+        name, offered = checked_agent(agent_id), [each for each in (embedder, next_embedder) if each is not None]
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         place = database or Database(open_url())
