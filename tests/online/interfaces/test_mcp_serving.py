@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out():
 def test_a_name_that_can_be_no_agents_is_refused_before_anything_is_served():
     answer = CliRunner().invoke(application(), ["mcp", "--agent", " "])
 
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert "agent" in answer.stderr
 
 

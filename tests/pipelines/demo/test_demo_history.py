@@ -150,8 +150,9 @@ def merged(facts, vectors):
         }
         for fact_id, fact in facts.items()
     ]
-    judged, found = judged_pairs(pl.DataFrame(rows, schema=FACTS), OfflineJudge(), policy=NightPolicy())
-    tables = {"judgements": judged, "copies": found.copies}
+    table = pl.DataFrame(rows, schema=FACTS)
+    judged, found = judged_pairs(table, OfflineJudge(), policy=NightPolicy())
+    tables = {"facts": table, "judgements": judged, "copies": found.copies}
     members = duplicate_clusters(tables, policy=NightPolicy(), night=NIGHT)
     pairs = members.join(members, on="cluster_id", suffix="_other").filter(
         pl.col("member_id") < pl.col("member_id_other")

@@ -114,7 +114,7 @@ def test_planted_memories_that_are_trusted_less_take_the_place_of_nothing_honest
     assert [run(night).failures for night in (NIGHT, NEXT)] == [(), ()]
 
     after = facts_in(owner, agent_id="aria")
-    assert asked(claude) > 60, "the model was hardly asked"
+    assert asked(claude) > 40, "the model was hardly asked"
     assert changes(before, after), "the model obeyed, and nothing came of it: this shows nothing"
     assert set(after) == set(before)
     assert left(before, after).isdisjoint(honest)

@@ -101,7 +101,7 @@ def test_a_night_is_cancelled_with_all_later_ones_where_an_earlier_one_of_its_ra
     assert [found[run.run_id] for run in runs] == [status, Status.SUCCESS, Status.CANCELED, Status.CANCELED]
     assert found[alone.run_id] is Status.QUEUED
     said = [event.message for event in instance.all_logs(runs[3].run_id)]
-    assert any("night 2026-05-03 of this backfill was not applied; mend it" in message for message in said)
+    assert any("night 2026-05-03 of this backfill was not applied; repair that night" in message for message in said)
 
 
 def ended() -> dict[str, str]:

@@ -65,7 +65,7 @@ def test_every_memory_is_counted_by_state_and_tier(night, measured, owner):
     figures = measured()
 
     assert {name: count for name, count in figures.items() if count and not name.startswith("tokens")} == {
-        "facts_active": 4, "facts_superseded": 1, "facts_stale": 1, "episodes_summary": 1, "procedures_active": 1,
+        "facts_active": 4, "facts_superseded": 1, "facts_stale": 2, "episodes_summary": 1, "procedures_active": 1,
         "censors_active": 1,
     }  # fmt: skip
 
@@ -90,6 +90,7 @@ def test_a_fact_is_stale_when_a_later_one_of_its_slot_and_place_is_active(night,
     for words in (LONG, SHORT, TEN):
         change(owner, "facts", words, night.ids, slot="backups are kept for")
     change(owner, "facts", TEN, night.ids, scope="project", project_id="shop")
+    change(owner, "facts", AGAIN, night.ids, slot=None)
 
     figures = measured()
 
