@@ -20,8 +20,8 @@ from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, run_night
 
 TIMES = (
-    "created_at", "written_xid", "since_xid", "recorded_at", "decided_at", "applied_at", "stored_at", "measured_at", "judged_at",
-    "refreshed_at", "updated_at", "run_id",
+    "created_at", "written_xid", "since_xid", "recorded_at", "decided_at", "applied_at", "stored_at", "measured_at",
+    "judged_at", "refreshed_at", "updated_at", "run_id",
 )  # fmt: skip
 """Columns that tell when and by which run a row was written, not what it says."""
 EXIT_CODE = 86
