@@ -123,7 +123,7 @@ grant update (targets, read_set, changes, reason, evidence, outcome) on lifecycl
 grant update (
     content, context, subject, slot, summary, compressed, index_word, source, source_kind, source_episode_id, source_decision_id,
     sources, learned_at, last_confirmed_at, confirmation_count, encoded_frame, state, archived_at, superseded_by, superseded_at,
-    succession, embedding, context_embedding, embedding_space_id) on heart.facts to nous_purge;
+    succession, perhaps_replaces, embedding, context_embedding, embedding_space_id) on heart.facts to nous_purge;
 grant update (result_ids, result_scores, cited_ids, ignored_ids, query) on heart.recalls to nous_purge;
 grant update (items, open_threads, task) on heart.working_memory to nous_purge;
 grant update (note, judgement, proposed) on heart.contradictions to nous_purge;

@@ -30,7 +30,16 @@ from nous_online.database.statements import statements
 from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
-from nous_online.memories.erasure import ERASED, TEXTS, Erasure, erase_again, redact_json, redactor, shared_copies_lock
+from nous_online.memories.erasure import (
+    ERASED,
+    TEXTS,
+    Erasure,
+    erase_again,
+    redact_json,
+    redacted_context,
+    redactor,
+    shared_copies_lock,
+)
 
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 
@@ -610,6 +619,8 @@ def without_part(
     new = {name: None if name in POINTERS and value in ids else value for name, value in row.items()}
     if table == "heart.facts":
         new = remaining_fact(row, new, statements_of.get(row["id"], []))
+        new |= redacted_context(cast("str | None", new.get("context")), replace)
+        new["perhaps_replaces"] = [each for each in new.get("perhaps_replaces") or () if each not in ids]
     for quoting, column, kind in TEXTS:
         if quoting == table and new.get(column) is not None:
             new[column] = replace(str(new[column])) if kind == "text" else redact_json(new[column], replace)

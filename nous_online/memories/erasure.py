@@ -230,7 +230,8 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
                 erasure = erasure_of(connection, url, contents, is_dry_run=False)
                 rows = erase_part(connection, contents, new_values, erasure.quotations)
             copies += Counter(erase_copies(erasure, erasers))
-        vacuum(url, sorted({*rows, "heart.term_stats", *(table for table, _, _ in TEXTS)}))
+        rewritten = ("heart.facts", "heart.postings", "heart.term_stats", *(table for table, _, _ in TEXTS))
+        vacuum(url, sorted({*rows, *rewritten}))
         logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
     named = {"with_it": tuple(contents.drawn), "reworded": tuple(contents.touched), "told_in": tuple(contents.episodes)}
     return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
@@ -488,12 +489,7 @@ def erase_part(
     for block in BEFORE_REWRITING:
         connection.execute(BLOCKS[block], parameters)
     for fact_id, values in new_values.items():
-        given = {
-            "given": SQL(", ").join(map(Identifier, values)),
-            "given_of_r": SQL(", ").join(Identifier("r", name) for name in values),
-        }
-        key = {"agent_id": contents.agent_id, "id": fact_id, "values": Jsonb(dict(values))}
-        connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
+        rewrite_fact(connection, contents.agent_id, fact_id, values, reason="a statement it stood on was erased")
     for block in BEFORE_DELETING:
         connection.execute(BLOCKS[block], parameters)
     rows = {
@@ -503,9 +499,22 @@ def erase_part(
     connection.execute(BLOCKS["blank_events"], parameters)
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
-    connection.execute(BLOCKS["forget_words"], parameters)
     redact_rows(connection, contents.agent_id, quotations)
+    redact_facts(connection, contents, quotations)
+    connection.execute(BLOCKS["forget_words"], parameters)
     return {table: count for table, count in sorted(rows.items()) if count}
+
+
+def rewrite_fact(
+    connection: Connection, agent_id: str, fact_id: UUID, values: Mapping[str, Any], *, reason: str
+) -> None:
+    """Set columns of a fact that stays, with an event."""
+    given = {
+        "given": SQL(", ").join(map(Identifier, values)),
+        "given_of_r": SQL(", ").join(Identifier("r", name) for name in values),
+    }
+    key = {"agent_id": agent_id, "id": fact_id, "values": Jsonb(dict(values)), "reason": reason}
+    connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
 
 
 def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
@@ -527,10 +536,35 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
             connection.execute(write, {"text": erased, "ctid": ctid})
 
 
+def redact_facts(connection: Connection, contents: PartContents, quotations: Collection[str]) -> None:
+    """Take quotations out of the contexts of remaining facts, and erased facts out of those they perhaps replace."""
+    parameters = {"agent_id": contents.agent_id, "ids": contents.ids, "quoted": list(quotations)}
+    replace, erased = redactor(quotations), set(contents.ids)
+    found = connection.execute(BLOCKS["find_mentioning_facts"], parameters).fetchall()
+    for fact_id, context, doubted in found:
+        values = redacted_context(context, replace) | {
+            "perhaps_replaces": [str(each) for each in doubted if each not in erased]
+        }
+        rewrite_fact(connection, contents.agent_id, fact_id, values, reason="what it mentions was erased")
+
+
+def redacted_context(context: str | None, replace: Callable[[str], str]) -> dict[str, Any]:
+    """Return the columns of a fact that change where its context quotes erased texts; none where it does not."""
+    redacted = context and replace(context)
+    if redacted == context:
+        return {}
+    # The vector that blends both is not made anew, since that takes an embedder: the fact is recalled by the vector of
+    # its own words until it is re-embedded.
+    lines = [line for line in str(redacted).splitlines() if line.strip() != ERASED]
+    return {"context": "\n".join(lines) or None, "context_embedding": None}
+
+
 def redactor(quotations: Iterable[str]) -> Callable[[str], str]:
     """Return a function that replaces all quotations in a text by a mark."""
     # The longest first: of two alternatives that match at one place `re` takes the one that stands first.
     ordered = sorted(quotations, key=len, reverse=True)
+    if not ordered:  # an empty pattern would match everywhere
+        return lambda text: text
     either = "|".join(re.escape(text) if len(text) >= LONG else rf"(?<!\w){re.escape(text)}(?!\w)" for text in ordered)
     pattern = re.compile(either)
     return lambda text: pattern.sub(ERASED, text)

@@ -370,8 +370,15 @@ select %(agent_id)s, 'fact', old.id, 'redacted', old.state, old.state, old.row_v
        'what was merged into it was erased', now()
 from changed join old using (id)
 
+-- name: find_mentioning_facts
+-- Those that were learned with erased words around them, as what replaced an erased fact was, or that perhaps replace one.
+select id, context, perhaps_replaces from heart.facts
+where agent_id = %(agent_id)s
+  and (perhaps_replaces && %(ids)s::uuid[] or exists (select from unnest(%(quoted)s::text[]) q where strpos(context, q) > 0))
+order by id
+
 -- name: rewrite_fact
--- A fact that lost statements: the words it stands on now, and what follows from them.
+-- A fact that lost statements, or what it mentions of an erased one: what it says now, and what follows from that.
 with old as (
     select id, state, row_version from heart.facts where agent_id = %(agent_id)s and id = %(id)s for update
 ), changed as (
@@ -383,7 +390,7 @@ with old as (
 insert into lifecycle.events (
     agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason, effective_at)
 select %(agent_id)s, 'fact', old.id, 'redacted', old.state, old.state, old.row_version, changed.row_version, 'operator',
-       'a statement it stood on was erased', now()
+       %(reason)s, now()
 from changed join old using (id)
 
 -- name: drop_events_of_statements

@@ -193,7 +193,7 @@ def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, dec
     own = ready.embedding if ready.context_embedding is None else ready.context_embedding
     return replace(
         ready,
-        fact=replace(ready.fact, context=" ".join(known.content.split())),
+        fact=replace(ready.fact, context=known.content),
         context_embedding=with_context(own, store.embedding_of(connection, agent.id, known.id)),
     )
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Literal, cast
 from uuid import UUID
 
-from nous_online.core.domain import Fact, Near, Neighbour, NewFact, shortened
+from nous_online.core.domain import Fact, Near, Neighbour, NewFact
 from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.validation import LARGEST_LEAD, checked_id
@@ -366,17 +366,17 @@ def decide_and_doubt(
     new: NewFact, said: NearFacts, judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> tuple[LearningDecision, list[UUID]]:
     """Return what to do with `new`, and the ids of facts it perhaps replaces; the reason names either."""
+    # By its id, not in its words: a reason is stored with the event, and words have to leave it when they are erased.
     decision = decide_with_named(new, said, judgements, policy)
     left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
     doubts = possible_replacements(new, left, judgements, policy)
     if decision.reason != NOTHING_LIKE_IT:
         return decision, doubts
     if decision.contradicted:
-        other = shortened(decision.contradicted[0].fact.content)
-        return replace(decision, reason=f"contradicts “{other}”: both stay until somebody says which holds"), doubts
+        other = decision.contradicted[0].fact.id
+        return replace(decision, reason=f"contradicts fact {other}: both stay until somebody says which holds"), doubts
     if doubts:
-        other = shortened(next(each.fact.content for each in left if each.fact.id == doubts[0]))
-        return replace(decision, reason=f"perhaps replaces “{other}”: both stay"), doubts
+        return replace(decision, reason=f"perhaps replaces fact {doubts[0]}: both stay"), doubts
     return decision, doubts
 
 

@@ -28,7 +28,7 @@ def lived(heart: Heart, monkeypatch: pytest.MonkeyPatch) -> tuple[Heart, UUID, U
     fact = heart.learn(f"The {WORD} is in the cellar", context=f"said over {WORD}").memory
     heart.learn(f"The {WORD} is in the cellar")
     heart.supersede_fact(old.id, fact.id, reason=f"now it is {WORD}")
-    heart.learn("The office opens at nine")
+    heart.learn("The office opens at nine", context=f"Ana came in\nThe {WORD} is in the cellar")
     heart.cite(heart.recall(f"where is the {WORD}?").id, [fact.id])
     return heart, fact.id, old.id
 

@@ -97,6 +97,29 @@ def test_nothing_of_an_erased_fact_is_left_in_any_row(heart: Heart, owner: psyco
     assert [each.id for each in heart.recall("where is it?")] == [kept.id]
 
 
+def test_what_replaced_an_erased_fact_or_was_said_around_it_keeps_nothing_of_it(
+    heart: Heart, owner: psycopg.Connection, judge: ScriptedJudge, erase: Erase
+) -> None:
+    fact = heart.learn(f"The {WORD} is in the cellar,\nbehind the door").memory
+    moved = heart.learn("It all went up to the attic. The key hangs there.", replaces=fact.id).memory
+    heart.undo(fact.id, reason="not yet")
+    beside = heart.learn("Nobody drinks any", context=f"The stairs are steep\n{fact.content}").memory
+    judge.verdicts[fact.content, "There is none in the house"] = Verdict.CONTRADICTS
+    heart.learn("There is none in the house")
+    judge.change = 0.9
+    heart.learn("Ben took it home")
+    known_to_planner(owner)
+
+    erase(fact.id)
+
+    assert mentions(dump(owner), WORD) == set()
+    assert mentions(dump(owner), str(fact.id)) == set()
+    contexts = dict(owner.execute("select id, context from heart.facts where id = any(%s)", [[moved.id, beside.id]]))
+    assert contexts == {moved.id: None, beside.id: "The stairs are steep"}
+    assert {each.action for each in heart.history(moved.id)} == {"learned", "redacted"}
+    assert heart.recall("the key hangs there")[0].id == moved.id
+
+
 @pytest.mark.parametrize("kind", ["episode", "procedure", "censor"])
 def test_nothing_of_an_erased_memory_of_another_kind_is_left(
     heart: Heart, owner: psycopg.Connection, erase: Erase, kind: str
