@@ -141,6 +141,17 @@ def test_the_earlier_statement_is_shown_first_and_its_verdict_is_kept_for_the_ni
     assert kept == [("aria", "scripted", "1", "contradicts")]
 
 
+@pytest.mark.parametrize(("source", "days", "opened"), [("notes.md", 0, 0), ("notes.md", 1, 1), (None, 0, 1)])
+def test_what_one_source_told_at_one_moment_is_no_contradiction(
+    heart: Heart, night: Database, source: str | None, days: int, opened: int
+) -> None:
+    remember(heart, NINE, TEN, days=days, source=source)
+
+    assert scan_fresh_facts(night, Deciding()).opened == opened
+
+    assert len(heart.contradictions()) == opened
+
+
 def test_values_of_one_slot_are_compared_though_their_words_are_far_apart(
     heart: Heart, night: Database, owner: psycopg.Connection
 ) -> None:
