@@ -296,13 +296,13 @@ def open_contradictions(
             open_contradiction(connection, agent_id, row, batch.facts)
             for row in rows
             if not any({row["left_id"], row["right_id"]} <= facts for facts in separated)
-            and not are_of_one_telling(*(batch.facts[row[side]] for side in SIDES))
+            and not are_told_together(*(batch.facts[row[side]] for side in SIDES))
         )
         move_cursor(connection, agent_id, batch.cursor, batch.progress)
     return opened
 
 
-def are_of_one_telling(one: Fact, other: Fact) -> bool:
+def are_told_together(one: Fact, other: Fact) -> bool:
     """Tell whether one source told both facts at the same moment: such facts do not contradict each other.
 
     The night leaves these pairs too (`updates._stays`).

@@ -316,7 +316,7 @@ def _stays(night: date) -> pl.Expr:
         pl.col("new_valid_to") <= pl.col("old_valid_from")
     )
     moment = pl.max_horizontal("old_learned_at", "new_learned_at")  # when both were known
-    in_one_breath = (pl.col("old_source") == pl.col("new_source")) & (
+    is_told_together = (pl.col("old_source") == pl.col("new_source")) & (
         pl.col("old_learned_at") == pl.col("new_learned_at")
     )
     is_update = (pl.col("verdict") == Verdict.UPDATES.value) & pl.col("is_ordered")
@@ -331,7 +331,7 @@ def _stays(night: date) -> pl.Expr:
         (never_together, "each holds in its own time"),
         # The rows of a table and the items of a list look alike and differ in a name or a date: of one file of memories
         # 22 pairs were taken for contradictions, none of which was one.
-        (in_one_breath.fill_null(NO), "one source told both at the same moment"),
+        (is_told_together.fill_null(NO), "one source told both at the same moment"),
         (pl.col("new_valid_from") > end_of(night), "the later value has not begun"),
         (is_update & is_over, "the later value is over already, so each holds in its own time"),
     )
