@@ -29,9 +29,9 @@ from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
-MOST_HURT = 0.04
+MOST_HURT = 0.033
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
-MOST_RETIRED = 0.03
+MOST_RETIRED = 0.025
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 CHANGING = 0.15
 """Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
@@ -39,7 +39,7 @@ STRANGERS_OF_A_HAND = 300
 MOST_STRANGERS_NOTICED, MOST_STRANGERS_RETIRED = 0.02, 0.005
 """Of the statements of one store how many may be taken for a change of something else, or retire it."""
 MOST_SHARED = 3
-MOST_JOINED = 0.002
+MOST_JOINED = 0.0025
 """Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""
 LEAST_POINT = 0.5
 FOREIGN_AT = 2.0
@@ -56,14 +56,15 @@ def main() -> None:
     model = session(options.model.resolve(), sha256, 1)
     pairs = [row for row in written_pairs() if row["is_held_out"]]
     texts = [(row["a"], row["b"]) for row in pairs]
-    chances = softmax(np.array([scores(model, *both) for both in encodings(texts)])[:, : len(OUTCOMES)])
+    chances = chances_of(model, texts)
+    same = np.minimum(chances[:, 0], chances_of(model, [(second, first) for first, second in texts])[:, 0])
     labels = np.array([row["label"] for row in pairs])
     replaces = chances[:, 1] + chances[:, 2]
     change = replaces + chances[:, 6]
     two_things = np.array([other_things(*both) is not None for both in texts])
     apart = np.array([bool(never_same(*both)) for both in texts])
-    may_be_same = np.where(apart | ~is_far(texts), 0, chances[:, 0])
-    may_change, likely_same = np.where(two_things, 0, change), np.where(apart, 0, chances[:, 0])
+    may_be_same = np.where(apart | ~is_far(texts), 0, same)
+    may_change, likely_same = np.where(two_things, 0, change), np.where(apart, 0, same)
     may_replace = np.where(two_things, 0, replaces)
     points = {
         "same_at": point(may_be_same[~np.isin(labels, ["S", "V"])], MOST_JOINED),
@@ -107,7 +108,7 @@ def neighbour_odds(
     """Return `NeighbourOdds`: fitted on the held-out pairs, and on strangers that are read as often as in a store."""
     met, count = strangers()
     apart = np.array([other_things(*both) is not None or other_conditions(*both) is not None for both in met])
-    of_met = softmax(np.array([scores(model, *both) for both in encodings(met)])[:, : len(OUTCOMES)])
+    of_met = chances_of(model, met)
     labels = np.array([row["label"] for row in pairs])
     is_change = np.isin(labels, ["U", "N", "C"]) & ~two_things
     wanted = is_change | np.isin(labels, ["D", "R", "V", "S"])
@@ -165,6 +166,11 @@ def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
     first, second = (LocalMiniLM().embed_documents(side) for side in zip(*texts, strict=True))
     is_short = [max(len(text.split()) for text in pair) <= MOST_SHORT_WORDS for pair in texts]
     return ((first * second).sum(axis=1) < LEAST_SIMILARITY) & np.array(is_short)
+
+
+def chances_of(model: Any, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+    """Return the model's chance of each outcome for pairs of texts, read in this order."""
+    return softmax(np.array([scores(model, *both) for both in encodings(texts)])[:, : len(OUTCOMES)])
 
 
 def softmax(raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The pair reader as PyTorch knows it: MiniLM's six layers over both statements, and three heads."""
+"""The networks as PyTorch knows them: the pair reader, MiniLM's six layers over both statements, and its teachers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from transformers import MPNetModel
+
+from training.pairs.fitting import HEADS
 
 WIDTH, VIEWS, LAYERS, INNER = 384, 12, 6, 1536
 WORDS, PLACES = 30_522, 512
-HEADS = {"outcome": 7, "does": 1, "entailment": 3, "paraphrase": 1}
-"""Columns of each head, in the order the model gives them; the product reads the first two."""
+READ = ("outcome", "does")
+"""The heads of the reader; the others only shape the layers of a teacher."""
 PARTS = {
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -50,7 +53,10 @@ class Layer(nn.Module):
 
 
 class Network(nn.Module):
-    """Chances of seven outcomes, and that an action does what a trigger warns of; two heads learn from public sets."""
+    """The reader: scores of seven outcomes, and of an action that does what a trigger warns of."""
+
+    start, separator, padding, separators = 101, 102, 0, 1
+    """Word pieces around the texts: [CLS] one [SEP] other [SEP]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +69,7 @@ class Network(nn.Module):
         self.drop = nn.Dropout(0.1)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.both = nn.Linear(5 * WIDTH, WIDTH)
-        self.heads = nn.ModuleDict({head: nn.Linear(WIDTH, columns) for head, columns in HEADS.items()})
+        self.heads = nn.ModuleDict({head: nn.Linear(WIDTH, HEADS[head]) for head in READ})
 
     def start_from(self, path: Path) -> None:
         """Take the weights of all-MiniLM-L6-v2 (an .npz by their published names), the heads aside."""
@@ -82,16 +88,41 @@ class Network(nn.Module):
                     getattr(part, parameter).data.copy_(tensors[f"encoder.layer.{number}.{theirs}.{parameter}"])
 
     def forward(self, ids: Tensor, sides: Tensor, mask: Tensor) -> Tensor:
-        """Return the scores of all heads side by side (pairs, 12); `sides` is 1 for tokens of the later statement."""
+        """Return the scores of all heads side by side (pairs, 8); `sides` is 1 for tokens of the later statement."""
         places = torch.arange(ids.shape[1], device=ids.device)[None]
         x = self.drop(self.first(self.word(ids) + self.place(places) + self.side(sides)))
         hidden = (1.0 - mask.to(x.dtype))[:, None, None, :] * -1e4
         for layer in self.layers:
             x = layer(x, hidden)
-        one, other = (mean(x, mask * chosen) for chosen in (1 - sides, sides))
-        joined = torch.cat([x[:, 0], one, other, (one - other).abs(), one * other], 1)
-        both = self.drop(torch.tanh(self.both(self.drop(joined))))
-        return torch.cat([self.heads[head](both) for head in HEADS], 1)
+        both = self.drop(torch.tanh(self.both(self.drop(joined(x, sides, mask)))))
+        return torch.cat([self.heads[head](both) for head in READ], 1)
+
+
+class Teacher(nn.Module):
+    """A network five times as large, from all-mpnet-base-v2, with the same heads over the same view of both texts."""
+
+    start, separator, padding, separators = 0, 2, 1, 2
+    """Word pieces around the texts: <s> one </s></s> other </s>."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.layers = MPNetModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
+        width = self.layers.config.hidden_size
+        self.drop = nn.Dropout(0.1)
+        self.both = nn.Linear(5 * width, width)
+        self.heads = nn.ModuleDict({head: nn.Linear(width, columns) for head, columns in HEADS.items()})
+
+    def forward(self, ids: Tensor, sides: Tensor, mask: Tensor) -> Tensor:
+        """Return the scores of all heads side by side (pairs, 12)."""
+        x = self.layers(input_ids=ids, attention_mask=mask).last_hidden_state
+        both = self.drop(torch.tanh(self.both(self.drop(joined(x, sides, mask)))))
+        return torch.cat([head(both) for head in self.heads.values()], 1)
+
+
+def joined(x: Tensor, sides: Tensor, mask: Tensor) -> Tensor:
+    """Return the first state, the mean of each text's, how far these two are apart, and their product."""
+    one, other = (mean(x, mask * chosen) for chosen in (1 - sides, sides))
+    return torch.cat([x[:, 0], one, other, (one - other).abs(), one * other], 1)
 
 
 def mean(states: Tensor, mask: Tensor) -> Tensor:
