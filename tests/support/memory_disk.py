@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-ROOM = 2**31
-"""Bytes that have to be free: a query that a test stops has written half of them by then."""
+ROOM = 2**30
+"""Bytes that have to be free."""
 
 
 def memory_disk() -> Path | None:
