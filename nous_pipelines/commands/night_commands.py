@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,6 +123,7 @@ def run_in_order(
     """Run nights one after the other, print each outcome, and return all outcomes and what stopped the run."""
     from nous_pipelines.orchestration.running import WAITS_S, run_night, run_nights, time_left
 
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     outcomes: list[NightOutcome] = []
     began, waits_s = time.monotonic(), WAITS_S if is_range else ()
 
@@ -131,7 +133,7 @@ def run_in_order(
 
     with stopping() as stop:
         try:
-            with recorded_runs() as instance:
+            with nullcontext() if options.is_dry_run else recorded_runs() as instance:
                 for outcome in run_nights(wanted, run, stop=stop, tell=show_note, waits_s=waits_s):
                     outcomes.append(outcome)
                     if not as_json:
@@ -317,12 +319,9 @@ def options_for(
 
 @contextmanager
 def recorded_runs() -> Generator[DagsterInstance]:
-    """Yield the Dagster instance, with its log limited to critical messages."""
-    import logging
-
+    """Yield the Dagster instance."""
     from nous_pipelines.orchestration.instance import dagster_instance
 
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     with dagster_instance() as instance:
         yield instance
 

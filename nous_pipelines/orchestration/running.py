@@ -96,20 +96,21 @@ class NightOutcome:
 
 
 def run_night(
-    night: date, options: NightOptions, *, instance: DagsterInstance, tell: Callable[[str], None] | None = None
+    night: date, options: NightOptions, *, instance: DagsterInstance | None, tell: Callable[[str], None] | None = None
 ) -> NightOutcome:
     """Run one night and return its outcome; `tell` is called with the name of each step that succeeds.
 
-    A dry run is not recorded in the instance, so it materialises no partition. A night whose checks fail has changed
-    nothing; `failures` names the check and the reason. Raises, before anything runs, `Conflict` when another process
-    runs this night, `InvalidInput` for a night that has not begun or an invalid policy, `NotFound` for an unknown
-    agent, and `Unavailable` when the home can't be written to.
+    A dry run needs no instance and is recorded in none, so it materialises no partition. A night whose checks fail has
+    changed nothing; `failures` names the check and the reason. Raises, before anything runs, `Conflict` when another
+    process runs this night, `InvalidInput` for a night that has not begun or an invalid policy, `NotFound` for an
+    unknown agent, and `Unavailable` when the home can't be written to.
     """
-    from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
-    from nous_pipelines.orchestration.definitions import defs, trials
-
     with night_database(options) as database:
         check_options(night, options, database)
+        # From here on, since they load Dagster: what is refused is refused at once.
+        from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
+        from nous_pipelines.orchestration.definitions import defs, trials
+
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
         if tell is not None:
