@@ -100,6 +100,15 @@ def test_what_a_tool_put_out_below_its_call_goes_with_it_and_the_message_of_a_co
     ]
 
 
+def test_below_a_call_that_names_who_speaks_goes_on_the_same_speaker() -> None:
+    talk = "user: Why is it flat?\nassistant: [Bash: level --plot]\nThe upper gauge broke on 3 June.\n- It is of 1988."
+
+    assert [(each.speaker, each.text) for each in sentences_of(human_text(talk))][1:] == [
+        ("assistant", "The upper gauge broke on 3 June."),
+        ("assistant", "It is of 1988."),
+    ]
+
+
 def test_what_a_command_printed_is_nobodys_words_up_to_what_somebody_says() -> None:
     talk = (
         "user: The export failed.\nassistant: I look at it.\n$ kubectl logs export\nstarting export\nKilled\n"
