@@ -19,6 +19,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
     as_json_value,
+    escaped,
     show,
     show_error,
     show_json,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 SIGNALLED = 128
 """Added to the number of the signal that ended a command, this is its exit code, as in a shell."""
+JUDGE_ASKED = "judge_batches_sent"
+"""The check that fails, without stopping the night, where the judge could not be asked."""
 LEFT_OUT = 3
 """The exit code if nights were applied, but not for every agent."""
 
@@ -376,17 +379,12 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 def show_outcome(outcome: NightOutcome) -> None:
     """Print the outcome of a run in a few lines."""
     for failure in outcome.failures:
-        show_error(failure)
+        if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
+            show_error(failure)
     if outcome.report is None:
         return
     counts = outcome.report.counts
-    mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
-    mark = "[yellow]![/yellow]" if outcome.is_success and outcome.report.unseen else mark
-    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
-    for left in outcome.left_out:
-        show_note(f"  what to do about {left.agent_id}: {left.advice}")
-    for stop in outcome.report.stopped:
-        show_note(f"  what to do about {stop.check}: {stop.advice}")
+    show(f"{mark_of(outcome, outcome.report)} night {outcome.night}: {outcome.report.summary}")
     for note in notes_on(outcome, outcome.report):
         show_note(f"  {note}")
     if counts["stale"] or counts["refused"]:
@@ -395,11 +393,24 @@ def show_outcome(outcome: NightOutcome) -> None:
         f"  why: nous report --night {outcome.night}"
         + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")
     )
+    if note := outcome.report.put_off.note:
+        show(f"[yellow]{escaped(note)}[/yellow]")
+
+
+def mark_of(outcome: NightOutcome, report: NightReport) -> str:
+    """Return the sign before the line of a night: whether it did all it had to do."""
+    if not outcome.is_success:
+        return "[red]✗[/red]"
+    return "[yellow]![/yellow]" if report.unseen or report.put_off.note else "[green]✓[/green]"
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
-    """Yield notes on what is left for the next night."""
-    if outcome.asking:
+    """Yield notes on what to do, and on what is left for the next night."""
+    for left in outcome.left_out:
+        yield f"what to do about {left.agent_id}: {left.advice}"
+    for stop in report.stopped:
+        yield f"what to do about {stop.check}: {stop.advice}"
+    if outcome.asking and not report.put_off.obstacles:
         yield outcome.asking
     if not report.counts["active_before"] and not report.kinds:
         upcoming = outcome.night + timedelta(days=1)
@@ -423,4 +434,5 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "unseen": dict(report.unseen) if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
+        "put_off": as_json_value(report.put_off) if report else None,
     }
