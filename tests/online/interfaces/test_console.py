@@ -212,6 +212,31 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert "Nothing is in doubt" in shown(console, "/inbox")
 
 
+def test_both_hold_is_decided_at_once_for_all_of_two_sources_and_for_all_of_one_subject(
+    heart: Heart, console: TestClient
+) -> None:
+    of_sources = [
+        disputed(heart, f"Desk {n} is in Lima", f"The place of desk {n} is Oslo", source="desks.md") for n in range(3)
+    ]
+    of_subject = [
+        disputed(heart, f"Ship {n} leaves at dawn", f"No vessel {n} departs early", subject="Ships") for n in range(2)
+    ]
+    page = shown(console, "/inbox")
+    address = f"/contradictions/{of_sources[0].id}"
+
+    assert "Both hold, in all 3 between these two sources" in page
+    assert "Both hold, in all 2 about this subject" in page
+    assert led_to(pressed(console, "/inbox", address, resolution="sources")) == "/inbox?done=hold"
+    left = [each.id for each in heart.contradictions()]
+    assert sorted(left) == sorted(each.id for each in of_subject)
+    led_to(pressed(console, "/inbox", f"/contradictions/{of_subject[1].id}", resolution="subject"))
+
+    ruled = heart.contradictions(status="resolved")
+    assert {each.resolution for each in ruled} == {"both_valid"}
+    assert len(ruled) == len(of_sources) + len(of_subject)
+    assert "Nothing contradicts itself" in shown(console, "/inbox?done=hold")
+
+
 def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
