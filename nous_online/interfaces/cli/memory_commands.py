@@ -63,7 +63,7 @@ def learn(
 
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
     if as_json:
         show_json(learned)
@@ -155,11 +155,14 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
 
     [dim]$[/dim] nous status --json | jq .memories.fact.active
     """
+    from nous_online.interfaces.known_agents import check_known
     from nous_online.memories.status import status_of
 
     name = agent_named(agent)
-    with open_database() as database, database.transaction(name) as connection:
-        found = status_of(connection, name)
+    with open_database() as database:
+        check_known(database.url, name)
+        with database.transaction(name) as connection:
+            found = status_of(connection, name)
     if as_json:
         show_json(found)
         return

@@ -12,7 +12,9 @@ from cli_runs import pointed_at, typed
 
 from nous_online.core.domain import FACT
 from nous_online.database.changes import Cause, Version, change_memory
+from nous_online.database.connection import open_url
 from nous_online.heart import Heart
+from nous_online.interfaces.known_agents import known_agents
 from nous_online.memories import contradictions
 
 SECRET = "Tokens are signed with the key of the auth service."  # noqa: S105 (a fact about tokens)
@@ -322,3 +324,23 @@ def test_an_id_that_is_neither_a_contradiction_nor_in_doubt_is_named():
 
     assert answer.code == 1
     assert "no fact in doubt of that id" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["recall x", "context x", "predict --file a.py", "contradictions", "status", f"show {UUID(int=7)}", "censor list"],
+)
+def test_a_command_that_reads_creates_no_agent_and_names_the_nearest(command: str):
+    typed("learn", "Cats like fish", "--agent", "aria")
+
+    answer = typed(*command.split(), "--agent", "arai")
+
+    assert answer.code == 1
+    assert "agent 'arai' is not known here; known are: aria" in answer.err
+    assert "nous import FILE --agent arai" in answer.err
+    assert "arai" not in known_agents(open_url())
+
+
+def test_a_command_that_learns_begins_an_agent():
+    assert typed("learn", "Cats like fish", "--agent", "arai").code == 0
+    assert "arai" in known_agents(open_url())
