@@ -372,3 +372,16 @@ def test_an_agent_without_memories_has_pages_too(console: TestClient) -> None:
         "/system": "No language model was asked",
     }.items():
         assert words in shown(console, path)
+
+
+def test_the_columns_of_an_answer_are_explained_and_named_on_a_phone(heart: Heart, console: TestClient) -> None:
+    heart.learn("the pager is with Ana")
+
+    page = shown(console, "/ask?q=who has the pager?")
+
+    columns = ["score", "meaning", "words", "frame", "censors", "time", "rank"]
+    explained = re.findall(r'<abbr title="([^"]{20,})">(\w+)</abbr>', page)
+    assert [name for _, name in explained] == [*columns, "tier", "tokens"]
+    assert re.findall(r"<dt>(\w+)</dt><dd>[^<]{20,}</dd>", page) == columns
+    assert re.findall(r'data-label="(\w+)"', page)[: len(columns)] == columns
+    assert "attr(data-label)" in console.get("/console.css").text
