@@ -275,9 +275,17 @@ class NightReport:
         if self.health and self.health[-1].night == self.night:
             figures = self.health[-1].figures
             needs += [
-                question(name, int(figures[figure])) for name, figure in MEASURED.items() if figures.get(figure, 0) > 0
+                self.open_question(name, int(figures[figure]))
+                for name, figure in MEASURED.items()
+                if figures.get(figure, 0) > 0
             ]
         return needs
+
+    def open_question(self, name: str, count: int) -> str:
+        """Return how many questions of one sort are open, and of contradictions how many this night found."""
+        found = self.in_force("contradiction") if name == "contradictions" and not self.is_merely_planned else 0
+        asked, _, how = question(name, count).partition(": ")
+        return f"{asked}{f', {found:,} of them found tonight' if 0 < found < count else ''}: {how}"
 
     @property
     def cost_usd(self) -> float:

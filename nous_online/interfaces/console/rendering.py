@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,6 +136,7 @@ def templates() -> Environment:
         "shown": shown,
         "shown_with_code": shown_with_code,
         "cut": cut,
+        "found": found,
         "moment": moment,
         "words": words,
         "figure": figure,
@@ -176,6 +177,14 @@ def moment(at: datetime | date | str | None) -> Markup:
         return Markup("never")
     whole = at if isinstance(at, str) else at.isoformat()
     return Markup('<time datetime="{}">{}</time>').format(whole, whole[:16].replace("T", " "))
+
+
+def found(at: datetime) -> Markup:
+    """Return when a question was found: a night dates what it finds by its end, which may still be to come."""
+    at = at.astimezone(UTC)
+    if at.time() == time():
+        return Markup("in the night of {}").format(moment(at.date() - timedelta(days=1)))
+    return moment(at)
 
 
 def words(value: object) -> str:

@@ -25,7 +25,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.console.console_server import application
-from nous_online.interfaces.console.rendering import ConsoleState
+from nous_online.interfaces.console.rendering import ConsoleState, found
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
 from nous_online.memories.contradictions import Contradiction
@@ -385,3 +385,12 @@ def test_the_columns_of_an_answer_are_explained_and_named_on_a_phone(heart: Hear
     assert re.findall(r"<dt>(\w+)</dt><dd>[^<]{20,}</dd>", page) == columns
     assert re.findall(r'data-label="(\w+)"', page)[: len(columns)] == columns
     assert "attr(data-label)" in console.get("/console.css").text
+
+
+def test_what_a_night_found_is_told_by_its_date_and_not_by_a_moment_to_come() -> None:
+    at_night = found(datetime(2026, 11, 27, tzinfo=UTC))
+    by_day = found(datetime(2026, 11, 26, 9, 30, tzinfo=UTC))
+
+    assert "in the night of" in at_night
+    assert ">2026-11-26<" in at_night
+    assert ">2026-11-26 09:30<" in by_day
