@@ -50,7 +50,7 @@ from nous_pipelines.phases.phase import Tables, combine_phases
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable, Reads
 from nous_pipelines.phases.rulings import FOLLOWED
 from nous_pipelines.plan.checks import left_out_agents
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.night_files import PUT_OFF, NightFiles
 from nous_pipelines.snapshots.snapshot import Chunk, late_rows, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
@@ -410,15 +410,27 @@ def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     night, second = night_of(context), night_run.second_judge
     fetch_troubles: list[str] = night_run.files(night).read_json("collected")["troubles"]
     if second is None:
+        write_put_off(night, night_run, fetch_troubles)
         return dg.MaterializeResult(
             check_results=[sent_check(fetch_troubles, "no model is asked: the offline judge decides alone")]
         )
     sent = second.send(night_run.database, questions_of_agents(night, night_run, second), night=night)
     obstacles = list(dict.fromkeys([*sent.obstacles, *fetch_troubles]))
+    write_put_off(night, night_run, obstacles)
     return dg.MaterializeResult(
         metadata=as_metadata(sent.figures),
         check_results=[sent_check(obstacles, f"{sent.requests} requests were sent", *sent.warnings)],
     )
+
+
+def write_put_off(night: date, night_run: NightRun, obstacles: Sequence[str]) -> None:
+    """Record what stood in the way of asking, and how many pairs of each agent wait for it."""
+    second, rows = night_run.second_judge, list[dict[str, Any]]()
+    if obstacles and second is not None:
+        questions = questions_of_agents(night, night_run, second)
+        open_now = planned_questions(night_run.database, questions, night=night, models=second.models).agents
+        rows = [{"agent_id": each.agent_id, "pairs": each.pairs} for each in open_now if each.pairs]
+    night_run.files(night).write_json(PUT_OFF, {"obstacles": list(obstacles), "agents": rows})
 
 
 def sent_check(obstacles: list[str], success: str, *warnings: str) -> dg.AssetCheckResult:

@@ -21,7 +21,13 @@ from nous_pipelines.snapshots.snapshot import Snapshot
 
 OF_NO_ASSET = {"compared", "judged_by", "kept"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
-MADE_BY = {"copies": "neighbours", "collected": "judgements", "account": "plan", "checks": "plan"}
+MADE_BY = {
+    "copies": "neighbours",
+    "collected": "judgements",
+    "account": "plan",
+    "checks": "plan",
+    "put_off": "judge_batches",
+}
 """The asset a file is of, where it has another name."""
 UNASKED = {"judge_requests": {"snapshot", "neighbours", "judgements"}, "judge_batches": {"snapshot", "neighbours"}}
 """What is read only where a language model is named."""
