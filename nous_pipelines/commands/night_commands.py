@@ -148,8 +148,6 @@ def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: boo
                 return run_night(night, options, instance=instance, tell=tell)
 
         def find_quiet(night: date, later: Sequence[date]) -> Sequence[date]:
-            if instance is None:  # a dry run changes nothing, so nothing tells which nights would be quiet
-                return ()
             quiet = find_quiet_nights(night, later, options, instance=instance, is_stopped=stop.is_asked)
             if quiet:
                 show_note(f"{quiet_in_words(len(quiet))}: {quiet[0]} to {quiet[-1]}")

@@ -49,16 +49,16 @@ def find_quiet_nights(
     later: Sequence[date],
     options: NightOptions,
     *,
-    instance: DagsterInstance,
+    instance: DagsterInstance | None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[date]:
     """Return the nights right after `before` that would change nothing, once they are recorded.
 
     `before` has just run; `later` are the nights still to be run, in order. The last of them is never quiet: it is run,
     so that there are files and a report of the present. None are after a night that changed something, left an agent
-    out, or waits for a model. `is_stopped` is asked before each night.
+    out, or waits for a model. A dry run records none, so it has no `instance`. `is_stopped` is asked before each night.
     """
-    if options.is_dry_run or options.is_full or len(later) <= 1:
+    if instance is None or options.is_dry_run or options.is_full or len(later) <= 1:
         return []
     with opened(options) as night_run:
         looked_at = datetime.now(UTC)
