@@ -27,7 +27,7 @@ from benchmarks.intervals import Estimate, of_mean, of_means
 from benchmarks.rouge import KINDS, rouge
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.reading import read
-from nous_online.language.writing.lexrank import word_count
+from nous_online.language.writing.lexrank import summary_text, word_count
 from nous_online.language.writing.sentences import join_sentences, sentences_of
 from nous_online.language.writing.writer import POLICY, EndedEpisode, parse_episode, summary_of
 
@@ -99,7 +99,7 @@ def measured(case: Case, embedder: LocalMiniLM) -> Scores:
     vectors = embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in sentences])
 
     def lifted(words: int) -> str:
-        return join_sentences([sentences[i] for i in summary_of(sentences, vectors, words=words)])
+        return summary_text([sentences[i] for i in summary_of(sentences, vectors, words=words)])
 
     ours, lead = lifted(spoken.summary_words), " ".join(case.turns[:LEADING_TURNS])
     texts = {

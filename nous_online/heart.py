@@ -312,10 +312,12 @@ class Heart(
         deadline_s: float | None = None,
         works_in_background: bool = True,
         creates: bool = True,
+        must_exist: bool = False,
     ) -> Self:
         """Open the memory of `agent_id`, creating it when it is new.
 
         With `creates=False` nothing is written and no model loaded: a heart for counting what an import would store.
+        With `must_exist` an agent that is not known raises `NotFound`.
         Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
         Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
@@ -334,8 +336,7 @@ class Heart(
         name, offered = checked_agent(agent_id), [each for each in (embedder, next_embedder) if each is not None]
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
-        place = database or Database(open_url())
-        meter = meter_of(place, name)
+        meter = meter_of(place := database or Database(open_url()), name)
         heart = cls(
             Agent(
                 id=name,
@@ -351,12 +352,12 @@ class Heart(
             owns_database=database is None,
             works_in_background=works_in_background,
         )
-        return heart._registered() if creates else heart
+        return heart._registered(must_exist=must_exist) if creates else heart
 
-    def _registered(self) -> Self:
+    def _registered(self, *, must_exist: bool) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
-            self.agent = register(self.agent)
+            self.agent = register(self.agent, must_exist=must_exist)
             if isinstance(self.agent.embedder, LocalMiniLM):
                 with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
                     self.agent.embedder.load()

@@ -23,6 +23,7 @@ import turns
 import typer.testing
 from examples import examples
 from lent_databases import FORGOTTEN, Lender, LentDatabase, copy
+from memory_disk import may_run_programs, memory_disk
 from no_real_api import Guard, no_real_api
 from postgres_homes import copy_home, hasten, made_home, scratch
 from unit_files import needs_server
@@ -50,6 +51,10 @@ os.environ.setdefault("NOUS_DEADLINE_S", "60")
 # Every worker and every program that a test starts would compile the same files again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Where pytest makes its folders, of this run and in the programs that a test starts.
+if (disk := memory_disk()) and may_run_programs(disk):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(disk))
 
 # A property that says nothing of its own is tried on this many; an example may take as long as the machine needs.
 hypothesis.settings.register_profile("ordinary", max_examples=examples(40), deadline=None)

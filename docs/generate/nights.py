@@ -57,7 +57,8 @@ def rows() -> dict[str, float]:
         here = sorted(name for name in parents() if column(name) == place)
         for turn, name in enumerate(here):
             later = [other for other in parents() if name in drawn_parents(other)]
-            beside = [found[other] for other in (later if place < fullest else drawn_parents(name))]
+            relatives = later if place < fullest else drawn_parents(name)
+            beside = [found[other] for other in relatives if other in found]  # some stand beyond the fullest column
             is_crowded = place > fullest and len(here) > 1
             found[name] = sum(beside) / len(beside) + (turn - (len(here) - 1) / 2 if is_crowded else 0)
     return found

@@ -182,6 +182,8 @@ def read_known(
     standing, pairs, decisions = (
         query_known(connection, name, reach) for name in ("standing", "contradictions", "decisions")
     )
+    # The index names the latest facts only where there is no cue.
+    latest = None if request.cues else query_known(connection, "latest", reach)
     if reach.session_id and not reach.is_past and request.signals != Signals():
         record_sighting(connection, agent.id, request.signals, reach.session_id, reach.at)
     answered = [
@@ -198,7 +200,7 @@ def read_known(
     best = [answer.id for each in answered[:1] for answer in relevant_answers(each)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
     known = Known(
-        memories=by_section(standing.fetchall()),
+        memories=by_section([*standing.fetchall(), *(latest.fetchall() if latest else ())]),
         contradictions=list(pairs_of(pairs.fetchall())),
         decisions=decisions.fetchall(),
         answered=answered,
@@ -379,7 +381,7 @@ class Section:
 
 
 def sections() -> tuple[Section, ...]:
-    """Return the sections read for every context."""
+    """Return the sections read for every context, and the latest facts."""
     pinned = ("is_pinned", "by_learning", POLICY.pinned)
     return (
         Section("pinned", "fact", *pinned),
@@ -403,8 +405,8 @@ def sections() -> tuple[Section, ...]:
 def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
     """Return the queries of a context by name, each one statement for all kinds it reads; cached."""
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
-    parts = [
-        SQL(BLOCKS["section"]).format(
+    parts = {
+        section: SQL(BLOCKS["section"]).format(
             **parts_of_kind(section.kind, is_past=is_past),
             section=Literal(section.name),
             condition=SQL(BLOCKS[section.condition]).format(category=Literal(section.category), reference=reference),
@@ -412,11 +414,12 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
             limit=Literal(section.limit),
         )
         for section in sections()
-    ]
+    }
     kinds = [SQL(BLOCKS["named_of_kind"]).format(**parts_of_kind(kind, is_past=is_past)) for kind in KINDS]
     both = SQL("\nunion all\n")
     composed = {
-        "standing": SQL(BLOCKS["standing"]).format(sections=both.join(parts)),
+        "standing": both.join(part for section, part in parts.items() if section.name != "latest"),
+        "latest": both.join(part for section, part in parts.items() if section.name == "latest"),
         "contradictions": SQL(BLOCKS["contradictions"]).format(**parts_of_kind("fact", is_past=is_past)),
         "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
         "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),

@@ -9,11 +9,8 @@ select heart.new_id(), current_setting('transaction_read_only') = 'off',
 f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.trust,
 f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight
 
--- name: standing
--- What belongs into a context whatever is asked, each section up to its limit, in the order of its ranks.
-{sections}
-
 -- name: section
+-- What belongs into a context whatever is asked: of each section the first, up to its limit, in the order of its ranks.
 (select {section}::text as section, row_number() over () as place, ordered.*
  from (select {columns}
        from {table} f

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from nous_online.core.errors import InvalidInput, Unavailable
 
 SHELTER = Path("/var/lib/nous")  # root's default home, and where root puts what the account could not reach otherwise
 PRIVATE_UMASK = 0o077
+DEMO_DIGITS = 8
 OURS = ("background", "batches", "dagster", "history.jsonl", "hooks.log", "run", "snapshots")
 """Entries of a home that hold memories or quote them; the embedded server keeps its own folders closed."""
 
@@ -32,6 +34,14 @@ def default_home() -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("nous", appauthor=False)
+
+
+def demo_home(home: Path | None) -> Path:
+    """Return the home of the demo below a home, or the default one: of each installation or clone another."""
+    # Two clones of one user, above all of root, would otherwise stop and empty each other's demo.
+    place = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:DEMO_DIGITS]
+    return (home or default_home()) / f"demo-{digest}"
 
 
 def make_directory(path: Path) -> None:

@@ -84,6 +84,8 @@ class WritingPolicy:
     """How much more sentences weigh that say what was decided, caused or fixed: e to the power of it …"""
     telling_length_power: float = 0.3
     """… over this power of the sentence's words …"""
+    seat: float = 10.0
+    """Factor for a sentence that a summary takes before others: the best cause, and what an agent found or decided."""
     telling_from_share: float = 0.2
     """… where the summary has at least this share of the text (benchmark `summary`)."""
     least_worth: float = 5.3
@@ -94,6 +96,8 @@ class WritingPolicy:
     """Most sentences of one transcript that are embedded, at 3 to 5 ms each …"""
     most_embedded_characters: int = 12_000
     """… and most characters of them, so that a megabyte takes seconds."""
+    most_rules: int = 40
+    """Most sentences, beyond those, in which a user tells an assistant what holds beyond its task."""
     embedded_characters: int = 160
     """Characters of one sentence that are embedded: its topic is clear by then."""
     damping: float = 0.85

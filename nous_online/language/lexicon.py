@@ -75,7 +75,7 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     ("preference", "decision", "rule", "cause", "mended", "planned", "hedge", "refusing", "instructing", "verbs"),
 )
 LABELLED = re.compile(
-    r"\A(?:(?P<decision>decisions?|decided|agreed|outcome|results?|entscheidung|décision|decisión)"
+    r"\A(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)|(?P<result>outcome|results?)"
     r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
     r"commit|pull request|lösung|solución)"
     r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
@@ -84,7 +84,7 @@ LABELLED = re.compile(
     re.IGNORECASE,
 )
 CORRECTING = re.compile(
-    r"\A(?:(?:oh|ah|hm+|well|but|ok|okay|and|so|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
+    r"\A(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
     r"quatsch)(?=[,.:!\s]|$)"
     r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
     r"you're right|"
@@ -124,13 +124,6 @@ ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 """How an assistant announces a step, offers help, asks for something, or reports progress; results come later."""
-_PAST = rf"(?:used|[^\W\d_]{{3,}}ed|{'|'.join(sorted(word_list('irregular_past')))})\b"
-DONE = re.compile(
-    rf"\b(?:i|we)(?:'ve|'d| have| had)? (?:\w+ )?{_PAST}|\A[*_]*(?:[^:]{{1,40}}:[*_]* +)?{_PAST}"
-    rf"|\b(?:was|were|been) (?:\w+ly )?{_PAST}",
-    re.IGNORECASE,
-)
-"""Something done: "I moved the pump", "**Pump:** moved it", "the pump was moved"."""
 ADVISING = re.compile(
     r"\b(?:if|once|hopefully|please)\b"
     r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
@@ -146,17 +139,28 @@ REQUEST = re.compile(
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
-"""How people ask an assistant a question or for one thing now; standing instructions match `RULE` as well."""
+"""How people ask an assistant a question or for one thing now; what is to hold longer matches `STANDING` as well."""
+STANDING = re.compile(
+    r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
+    r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
+    r"|(?<!\bi )\b(?:should|must|ha(?:s|ve) to)\b|\b(?:always|never|by default|from now on|in (?:the )?future"
+    r"|make sure (?!i\b)|whenever|(?:every|each) time|immer|niemals|toujours|jamais|siempre|nunca)\b",
+    re.IGNORECASE,
+)
+"""How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
+PASSING = re.compile(r"\b(?:now|yet|still|currently|so far|for the moment|needs? to)\b", re.IGNORECASE)
+"""How an assistant at work tells a state that its next steps change."""
 RAN = re.compile(
     r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
 )
 """A command by itself, or with its result: "`make test` passed"."""
 COURTESY = re.compile(
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
-    r"good (?:morning|evening|afternoon|night)|"
+    r"good (?:morning|evening|afternoon|night)|happy (?:new year|birthday|easter|christmas|holidays)|"
     r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"
     r"super|good|fine|"
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
+    r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
     r"bitte|merci|gracias|buenas|"
     r"bonsoir|bonne nuit|guten (?:tag|abend|morgen)|venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"

@@ -30,6 +30,7 @@ STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")  # character
 SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")  # characters that are read as a space
 SEAM = "\ufdd2"  # the one space between two things that close and open: it costs nothing
 ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")  # short endings, which their apostrophe opens
+LINE_START = re.compile("(?<=[A-Za-z])(?=\n)")
 MOST_KEPT, MOST_STRETCHES = 8_192, 100_000
 """Counts that are kept, of texts and of words: lines come back in every context."""
 SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -51,8 +52,9 @@ O200K = "|".join(
 class Pieces:
     """What a token can be, and the expressions that find where words and punctuation begin and end."""
 
-    longest: int
     known: frozenset[str]
+    beginnings: frozenset[str]
+    """What some piece begins with: where a text goes on otherwise, no longer piece begins there."""
     prefixes: frozenset[bytes]
     """Bytes that begin a character and cost one token together; any other byte of a character costs one."""
     after_space: re.Pattern[str]
@@ -76,9 +78,15 @@ def counting() -> str:
     return "OpenAI o200k" if settings().tokenizer == "openai" else "Claude since Opus 4.7, reconstructed"
 
 
-@lru_cache(maxsize=MOST_KEPT)
 def claude_tokens(text: str) -> int:
     """Return how many tokens a text has for a Claude since Opus 4.7, by the reconstruction."""
+    # No piece reaches from a letter into the next line. Lines come back: of a tier, of the whole, of other contexts.
+    return sum(map(claude_tokens_of_part, LINE_START.split(text)))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def claude_tokens_of_part(text: str) -> int:
+    """Return how many tokens a text has that is short, or has no line that begins after a letter."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", well_formed(text))
         text = MARKERS.sub(NO_MARKER, SPACES.sub(" ", text))
@@ -109,7 +117,7 @@ def stretch_cost(stretch: str) -> int:
         stretch += CLOSE
     else:
         stretch = stretch.replace(SEAM, "")
-    return fewest(stretch, pieces.known, pieces.longest, character_cost)
+    return fewest(stretch, pieces, character_cost)
 
 
 def marked_word(word: str) -> str:
@@ -128,15 +136,19 @@ def character_cost(character: str) -> int:
     return min(len(encoded) - end + 1 for end in range(1, len(encoded) + 1) if end == 1 or encoded[:end] in prefixes)
 
 
-def fewest(text: str, known: frozenset[str], longest: int, of_character: Callable[[str], int]) -> int:
+def fewest(text: str, pieces: Pieces, of_character: Callable[[str], int]) -> int:
     """Return the fewest pieces a text can be put together from, given what each other character costs."""
-    costs = [0]
-    for end in range(1, len(text) + 1):
-        least = costs[end - 1] + (1 if text[end - 1] in known else of_character(text[end - 1]))
-        for start in range(max(0, end - longest), end - 1):
-            if costs[start] + 1 < least and text[start:end] in known:
-                least = costs[start] + 1
-        costs.append(least)
+    known, beginnings = pieces.known, pieces.beginnings
+    costs = [0] * (len(text) + 1)  # of the text up to each place; 0 where no way there is known yet
+    for start in range(len(text)):
+        cost = costs[start] + (1 if text[start] in known else of_character(text[start]))
+        if not costs[start + 1] or cost < costs[start + 1]:
+            costs[start + 1] = cost
+        cost, end = costs[start] + 1, start + 1
+        while text[start:end] in beginnings and end < len(text):
+            end += 1
+            if text[start:end] in known and (not costs[end] or cost < costs[end]):
+                costs[end] = cost
     return costs[-1]
 
 
@@ -147,8 +159,8 @@ def pieces_of_claude() -> Pieces:
     word, punctuation = f"[{table['words']}]", f"[{table['punctuation']}]"
     ending = f"(?<!{punctuation})(?:{'|'.join(ENDINGS)})(?!{word})"
     return Pieces(
-        longest=max(map(len, table["pieces"])),
         known=frozenset(table["pieces"]),
+        beginnings=frozenset(piece[:end] for piece in table["pieces"] for end in range(1, len(piece))),
         prefixes=frozenset(map(bytes.fromhex, table["prefixes"])),
         after_space=re.compile(f"(?<= )(?!'{word})(?={punctuation})"),
         before_space=re.compile(f"(?<={punctuation})(?= (?! ))"),

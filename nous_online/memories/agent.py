@@ -31,7 +31,7 @@ from nous_online.language.embedding import Embedder, checked_vectors
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge, Judgement, Pair
 from nous_online.language.writing.credentials import MARK, mask_credentials
-from nous_online.memories.store import query_space, register_agent, require_space
+from nous_online.memories.store import query_space, read_space, register_agent, require_space
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
@@ -154,14 +154,18 @@ class Agent:
         return judgements
 
 
-def register(agent: Agent) -> Agent:
+def register(agent: Agent, *, must_exist: bool = False) -> Agent:
     """Store the agent if it is new, and return it with the embedder of the space its memories live in.
 
-    Raises `InvalidInput` when that is another space than its embedder's, and this process has no embedder for it.
+    Raises `NotFound` for a new one that `must_exist`, and `InvalidInput` when that is another space than its
+    embedder's, and this process has no embedder for it.
     """
     register_space(agent.database, agent.embedder.space)
     with agent.transaction(agent.deadline(None)) as connection:
-        found = register_agent(connection, agent.id, agent.embedder.space.id)
+        if must_exist:
+            found = read_space(query_space(connection, agent.id), agent.id)
+        else:
+            found = register_agent(connection, agent.id, agent.embedder.space.id)
     if found.id == agent.embedder.space.id:
         return agent
     embedder = agent.embedder_of(found)

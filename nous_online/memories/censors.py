@@ -133,9 +133,8 @@ class CensorVerbs(Verbs):
         told = cast("CheckDetails", with_session_frame(agent, details, CheckDetails, deadline))
         asked = checked_question(action, told, now=datetime.now(UTC))
         vectors = agent.embed(asked.parts, deadline)
-        with agent.transaction(deadline) as connection:
+        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
             suspects = find_suspects(connection, agent, asked, vectors)
-            require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
         found = find_matches(agent, asked, suspects, vectors, deadline)
         deadline.remaining()  # raises if matching took too long
         if not found:
@@ -342,7 +341,10 @@ def stricter_values(known: Censor, new: NewCensor) -> dict[str, Any]:
 
 
 def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, vectors: Vectors) -> list[Suspect]:
-    """Return the censors in reach that are literal, or near enough to a part of the action to be compared."""
+    """Return the censors in reach that are literal, or near enough to a part of the action to be compared.
+
+    Raises `Moved` when the agent's memories live in another space than its embedder's.
+    """
     parameters = {
         "agent_id": agent.id,
         "space_id": agent.embedder.space.id,
@@ -353,9 +355,12 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
         "floor": POLICY.similarity_floor,
     }
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
-        return cursor.execute(
-            fill_columns(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"]), parameters
-        ).fetchall()
+        query = fill_columns(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"])
+        cursor.execute(query, parameters, prepare=True)
+        space = query_space(connection, agent.id)  # after the search: a move in between would leave bad answers
+        suspects = cursor.fetchall()
+    require_space(space, agent.id, agent.embedder.space)
+    return suspects
 
 
 def record_firings(

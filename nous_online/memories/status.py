@@ -72,7 +72,11 @@ QUESTIONS = {
         "contradictions are open",
         "`nous contradictions` and `nous resolve`, or the inbox of `nous console`",
     ),
-    "doubts": ("fact perhaps replaces another", "facts perhaps replace others", "the inbox of `nous console`"),
+    "doubts": (
+        "fact perhaps replaces another",
+        "facts perhaps replace others",
+        "`nous contradictions` and `nous resolve`, or the inbox of `nous console`",
+    ),
     "quarantined": (
         "fact is quarantined",
         "facts are quarantined",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +20,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
     as_json_value,
+    escaped,
     show,
     show_error,
     show_json,
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 SIGNALLED = 128
 """Added to the number of the signal that ended a command, this is its exit code, as in a shell."""
+JUDGE_ASKED = "judge_batches_sent"
+"""The check that fails, without stopping the night, where the judge could not be asked."""
 LEFT_OUT = 3
 """The exit code if nights were applied, but not for every agent."""
 
@@ -81,7 +86,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that is lost
-    on the way is waited for.
+    on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
     A night builds on what earlier ones compared and judged, and comes to the same; --full makes sure, at the price of a
     first night. What a language model was paid for is kept.
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
@@ -100,13 +105,16 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
     is_range = backfill or len(wanted) > 1
-    outcomes, stop = run_in_order(wanted, options, is_range=is_range, as_json=as_json)
+    ran = run_in_order(wanted, options, is_range=is_range, as_json=as_json)
+    outcomes, stop = ran.outcomes, ran.stop
     if as_json:
-        show_json({"nights": [as_plain(outcome) for outcome in outcomes]})
+        show_json({"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
     elif not wanted:
         show("every night that is over has been run")
+    elif ran.quiet:
+        show(quiet_in_words(len(ran.quiet)))
     if stop.signal is not None:
-        left = len(wanted) - len(outcomes)
+        left = len(wanted) - len(outcomes) - len(ran.quiet)
         rest = f"{left} {'is' if left == 1 else 'are'} left: run it again and it goes on" if left else "none is left"
         show_error(f"interrupted; every night that began is whole, {rest}")
         raise typer.Exit(SIGNALLED + stop.signal)
@@ -116,31 +124,54 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         raise typer.Exit(LEFT_OUT)
 
 
-def run_in_order(
-    wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool
-) -> tuple[list[NightOutcome], CommandStop]:
-    """Run nights one after the other, print each outcome, and return all outcomes and what stopped the run."""
+@dataclass
+class NightsRun:
+    """The nights of one command: those that ran, those that had nothing to do, and what stopped the command."""
+
+    stop: CommandStop
+    outcomes: list[NightOutcome] = field(default_factory=list["NightOutcome"])
+    quiet: list[date] = field(default_factory=list[date])
+
+
+def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool) -> NightsRun:
+    """Run nights one after the other without those that have nothing to do, and print each outcome."""
+    from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
     from nous_pipelines.orchestration.running import WAITS_S, run_night, run_nights, time_left
 
-    outcomes: list[NightOutcome] = []
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     began, waits_s = time.monotonic(), WAITS_S if is_range else ()
-
-    def run(night: date) -> NightOutcome:
-        with progress(night, is_single=len(wanted) == 1) as tell:
-            return run_night(night, options, instance=instance, tell=tell)
-
     with stopping() as stop:
+        ran = NightsRun(stop)
+
+        def run(night: date) -> NightOutcome:
+            with progress(night, is_single=len(wanted) == 1) as tell:
+                return run_night(night, options, instance=instance, tell=tell)
+
+        def find_quiet(night: date, later: Sequence[date]) -> Sequence[date]:
+            quiet = find_quiet_nights(night, later, options, instance=instance, is_stopped=stop.is_asked)
+            if quiet:
+                show_note(f"{quiet_in_words(len(quiet))}: {quiet[0]} to {quiet[-1]}")
+            ran.quiet += quiet
+            if (done := len(ran.outcomes) + len(ran.quiet)) < len(wanted):
+                show_note(time_left(done, len(wanted), seconds=time.monotonic() - began))
+            return quiet
+
         try:
-            with recorded_runs() as instance:
-                for outcome in run_nights(wanted, run, stop=stop, tell=show_note, waits_s=waits_s):
-                    outcomes.append(outcome)
+            with nullcontext() if options.is_dry_run else recorded_runs() as instance:
+                for outcome in run_nights(
+                    wanted, run, stop=stop, tell=show_note, waits_s=waits_s, find_quiet=find_quiet
+                ):
+                    ran.outcomes.append(outcome)
                     if not as_json:
                         show_outcome(outcome)
-                    if len(outcomes) < len(wanted):
-                        show_note(time_left(len(outcomes), len(wanted), seconds=time.monotonic() - began))
         except KeyboardInterrupt:
             os._exit(INTERRUPTED)  # a night is under way in a thread; as after a kill, the next run finishes it
-    return outcomes, stop
+    return ran
+
+
+def quiet_in_words(count: int) -> str:
+    """Return how many nights were not run: `412 quiet nights had nothing to do`."""
+    return "1 quiet night had nothing to do" if count == 1 else f"{count:,} quiet nights had nothing to do"
 
 
 def diff(
@@ -317,12 +348,9 @@ def options_for(
 
 @contextmanager
 def recorded_runs() -> Generator[DagsterInstance]:
-    """Yield the Dagster instance, with its log limited to critical messages."""
-    import logging
-
+    """Yield the Dagster instance."""
     from nous_pipelines.orchestration.instance import dagster_instance
 
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     with dagster_instance() as instance:
         yield instance
 
@@ -350,17 +378,12 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 def show_outcome(outcome: NightOutcome) -> None:
     """Print the outcome of a run in a few lines."""
     for failure in outcome.failures:
-        show_error(failure)
+        if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
+            show_error(failure)
     if outcome.report is None:
         return
     counts = outcome.report.counts
-    mark = "[green]✓[/green]" if outcome.is_success else "[red]✗[/red]"
-    mark = "[yellow]![/yellow]" if outcome.is_success and outcome.report.unseen else mark
-    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
-    for left in outcome.left_out:
-        show_note(f"  what to do about {left.agent_id}: {left.advice}")
-    for stop in outcome.report.stopped:
-        show_note(f"  what to do about {stop.check}: {stop.advice}")
+    show(f"{mark_of(outcome, outcome.report)} night {outcome.night}: {outcome.report.summary}")
     for note in notes_on(outcome, outcome.report):
         show_note(f"  {note}")
     if counts["stale"] or counts["refused"]:
@@ -369,11 +392,24 @@ def show_outcome(outcome: NightOutcome) -> None:
         f"  why: nous report --night {outcome.night}"
         + (f"   back: {'; '.join(outcome.report.undo)}" if outcome.report.undo else "")
     )
+    if note := outcome.report.put_off.note:
+        show(f"[yellow]{escaped(note)}[/yellow]")
+
+
+def mark_of(outcome: NightOutcome, report: NightReport) -> str:
+    """Return the sign before the line of a night: whether it did all it had to do."""
+    if not outcome.is_success:
+        return "[red]✗[/red]"
+    return "[yellow]![/yellow]" if report.unseen or report.put_off.note else "[green]✓[/green]"
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
-    """Yield notes on what is left for the next night."""
-    if outcome.asking:
+    """Yield notes on what to do, and on what is left for the next night."""
+    for left in outcome.left_out:
+        yield f"what to do about {left.agent_id}: {left.advice}"
+    for stop in report.stopped:
+        yield f"what to do about {stop.check}: {stop.advice}"
+    if outcome.asking and not report.put_off.obstacles:
         yield outcome.asking
     if not report.counts["active_before"] and not report.kinds:
         upcoming = outcome.night + timedelta(days=1)
@@ -397,4 +433,5 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
         "unseen": dict(report.unseen) if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
+        "put_off": as_json_value(report.put_off) if report else None,
     }

@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from nous_online.core.files import demo_home
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.database.statements import statements
@@ -336,7 +337,7 @@ def run_demo(source: Path | None, *, with_interface: bool) -> bool:
 
 def set_stage(night: date) -> Stage:
     """Start the demo's own server with an empty database; the user's memories are not touched."""
-    home = (settings().home or postgres.default_home()) / "demo"
+    home = demo_home(settings().home)
     server = postgres.ensure(home)
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(SQL["drop_database"])

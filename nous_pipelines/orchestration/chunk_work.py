@@ -15,6 +15,8 @@ import polars as pl
 from nous_online.core.errors import Refused, Unavailable
 from nous_online.database.connection import Database, open_url
 from nous_online.language.pairs.judging import Judge
+from nous_online.language.writing.lexrank import index_word
+from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_online.memories.erasure import shared_copies_lock
 from nous_pipelines.batches.batch_requests import Models
 from nous_pipelines.batches.verdict_cache import (
@@ -25,12 +27,14 @@ from nous_pipelines.batches.verdict_cache import (
     verdicts_for,
 )
 from nous_pipelines.engines.engine import picklable_error
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.earlier_nights import KeptComparison, compared_in, earlier_verdicts
 from nous_pipelines.phases.asking import STATEMENT_COLUMNS, judged, pairs_to_judge, person_rulings, with_hashes
 from nous_pipelines.phases.neighbours import neighbours_of
-from nous_pipelines.phases.phase import Tables
-from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, Reads
+from nous_pipelines.phases.phase import KEY, Tables
+from nous_pipelines.phases.phase_table import SCHEMAS, FindsProposals, MakesTable, NightTable, Reads
 from nous_pipelines.phases.rulings import follow_successors
+from nous_pipelines.phases.tiers import COLUMNS, LEVELS, SUMMARIES, due_episodes, lacking
 from nous_pipelines.plan.checks import isolate_failures
 from nous_pipelines.plan.night_files import NightFiles, writing
 from nous_pipelines.snapshots.snapshot import Chunk, identity_of
@@ -185,6 +189,37 @@ def judge_pairs(tables: Tables, chunk: Chunk, *, judges: Judges) -> ChunkOutput:
             too_long = too_long_among(asked, facts)
             verdicts, by_second = second_opinions(database, verdicts, judges.second, too_long=too_long)
     return ChunkOutput({"judgements": judged(pairs, rules, verdicts)}, (counts, by_second))
+
+
+# Not in `phases`, whose contract excludes clients of databases and models: the writer imports httpx with its embedder.
+# Not beside the assets either: another process that makes this table would load Dagster for it.
+def episode_summaries(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
+    """Return shorter texts (`SUMMARIES`) for the episodes of `due_episodes` that change their tier and lack one.
+
+    `tables`: episodes, uses, undone. The texts are extracted from the detail, or else from the summary, without a
+    model: they are the same wherever the night runs. A text that an episode has already is kept.
+    """
+    due = due_episodes(tables, policy=policy, night=night)
+    rows = lacking(due).select(*KEY, *LEVELS, "detail", "participants").to_dicts()
+    return pl.DataFrame([{**{key: row[key] for key in KEY}, **texts_of_levels(row)} for row in rows], schema=SUMMARIES)
+
+
+def texts_of_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the texts of one episode by level, None for those that can't be made from what is left of it."""
+    text: str = row["detail"] or row["summary"] or row["compressed"] or ""
+    if not text.strip():
+        return {"index_word": index_word(row["title"]) if row["title"] else None}
+    levels = levels_by_words(EndedEpisode(text, title=row["title"], participants=row["participants"] or ()))
+    return {name: row[name] or getattr(levels, name) or None for name in LEVELS}
+
+
+EPISODE_SUMMARIES = NightTable(
+    SUMMARIES,
+    "Title, summary, line and index word for episodes that are due for a tier and lack what it keeps.",
+    {"episodes": COLUMNS, "uses": None, "undone": None},
+    episode_summaries,
+    {"written": pl.len(), "titles": pl.col("title").count()},
+)
 
 
 # --- the database of a worker ---

@@ -59,6 +59,9 @@ class NoEvents(InMemoryEventLogStorage):
     def store_event(self, event: EventLogEntry) -> None:
         """Drop an event."""
 
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Drop events."""
+
     def get_asset_records(self, *_: Any, **__: Any) -> list[Any]:
         return []
 

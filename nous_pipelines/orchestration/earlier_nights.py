@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -262,9 +262,10 @@ def unchanged_agents(before: Snapshot, now: Snapshot) -> set[str]:
     return {*before.placed.join(now.placed, on=["agent_id", "part"], how="semi")["agent_id"]}
 
 
-def agents_with_facts_since(taken: Snapshot, since: datetime) -> set[str]:
-    """Return the agents with a fact that was learned, was confirmed or became valid at a moment or later."""
+def agents_with_facts_since(taken: Snapshot, since: datetime, *, until: datetime | None = None) -> set[str]:
+    """Return the agents with a fact learned, confirmed or become valid from a moment on, and before another."""
     moments = ("learned_at", "last_confirmed_at", "valid_from")
     facts = taken.table("facts", columns=["agent_id", *moments])
-    is_late = pl.any_horizontal((pl.col(name) >= since).fill_null(value=False) for name in moments)
-    return {*facts.filter(is_late)["agent_id"]}
+    ends = datetime.max.replace(tzinfo=UTC) if until is None else until
+    is_between = (((pl.col(name) >= since) & (pl.col(name) < ends)).fill_null(value=False) for name in moments)
+    return {*facts.filter(pl.any_horizontal(is_between))["agent_id"]}

@@ -14,16 +14,14 @@ import polars as pl
 
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
-from nous_online.language.writing.lexrank import index_word
-from nous_online.language.writing.writer import EndedEpisode, levels_by_words
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
 from nous_pipelines.batches.second_judge import AgentQuestions, PlannedQuestions, SecondJudge, planned_questions
 from nous_pipelines.batches.verdict_cache import JudgementCounts, SecondOpinionCounts, open_questions
 from nous_pipelines.engines.engine import Engine, OnDone
-from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import FIRST_NIGHT, end_of, parse_night
 from nous_pipelines.orchestration.chunk_work import (
+    EPISODE_SUMMARIES,
     ChunkOutput,
     ChunkWork,
     Judges,
@@ -48,12 +46,11 @@ from nous_pipelines.phases.incremental_join import Compared
 from nous_pipelines.phases.links import CHANGED
 from nous_pipelines.phases.merging import JUDGED
 from nous_pipelines.phases.neighbours import COPY, FOUND, MOST_CANDIDATES, READ
-from nous_pipelines.phases.phase import KEY, Tables, combine_phases
+from nous_pipelines.phases.phase import Tables, combine_phases
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, NightTable, Reads
 from nous_pipelines.phases.rulings import FOLLOWED
-from nous_pipelines.phases.tiers import COLUMNS, LEVELS, SUMMARIES, due_episodes, lacking
 from nous_pipelines.plan.checks import left_out_agents
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.night_files import PUT_OFF, NightFiles
 from nous_pipelines.snapshots.snapshot import Chunk, late_rows, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
@@ -413,15 +410,27 @@ def judge_batches(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.
     night, second = night_of(context), night_run.second_judge
     fetch_troubles: list[str] = night_run.files(night).read_json("collected")["troubles"]
     if second is None:
+        write_put_off(night, night_run, fetch_troubles)
         return dg.MaterializeResult(
             check_results=[sent_check(fetch_troubles, "no model is asked: the offline judge decides alone")]
         )
     sent = second.send(night_run.database, questions_of_agents(night, night_run, second), night=night)
     obstacles = list(dict.fromkeys([*sent.obstacles, *fetch_troubles]))
+    write_put_off(night, night_run, obstacles)
     return dg.MaterializeResult(
         metadata=as_metadata(sent.figures),
         check_results=[sent_check(obstacles, f"{sent.requests} requests were sent", *sent.warnings)],
     )
+
+
+def write_put_off(night: date, night_run: NightRun, obstacles: Sequence[str]) -> None:
+    """Record what stood in the way of asking, and how many pairs of each agent wait for it."""
+    second, rows = night_run.second_judge, list[dict[str, Any]]()
+    if obstacles and second is not None:
+        questions = questions_of_agents(night, night_run, second)
+        open_now = planned_questions(night_run.database, questions, night=night, models=second.models).agents
+        rows = [{"agent_id": each.agent_id, "pairs": each.pairs} for each in open_now if each.pairs]
+    night_run.files(night).write_json(PUT_OFF, {"obstacles": list(obstacles), "agents": rows})
 
 
 def sent_check(obstacles: list[str], success: str, *warnings: str) -> dg.AssetCheckResult:
@@ -443,36 +452,6 @@ def questions_of_agents(night: date, night_run: NightRun, second: SecondJudge) -
 
 
 # --- tables and phases ---
-
-
-# Not in `phases`, whose contract excludes clients of databases and models: the writer imports httpx with its embedder.
-def episode_summaries(tables: Tables, *, policy: NightPolicy, night: date) -> pl.DataFrame:
-    """Return shorter texts (`SUMMARIES`) for the episodes of `due_episodes` that change their tier and lack one.
-
-    `tables`: episodes, uses, undone. The texts are extracted from the detail, or else from the summary, without a
-    model: they are the same wherever the night runs. A text that an episode has already is kept.
-    """
-    due = due_episodes(tables, policy=policy, night=night)
-    rows = lacking(due).select(*KEY, *LEVELS, "detail", "participants").to_dicts()
-    return pl.DataFrame([{**{key: row[key] for key in KEY}, **texts_of_levels(row)} for row in rows], schema=SUMMARIES)
-
-
-def texts_of_levels(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the texts of one episode by level, None for those that can't be made from what is left of it."""
-    text: str = row["detail"] or row["summary"] or row["compressed"] or ""
-    if not text.strip():
-        return {"index_word": index_word(row["title"]) if row["title"] else None}
-    levels = levels_by_words(EndedEpisode(text, title=row["title"], participants=row["participants"] or ()))
-    return {name: row[name] or getattr(levels, name) or None for name in LEVELS}
-
-
-EPISODE_SUMMARIES = NightTable(
-    SUMMARIES,
-    "Title, summary, line and index word for episodes that are due for a tier and lack what it keeps.",
-    {"episodes": COLUMNS, "uses": None, "undone": None},
-    episode_summaries,
-    {"written": pl.len(), "titles": pl.col("title").count()},
-)
 
 
 def table_asset(table: NightTable) -> dg.AssetsDefinition:

@@ -173,7 +173,7 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
 
 @night_asset(
     reads={"facts": ("agent_id", "id", "state"), "judgements": None},
-    deps=[plan, applied],
+    deps=[plan, applied, "judge_batches"],
     kinds={"markdown"},
     description="What the night changed and left alone, with reasons; how to take it back; the health of the store.",
 )

@@ -96,20 +96,21 @@ class NightOutcome:
 
 
 def run_night(
-    night: date, options: NightOptions, *, instance: DagsterInstance, tell: Callable[[str], None] | None = None
+    night: date, options: NightOptions, *, instance: DagsterInstance | None, tell: Callable[[str], None] | None = None
 ) -> NightOutcome:
     """Run one night and return its outcome; `tell` is called with the name of each step that succeeds.
 
-    A dry run is not recorded in the instance, so it materialises no partition. A night whose checks fail has changed
-    nothing; `failures` names the check and the reason. Raises, before anything runs, `Conflict` when another process
-    runs this night, `InvalidInput` for a night that has not begun or an invalid policy, `NotFound` for an unknown
-    agent, and `Unavailable` when the home can't be written to.
+    A dry run needs no instance and is recorded in none, so it materialises no partition. A night whose checks fail has
+    changed nothing; `failures` names the check and the reason. Raises, before anything runs, `Conflict` when another
+    process runs this night, `InvalidInput` for a night that has not begun or an invalid policy, `NotFound` for an
+    unknown agent, and `Unavailable` when the home can't be written to.
     """
-    from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
-    from nous_pipelines.orchestration.definitions import defs, trials
-
     with night_database(options) as database:
         check_options(night, options, database)
+        # From here on, since they load Dagster: what is refused is refused at once.
+        from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
+        from nous_pipelines.orchestration.definitions import defs, trials
+
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
         if tell is not None:
@@ -258,8 +259,20 @@ def stored_report(database: Database, night: date, options: NightOptions, *, sho
     if not files.has("plan"):  # the night was only tried
         files = NightFiles(folder, is_dry_run=True)
     if snapshot is None or not files.has("plan"):
-        raise NotFound(f"night {night} has not run here; run it with: nous night --date {night}")
+        raise NotFound(why_not_run(database, night))
     return night_report(database, snapshot, files, agent_ids=options.agent_ids, shown=shown)
+
+
+def why_not_run(database: Database, night: date) -> str:
+    """Return why a night has no report: it had nothing to do, or has not run."""
+    with database.transaction() as connection:
+        last = connection.execute(SQL["run_before_quiet"], {"night": night}).fetchone()
+    if last is None or last[0] is None:
+        return f"night {night} has not run here; run it with: nous night --date {night}"
+    return (
+        f"night {night} was quiet: nothing was new and nothing became due, so it was not run, and the store stood as "
+        f"after night {last[0]}; see: nous report --night {last[0]}"
+    )
 
 
 # --- nights in a row ---
@@ -281,25 +294,28 @@ def run_nights(
     stop: ProcessStop,
     tell: Callable[[str], None],
     waits_s: Sequence[float] = WAITS_S,
+    find_quiet: Callable[[date, Sequence[date]], Sequence[date]] = lambda _, __: (),
 ) -> Iterator[NightOutcome]:
     """Run nights in order and yield their outcomes, up to the first that is stopped, or until `stop` is asked.
 
     The night under way ends first. One that loses the database is run again after each of `waits_s`. `tell` is called
-    with messages for the person who waits. Raises what `run` raises.
+    with messages for the person who waits. After each night `find_quiet` is asked, with the nights that are left, which
+    of the next have nothing to do: these are not run. Raises what `run` and `find_quiet` raise.
     """
 
     def attempt(night: date) -> NightOutcome:
         return run_in_thread(lambda: run(night), stop=stop, tell=tell)
 
-    for night in nights:
-        if stop.is_asked():
-            return
+    left = list(nights)
+    while left and not stop.is_asked():
+        night = left.pop(0)
         outcome = run_with_retries(night, attempt, waits_s=waits_s, stop=stop, tell=tell)
         if outcome is None:
             return
         yield outcome
         if outcome.is_stopped:
             return
+        left = left[len(find_quiet(night, left)) :]
 
 
 def run_with_retries(

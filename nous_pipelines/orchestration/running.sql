@@ -33,3 +33,9 @@ where not exists (
 )
 group by 1
 order by 1
+
+-- name: run_before_quiet
+-- The last night that ran before one that was recorded without a run.
+select (select max(night) from lifecycle.plans where night < %(night)s)
+where exists (select from lifecycle.health where night = %(night)s)
+  and not exists (select from lifecycle.plans where night = %(night)s)

@@ -97,6 +97,15 @@ def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Pha
     return phase
 
 
+def has_ageing_memories(tables: Tables, *, policy: NightPolicy, night: date) -> bool:
+    """Return whether a memory may be archived by age alone: one superseded, or any where something was recalled.
+
+    Without a recall no days count as asked, and nothing is archived as unused.
+    """
+    is_asked = not tables["uses"].is_empty() or policy.unused_asked_days == 0
+    return is_asked or bool((tables["facts"]["state"] == "superseded").any())
+
+
 def with_open_contradictions(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
     """Add `is_open`: whether the fact's status says so, or an open contradiction names it.
 

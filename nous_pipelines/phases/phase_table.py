@@ -11,7 +11,7 @@ import polars as pl
 
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.forgetting import COLUMNS as FORGETTING_COLUMNS
-from nous_pipelines.phases.forgetting import forgetting_phase, returns_of_agents
+from nous_pipelines.phases.forgetting import forgetting_phase, has_ageing_memories, returns_of_agents
 from nous_pipelines.phases.links import CHANGED, link_phase
 from nous_pipelines.phases.links import COLUMNS as LINK_COLUMNS
 from nous_pipelines.phases.merging import CLUSTERS, JUDGED, MERGE_COLUMNS, duplicate_clusters, merge_phase
@@ -19,12 +19,18 @@ from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.sharing import SHARE_COLUMNS, share_phase
 from nous_pipelines.phases.tiers import COLUMNS as TIER_COLUMNS
-from nous_pipelines.phases.tiers import SUMMARIES, tier_phase
-from nous_pipelines.phases.unreliable import CENSOR_COLUMNS, PROCEDURE_COLUMNS, censor_phase, procedure_phase
-from nous_pipelines.phases.updates import FACT_COLUMNS, update_phase
+from nous_pipelines.phases.tiers import SUMMARIES, has_ageing_episodes, tier_phase
+from nous_pipelines.phases.unreliable import (
+    CENSOR_COLUMNS,
+    PROCEDURE_COLUMNS,
+    censor_phase,
+    has_expiring_censors,
+    procedure_phase,
+)
+from nous_pipelines.phases.updates import FACT_COLUMNS, has_later_values, update_phase
 from nous_pipelines.phases.usage import COLUMNS as USAGE_COLUMNS
 from nous_pipelines.phases.usage import FACT_COLUMNS as USAGE_FACT_COLUMNS
-from nous_pipelines.phases.usage import RANKS, rank_phase, usage_ranks
+from nous_pipelines.phases.usage import RANKS, has_fading_weights, rank_phase, usage_ranks
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 Reads: TypeAlias = Mapping[str, Sequence[str] | None]
@@ -35,6 +41,12 @@ class FindsProposals(Protocol):
     """A phase function: returns proposals and account for the tables of some agents."""
 
     def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> Phase: ...
+
+
+class TellsAges(Protocol):
+    """A function that tells of the tables of some agents whether time alone may bring something to propose."""
+
+    def __call__(self, tables: Tables, /, *, policy: NightPolicy, night: date) -> bool: ...
 
 
 class MakesTable(Protocol):
@@ -91,6 +103,8 @@ class NightPhase:
     """The fields of `NightPolicy` that it depends on."""
     gather: MakesTable | None = None
     """Called for every chunk before `find` for any; the results together become the table `gathered`."""
+    ages: TellsAges | None = None
+    """Returns whether it may propose something on a later night than this one though no row changes; None for never."""
 
 
 PHASES: tuple[NightPhase, ...] = (
@@ -119,6 +133,7 @@ PHASES: tuple[NightPhase, ...] = (
         "Facts that give way to a later value of their slot, and facts that contradict each other; those stay.",
         {"facts": FACT_COLUMNS, "judgements": None, "copies": None, "undone": None, "contradictions": None},
         update_phase,
+        ages=has_later_values,
     ),
     NightPhase(
         "forgetting_proposals",
@@ -128,6 +143,7 @@ PHASES: tuple[NightPhase, ...] = (
         forgetting_phase,
         ("superseded_grace_days", "unused_after_days", "unused_asked_days", "unused_return_share"),
         gather=returns_of_agents,
+        ages=has_ageing_memories,
     ),
     NightPhase(
         "shared_proposals",
@@ -144,6 +160,7 @@ PHASES: tuple[NightPhase, ...] = (
         {"episodes": TIER_COLUMNS, "uses": None, "undone": None, "episode_summaries": None},
         tier_phase,
         ("summary_after_days", "compressed_after_days", "fossil_after_days", "probe_days"),
+        ages=has_ageing_episodes,
     ),
     NightPhase(
         "rank_proposals",
@@ -155,6 +172,7 @@ PHASES: tuple[NightPhase, ...] = (
         {"usage_ranks": None, "undone": None},
         rank_phase,
         ("max_promotion", "min_demotion", "rank_step"),
+        ages=has_fading_weights,
     ),
     NightPhase(
         "link_proposals",
@@ -175,6 +193,7 @@ PHASES: tuple[NightPhase, ...] = (
         {"censors": CENSOR_COLUMNS, "undone": None},
         censor_phase,
         ("false_positive_majority", "censor_activations"),
+        ages=has_expiring_censors,
     ),
     NightPhase(
         "procedure_proposals",

@@ -75,6 +75,12 @@ def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.Data
     )
 
 
+def has_ageing_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> bool:
+    """Return whether an episode may move a tier by age alone."""
+    episodes = tables["episodes"]
+    return bool(((episodes["state"] == "closed") & (episodes["compression_tier"] != TIERS[-1])).any())
+
+
 def ages(policy: NightPolicy) -> tuple[int, int, int]:
     """Return the ages in days at which an episode moves to each tier after the first."""
     return (policy.summary_after_days, policy.compressed_after_days, policy.fossil_after_days)

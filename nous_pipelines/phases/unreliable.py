@@ -61,6 +61,12 @@ def censor_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     return phase
 
 
+def has_expiring_censors(tables: Tables, *, policy: NightPolicy, night: date) -> bool:
+    """Return whether a censor runs out after the night."""
+    censors = tables["censors"].filter(pl.col("state") == "active")
+    return bool((censors["expires_at"] > end_of(night)).any())
+
+
 def retirement(row: Mapping[str, Any], *, night: date) -> Proposal:
     """Return the proposal to retire one censor; it is archived and can be restored."""
     values = {"state": "archived", "archived_at": end_of(night).isoformat()}

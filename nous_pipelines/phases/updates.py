@@ -65,6 +65,11 @@ def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     return phase
 
 
+def has_later_values(tables: Tables, *, policy: NightPolicy, night: date) -> bool:
+    """Return whether a fact becomes valid after the night, and may replace another then."""
+    return bool((tables["facts"]["valid_from"] > end_of(night)).any())
+
+
 def _with_heirs(
     edges: pl.DataFrame, judged: pl.DataFrame, undone: pl.DataFrame, standing: pl.DataFrame
 ) -> pl.DataFrame:

@@ -226,6 +226,11 @@ def rank_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     return phase
 
 
+def has_fading_weights(tables: Tables, *, policy: NightPolicy, night: date) -> bool:
+    """Return whether a memory has a use that fades, or a weight to fade."""
+    return not tables["usage_ranks"].is_empty()
+
+
 def _stays() -> pl.Expr:
     return first_reason(
         PINNED,

@@ -25,6 +25,10 @@ UNSEEN = "unseen"
 """The document in which a dry run counts memories that arrived after the night was applied."""
 
 
+PUT_OFF = "put_off"
+"""The document in which a night says which pairs wait for the judge, and what stood in the way of asking."""
+
+
 @dataclass(frozen=True)
 class CheckedPlan:
     """A plan that passed its checks, without the agents left out, and the results of the checks."""
@@ -92,6 +96,13 @@ class NightFiles:
         """Return by agent the number of memories that a dry run does not see (`UNSEEN`)."""
         rows = self.read_json(UNSEEN)["agents"] if self.has(UNSEEN) else []
         return {row["agent_id"]: row["memories"] for row in rows}
+
+    def put_off(self) -> tuple[dict[str, int], list[str]]:
+        """Return by agent the number of pairs that wait, and the obstacles (`PUT_OFF`); none where all was asked."""
+        if not self.has(PUT_OFF):
+            return {}, []
+        document = self.read_json(PUT_OFF)
+        return {row["agent_id"]: row["pairs"] for row in document["agents"]}, document["obstacles"]
 
     def leave_out(self, left: Sequence[LeftOut]) -> None:
         """Record agents that later assets must leave out, in a file for each step: assets may run at the same time."""

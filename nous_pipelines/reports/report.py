@@ -171,6 +171,24 @@ class AgentLeftOut:
 
 
 @dataclass(frozen=True)
+class PutOff:
+    """What the judge could not be asked: how many pairs of each agent wait, and what stood in the way."""
+
+    pairs: Mapping[str, int]
+    obstacles: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """How many pairs wait and why, in a line; empty where nothing stood in the way."""
+        if not self.obstacles:
+            return ""
+        pairs, why = sum(self.pairs.values()), "; ".join(self.obstacles)
+        if not pairs:
+            return f"the judge could not be asked: {why}"
+        return f"{'1 pair waits' if pairs == 1 else f'{pairs:,} pairs wait'} for the judge: {why}"
+
+
+@dataclass(frozen=True)
 class PolicyUsed:
     """The policy fields that differ from the default, for all and for single agents."""
 
@@ -226,6 +244,7 @@ class NightReport:
     """By agent the memories that arrived after the night had run and were included by running it again."""
     unseen: Mapping[str, int] = field(default_factory=dict[str, int])
     """By agent the memories that arrived after the night had run and that this dry run does not see."""
+    put_off: PutOff = field(default_factory=lambda: PutOff({}))
     policy: PolicyUsed = field(default_factory=lambda: PolicyUsed({}, {}))
     costs: tuple[Cost, ...] = ()
     """Costs of language models in the night, by purpose, model and way."""
@@ -252,12 +271,21 @@ class NightReport:
         """What a person has to act on: stopped nights, agents left out, and questions only a person can decide."""
         needs = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
         needs += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
+        needs += [self.put_off.note] if self.put_off.note else []
         if self.health and self.health[-1].night == self.night:
             figures = self.health[-1].figures
             needs += [
-                question(name, int(figures[figure])) for name, figure in MEASURED.items() if figures.get(figure, 0) > 0
+                self.open_question(name, int(figures[figure]))
+                for name, figure in MEASURED.items()
+                if figures.get(figure, 0) > 0
             ]
         return needs
+
+    def open_question(self, name: str, count: int) -> str:
+        """Return how many questions of one sort are open, and of contradictions how many this night found."""
+        found = self.in_force("contradiction") if name == "contradictions" and not self.is_merely_planned else 0
+        asked, _, how = question(name, count).partition(": ")
+        return f"{asked}{f', {found:,} of them found tonight' if 0 < found < count else ''}: {how}"
 
     @property
     def cost_usd(self) -> float:

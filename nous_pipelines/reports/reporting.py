@@ -34,6 +34,7 @@ from nous_pipelines.reports.report import (
     NightReport,
     Offender,
     Outline,
+    PutOff,
     Quoted,
     ReportEntry,
     Stopped,
@@ -186,9 +187,8 @@ def night_report(
     every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     outlines, planned = mark_left_out(left_out, *every)
     decided = read_proposals(database, first_of_each(outlines, shown), planned)
-    replaced = replaced_together(database, night, planned.values())
+    replaced, waiting = replaced_together(database, night, planned.values()), account.first_waiting(agent_ids)[:shown]
     apart_by_verdict, apart = look_alikes(files, account, replaced, agent_ids=agent_ids, shown=shown)
-    waiting = account.first_waiting(agent_ids)[:shown]
     memories = read_memories(database, named_in(decided, apart, waiting))
     return NightReport(
         night=night,
@@ -207,6 +207,7 @@ def night_report(
         left_out=left_out,
         late=of_agents(snapshot.late, agent_ids),
         unseen=of_agents(files.unseen(), agent_ids),
+        put_off=put_off_of(files, agent_ids),
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),
@@ -226,6 +227,12 @@ def left_out_of(checks: Mapping[str, Any], account: NightAccount, agent_ids: Seq
     """Return the agents that a night left out, among some or all, with advice."""
     rows = about(checks.get("left_out", ()), agent_ids)
     return tuple(AgentLeftOut(**row, advice=advice_for(row["step"], account.policy)) for row in rows)
+
+
+def put_off_of(files: NightFiles, agent_ids: Sequence[str]) -> PutOff:
+    """Return what a night could not ask the judge, about some agents or all."""
+    pairs, obstacles = files.put_off()
+    return PutOff(of_agents(pairs, agent_ids), tuple(obstacles))
 
 
 def of_agents(counts: Mapping[str, int], agent_ids: Sequence[str]) -> dict[str, int]:

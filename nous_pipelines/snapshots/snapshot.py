@@ -311,6 +311,14 @@ def agent_placements(reading: SnapshotTransaction, base: EarlierSnapshot | None)
     return found.select("agent_id", pl.when(is_same).then("part").alias("part"), "row_count")
 
 
+def unchanged_agents_at(database: Database, taken: Snapshot, night: date) -> set[str]:
+    """Return the agents whose rows are in a snapshot as they would be in one of another night, taken now."""
+    with database.transaction(timeout_s=READ_TIMEOUT_S, is_snapshot=True) as connection:
+        reading = SnapshotTransaction(connection, night, taken.probe_days or 0)
+        base = choose_base(reading, [taken])
+        return set() if base is None else {*agent_placements(reading, base).drop_nulls("part")["agent_id"]}
+
+
 def late_rows(late: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the counts of late memories as rows with an `agent_id`, the form in which erasing finds them."""
     return [{"agent_id": agent_id, "memories": count} for agent_id, count in sorted(late.items())]

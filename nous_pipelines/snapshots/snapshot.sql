@@ -257,37 +257,47 @@ order by agent_id collate "C", place
 -- name: standing
 -- Whom the night is for, how many rows there are of each, and
 -- whether any of them may read otherwise in this snapshot than in the one it is built on (without one: null): a row that a
--- transaction wrote which that one may not have seen, or one dated after its night, or a recall that has passed out of reach
--- since. A row that is gone shows in the number. Transaction ids are compared on their circle of 32 bits.
+-- transaction wrote which that one may not have seen, or one dated between the ends of the two nights, or a recall that has
+-- passed out of reach since. What is dated after both ends reads the same in both, so that a backfill over a history that goes
+-- on reads what its days brought. A row that is gone shows in the number. Transaction ids are compared on their circle of 32 bits.
 with counted as (
-    select agent_id, count(*) as row_count, bool_or({written} or learned_at >= %(dated)s) as is_changed
+    select agent_id, count(*) as row_count, bool_or({written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s)) as is_changed
     from heart.facts group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or said_at >= %(dated)s or taken_back_at >= %(dated)s)
+    select agent_id, count(*), bool_or(
+        {written} or (said_at >= %(dated)s and said_at < %(ends_at)s)
+        or (taken_back_at >= %(dated)s and taken_back_at < %(ends_at)s))
     from heart.statements group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or started_at >= %(dated)s) from heart.episodes group by agent_id
+    select agent_id, count(*), bool_or({written} or (started_at >= %(dated)s and started_at < %(ends_at)s))
+    from heart.episodes group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or learned_at >= %(dated)s) from heart.procedures group by agent_id
+    select agent_id, count(*), bool_or({written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s))
+    from heart.procedures group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or learned_at >= %(dated)s) from heart.censors group by agent_id
+    select agent_id, count(*), bool_or({written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s))
+    from heart.censors group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or last_used_at >= %(dated)s) from heart.usage group by agent_id
+    select agent_id, count(*), bool_or({written} or (last_used_at >= %(dated)s and last_used_at < %(ends_at)s))
+    from heart.usage group by agent_id
     union all
     select agent_id, count(*), bool_or(
-        {written} or recalled_at >= %(dated)s
+        {written} or (recalled_at >= %(dated)s and recalled_at < %(ends_at)s)
         or (recalled_at >= %(used_before)s and recalled_at < %(uses_from)s)
         or (recalled_at >= %(probed_before)s and recalled_at < %(probes_from)s))
     from heart.recalls group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or detected_at >= %(dated)s or resolved_at >= %(dated)s)
+    select agent_id, count(*), bool_or(
+        {written} or (detected_at >= %(dated)s and detected_at < %(ends_at)s)
+        or (resolved_at >= %(dated)s and resolved_at < %(ends_at)s))
     from heart.contradictions group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or created_at >= %(dated)s) from heart.links group by agent_id
+    select agent_id, count(*), bool_or({written} or (created_at >= %(dated)s and created_at < %(ends_at)s))
+    from heart.links group by agent_id
     union all
     select agent_id, count(*), bool_or({written}) from heart.cold_texts group by agent_id
     union all
-    select agent_id, count(*), bool_or({written} or (night >= %(base)s and state = 'applied'))
+    select agent_id, count(*), bool_or({written} or (night >= %(base)s and night <= %(night)s and state = 'applied'))
     from lifecycle.proposals group by agent_id
     union all
     select agent_id, 1, {written} from lifecycle.agent_policies
@@ -296,7 +306,10 @@ with counted as (
 )
 select agent_id, sum(row_count)::bigint as row_count,
        bool_or(is_changed) or exists (
-           select from lifecycle.events e where e.agent_id = c.agent_id and e.effective_at >= %(dated)s
+           -- An event of this very night is no mark of a change in its snapshot, and is one in any other.
+           select from lifecycle.events e
+           where e.agent_id = c.agent_id and e.effective_at >= %(dated)s
+             and (e.effective_at < %(ends_at)s or e.night in (%(base)s, %(night)s))
        ) as is_changed
 from counted c
 where agent_id in (select id from heart.agents)

@@ -8,7 +8,7 @@ import polars as pl
 from drawn import drawn
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.night_assets import episode_summaries
+from nous_pipelines.orchestration.chunk_work import episode_summaries
 from nous_pipelines.phases.phase import Phase, Tables
 from nous_pipelines.phases.tiers import due_episodes, tier_phase
 from nous_pipelines.snapshots.table_schemas import EPISODES, UNDONE, USES

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from memory_disk import memory_disk
 from night_runs import NIGHT
 from typer.testing import CliRunner
 
@@ -31,8 +32,7 @@ event_log_storage:
 @contextmanager
 def dagster_of_no_events() -> Iterator[Path]:
     """A Dagster home that keeps its runs, in memory where that is possible, and nothing of what happened in them."""
-    memory = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it)
-    with tempfile.TemporaryDirectory(prefix="nous-dagster-", dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="nous-dagster-", dir=memory_disk()) as folder:
         home = Path(folder)
         (home / "dagster.yaml").write_text(NO_EVENTS)
         yield home

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+from memory_disk import memory_disk
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier, Literal
 from twins import Say, Twin
@@ -26,9 +26,7 @@ from nous_online.database.postgres import Server
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A directory that any account can pass through; it goes afterwards, with every server below it."""
-    memory = Path("/dev/shm")  # noqa: S108 - three times as fast as a busy disk, and nothing here shall last
-    in_memory = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
-    place = Path(tempfile.mkdtemp(prefix="nous-test-", dir=memory if in_memory else None)).resolve()
+    place = Path(tempfile.mkdtemp(prefix="nous-test-", dir=memory_disk())).resolve()
     place.chmod(0o711)
     try:
         yield place

@@ -29,6 +29,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parse_key
 from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TOO_MANY, UNAVAILABLE, InterfaceProblem
+from nous_online.interfaces.known_agents import UNNAMED
 from nous_online.interfaces.request_checks import bearer_of, secrets_match
 
 MOST_COUNTED = 10_000
@@ -277,8 +278,13 @@ def agent_of(named: str | None, caller: Caller) -> str:
 
 def check_may_call(request: Request, caller: Caller) -> None:
     """Raise `InterfaceProblem` 403 for a write with a read-only key."""
-    if not caller.rights.may_write and request.method != "GET" and request.scope["route"].operation_id not in READING:
+    if not caller.rights.may_write and not is_reading(request):
         raise InterfaceProblem(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
+
+
+def is_reading(request: Request) -> bool:
+    """Return whether a call only reads."""
+    return request.method == "GET" or request.scope["route"].operation_id in READING
 
 
 def authenticator_of(request: Request) -> Authenticator:
@@ -299,7 +305,11 @@ async def heart_call(
     async with authenticator.slots.slot(agent_id, seconds=seconds_until(ends_at)):
         heart = authenticator.hearts.find_open(agent_id)
         if heart is None:
-            heart = await run_in_threadpool(authenticator.hearts.of, agent_id, seconds=seconds_until(ends_at))
+            # An agent's key names its agent, which may be new. Others may have mistyped it, and reading creates none.
+            must_exist = is_reading(request) and caller.is_admin and agent_id != UNNAMED
+            heart = await run_in_threadpool(
+                authenticator.hearts.of, agent_id, seconds=seconds_until(ends_at), must_exist=must_exist
+            )
         limited = heart.limited_to(caller.rights)
         yield ApiCall(limited if session is None else limited.session(session), ends_at)
 

@@ -13,11 +13,12 @@ from datetime import timedelta
 from anyio import CapacityLimiter, to_thread
 
 from nous_online.core.deadline import within
-from nous_online.core.errors import DeadlineExceeded, NousError, Unavailable, Unsupported
+from nous_online.core.errors import DeadlineExceeded, NotFound, NousError, Unavailable, Unsupported
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database, act_as, as_login, open_url
 from nous_online.database.schema import is_current
 from nous_online.heart import Heart
+from nous_online.interfaces.known_agents import unknown_agent
 from nous_online.language.embedding import Embedder, default_embedder
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
@@ -63,9 +64,9 @@ class Hearts:
                 self._hearts.move_to_end(agent_id)
         return heart
 
-    def of(self, agent_id: str, *, seconds: float) -> Heart:
+    def of(self, agent_id: str, *, seconds: float, must_exist: bool = False) -> Heart:
         """Return the heart of an agent, opened if need be; raises as `Heart.open` does."""
-        return self.find_open(agent_id) or self._add(agent_id, self._open(agent_id, seconds))
+        return self.find_open(agent_id) or self._add(agent_id, self._open(agent_id, seconds, must_exist=must_exist))
 
     def database(self, *, seconds: float) -> Database:
         """Return the database, opened at the first call; where that fails, the next call tries again."""
@@ -88,16 +89,21 @@ class Hearts:
         if self._database is not None:
             self._database.close()
 
-    def _open(self, agent_id: str, seconds: float) -> Heart:
-        return Heart.open(
-            agent_id,
-            database=self.database(seconds=seconds),
-            embedder=self.embedder,
-            next_embedder=self._next_embedder,
-            judge=self._judge,
-            writer=self._writer,
-            works_in_background=self._works_in_background,
-        )
+    def _open(self, agent_id: str, seconds: float, *, must_exist: bool) -> Heart:
+        database = self.database(seconds=seconds)
+        try:
+            return Heart.open(
+                agent_id,
+                database=database,
+                embedder=self.embedder,
+                next_embedder=self._next_embedder,
+                judge=self._judge,
+                writer=self._writer,
+                works_in_background=self._works_in_background,
+                must_exist=must_exist,
+            )
+        except NotFound:
+            raise unknown_agent(database.url, agent_id) from None
 
     def _add(self, agent_id: str, heart: Heart) -> Heart:
         """Cache a new heart, or return the one another thread cached meanwhile; evict the least recently used."""

@@ -246,7 +246,7 @@ def add(
 
     [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
     """
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
     if as_json:
         show_json(added)
@@ -345,7 +345,7 @@ def patterns(
     """
     from nous_online.interfaces.code_patterns import learn_patterns
 
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)
     if as_json:
         show_json(learned)
@@ -385,7 +385,7 @@ def workflows(
 
     [dim]$[/dim] nous workflows --agent aria --json
     """
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
     if as_json:
         show_json({"workflows": learned})

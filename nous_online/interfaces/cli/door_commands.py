@@ -287,12 +287,15 @@ def console(
 
     [dim]$[/dim] nous console --read-only --port 9000
     """
+    from nous_online.database.connection import open_url
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.console.console_server import serve
     from nous_online.interfaces.console.rendering import ConsoleState
+    from nous_online.interfaces.known_agents import check_known
     from nous_online.interfaces.request_checks import interface_token
 
     name = agent_named(agent)
+    check_known(open_url(), name)
     state = ConsoleState(Hearts(works_in_background=False), name, interface_token(), read_only)
 
     def on_ready(address: str) -> None:
@@ -398,7 +401,7 @@ def add_webhook(
 
     [dim]$[/dim] nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
     """
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         added = heart.add_webhook(url, event or "*", allows_private=allow_private)
     if as_json:
         show_json({"secret": added.secret, **vars(added.webhook)})
@@ -480,7 +483,7 @@ def install(
     from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
-    options = ["--agent", checked_agent(agent)] if agent else []
+    options = ["--agent", checked_agent(agent)] if agent is not None else []
     changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
     apply_changes(changes, "installed", dry_run=dry_run, as_json=as_json)
     if CLIENTS[client].note and not as_json:
@@ -542,4 +545,4 @@ def hook(
     """
     from nous_online.interfaces.hooks.hook import answer
 
-    answer([event, *(["--agent", agent] if agent else []), *(["--within", str(within)] if within else [])])
+    answer([event, *(["--agent", agent] if agent is not None else []), *(["--within", str(within)] if within else [])])

@@ -84,7 +84,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
         restore(files[0], agent, as_json=as_json)
         return
     options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
-    with open_heart(agent, creates=not dry_run) as heart, progress_bar(files) as on_progress:
+    with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
         )

@@ -1,18 +1,16 @@
-"""Commands about memories: learn, recall, status, history, contradictions, and changes of one memory by its id."""
+"""Commands about memories: learn, recall, status, history, and changes of one memory by its id."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import textwrap
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import UUID
 
 import typer
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
-from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
@@ -30,7 +28,6 @@ from nous_online.interfaces.cli.output import (
 if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
-    from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
     from nous_online.recall.recall import Recall
@@ -66,7 +63,7 @@ def learn(
 
     [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
     """
-    with open_heart(agent) as heart:
+    with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
     if as_json:
         show_json(learned)
@@ -158,11 +155,14 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
 
     [dim]$[/dim] nous status --json | jq .memories.fact.active
     """
+    from nous_online.interfaces.known_agents import check_known
     from nous_online.memories.status import status_of
 
     name = agent_named(agent)
-    with open_database() as database, database.transaction(name) as connection:
-        found = status_of(connection, name)
+    with open_database() as database:
+        check_known(database.url, name)
+        with database.transaction(name) as connection:
+            found = status_of(connection, name)
     if as_json:
         show_json(found)
         return
@@ -297,10 +297,6 @@ def show_memory(done: str, memory: Any) -> None:
     show(f"[dim]{memory.id}  {memory.state}[/dim]")
 
 
-Status = Literal["open", "resolved", "any"]
-Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
-
-
 def history(
     memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
@@ -342,99 +338,6 @@ def show_event(event: PastChange) -> None:
     show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
     by = f"the night of {event.night}" if event.night else event.actor
     show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
-
-
-def contradictions(
-    *,
-    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
-    agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List facts that contradict each other; both sides are kept until somebody decides.
-
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous contradictions
-
-    [dim]$[/dim] nous contradictions --status resolved --json
-    """
-    with open_heart(agent) as heart:
-        found = heart.contradictions(status=None if status == "any" else status)
-        rows = [with_texts(each) for each in found]
-    if as_json:
-        show_json({"contradictions": rows})
-        return
-    for each in rows:
-        show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
-        show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
-        show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
-        if each["proposed"] and each["status"] == "open":
-            show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
-    if not rows:
-        show_note("nothing contradicts itself")
-    elif status == "open":
-        show_note("decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT")
-
-
-def resolve(  # noqa: PLR0913 (one parameter for each option)
-    contradiction_id: Annotated[
-        UUID, typer.Argument(metavar="ID", help="A contradiction, as `nous contradictions` names it.")
-    ],
-    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
-    *,
-    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
-    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
-    into: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
-    ] = None,
-    reject: Annotated[
-        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
-    ] = False,
-    agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Decide a contradiction. The loser is superseded and stays in the store.
-
-    An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
-    and this decides, so or otherwise, or rejects it.
-
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
-
-    [dim]$[/dim] nous resolve $ID --keep $FACT
-
-    [dim]$[/dim] nous resolve $ID merged --into $FACT
-
-    [dim]$[/dim] nous resolve $ID --reject
-    """
-    if reject == bool(resolution or keep or note or into):
-        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
-        raise InvalidInput(message)
-    with open_heart(agent) as heart:
-        if reject:
-            ruled = heart.reject_ruling(contradiction_id)
-        else:
-            ruled = heart.resolve_contradiction(contradiction_id, resolution, keep=keep, note=note, merged_into=into)
-    if as_json:
-        show_json(ruled)
-        return
-    done = "[green]rejected[/green]  still open" if reject else f"[green]resolved[/green]  {ruled.resolution}"
-    show(f"{done}  [dim]{ruled.id}[/dim]")
-    for name, side in (("a", ruled.a), ("b", ruled.b)):
-        show(f"  {name}  {escaped(side['content'])}")
-
-
-def in_words(proposed: dict[str, Any]) -> str:
-    """Return a proposed ruling in words: the resolution, by whom, and why."""
-    into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
-    why = f": {proposed['note']}" if proposed["note"] else ""
-    return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
-
-
-def with_texts(each: Contradiction) -> dict[str, Any]:
-    """Return a contradiction's columns, with the texts of its sides under `a` and `b`."""
-    return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}
 
 
 def show_one(

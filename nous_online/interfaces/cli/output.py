@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, get_
 import typer
 
 from nous_online.core.domain import MemoryKind
-from nous_online.core.errors import InvalidInput
+from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import Clues, Flag, InputRow, Kinds, MemoryIds, Names, OneOf, Share, Whole, row_of, rows_of
 
 if TYPE_CHECKING:
@@ -275,11 +275,21 @@ def agent_named(agent: str | None) -> str:
     return checked_agent(settings().agent if agent is None else agent)
 
 
-def open_heart(agent: str | None, *, creates: bool = True) -> Heart:
-    """Open the heart of a command's agent, without background work: that is left to `nous worker`."""
-    from nous_online.heart import Heart
+def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = False) -> Heart:
+    """Open the heart of a command's agent, without background work: that is left to `nous worker`.
 
-    return Heart.open(agent_named(agent), works_in_background=False, creates=creates)
+    An agent that is not known raises `NotFound`, unless the agent `may_begin` with this command, or nobody named one.
+    """
+    from nous_online.database.connection import open_url
+    from nous_online.heart import Heart
+    from nous_online.interfaces.known_agents import UNNAMED, unknown_agent
+
+    name = agent_named(agent)
+    must_exist = not may_begin and name != UNNAMED
+    try:
+        return Heart.open(name, works_in_background=False, creates=creates, must_exist=must_exist)
+    except NotFound:
+        raise unknown_agent(open_url(), name) from None
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def stopping() -> Generator[CommandStop]:
             signal.signal(number, handler)
 
 
-DEMO = "demo"  # the folder in the home where the demo keeps a server of its own
+DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
 
 
 def up(*, as_json: JsonOption = False) -> None:
@@ -123,6 +123,7 @@ def down(
 
     [dim]$[/dim] nous down --demo
     """
+    from nous_online.core.files import demo_home
     from nous_online.core.settings import settings
     from nous_online.database import postgres
     from nous_online.processes import stop_all
@@ -130,7 +131,8 @@ def down(
     home = settings().home or postgres.default_home()
     stopped: list[str] = []
     with waiting("stopping …"):
-        for place in (home / DEMO,) if demo else (home / DEMO, home):
+        demos = (demo_home(home), home / DEMO)
+        for place in demos if demo else (*demos, home):
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")

@@ -29,6 +29,7 @@ from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.rendering import FormFields, OpenHeart, QueryFields, non_empty, page
+from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
@@ -36,6 +37,7 @@ from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
 router = APIRouter()
+ALIKE: tuple[Alike, ...] = get_args(Alike)
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 CURRENT = ("active", "open", "closed", "review")
 STATES = (*CURRENT, "superseded", "archived", "quarantined")
@@ -192,12 +194,19 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         pairs = lookups.open_contradictions(connection, heart.agent.id, limit=WAITING)
         doubts = lookups.doubts(connection, heart.agent.id, limit=WAITING)
+        questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
         known = lookups.named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
+    listed = {*(pair.id for pair in pairs), *(doubt.later_id for doubt in doubts)}
+    shown["alike"] = {
+        (each.id, each.earlier_id): {by: len(alike(questions, each, by)) for by in ALIKE}
+        for each in questions
+        if each.id in listed
+    }
     return page(request, "inbox.html", is_live=True, **shown)
 
 
@@ -325,6 +334,8 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
     if ruling == "merged":
         merge(heart, contradiction_id, form)
         return back_to("/inbox", "merge")
+    if ruling in ALIKE:
+        return hold_all(heart, contradiction_id, ruling, form)
     if ruling not in ("a_wins", "b_wins", "both_valid"):
         raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
     heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
@@ -357,11 +368,23 @@ def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None
 def resolve_doubt(form: FormFields, heart: OpenHeart) -> RedirectResponse:
     """Replace the earlier fact by the later one, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
+    if (by := form.get("act", "")) in ALIKE:
+        return hold_all(heart, later, by, form)
     if form.get("act") == "keep":
         heart.keep_both(later, earlier, reason=reason_in(form))
         return back_to("/inbox", "keep")
     heart.supersede_fact(earlier, later, reason=reason_in(form))
     return back_to("/inbox", "replace")
+
+
+def hold_all(heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> RedirectResponse:
+    """Decide of every question like one of them, by its sources or its subject, that both facts hold."""
+    questions = questions_of(heart)
+    one = next((each for each in questions if each.id == question_id), None)
+    if one is None:
+        raise Conflict(f"question {question_id} is not open any more; look at the inbox again")
+    hold_both(heart, alike(questions, one, cast("Alike", by)), why=reason_in(form))
+    return back_to("/inbox", "hold")
 
 
 def reason_in(form: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
@@ -89,6 +89,7 @@ DONE = {
     "unpin": "Unpinned: nights treat it like any other again.",
     "undo": "Taken back.",
     "split": "Split off: this is the fact it became. Undo joins the two again.",
+    "hold": "Decided of all of them: both hold. Undo on a memory's page brings a question back.",
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
     "merge": "Your sentence holds now. Both sides stay in the store; undo on their pages brings them back.",
@@ -135,6 +136,7 @@ def templates() -> Environment:
         "shown": shown,
         "shown_with_code": shown_with_code,
         "cut": cut,
+        "found": found,
         "moment": moment,
         "words": words,
         "figure": figure,
@@ -175,6 +177,14 @@ def moment(at: datetime | date | str | None) -> Markup:
         return Markup("never")
     whole = at if isinstance(at, str) else at.isoformat()
     return Markup('<time datetime="{}">{}</time>').format(whole, whole[:16].replace("T", " "))
+
+
+def found(at: datetime) -> Markup:
+    """Return when a question was found: a night dates what it finds by its end, which may still be to come."""
+    at = at.astimezone(UTC)
+    if at.time() == time():
+        return Markup("in the night of {}").format(moment(at.date() - timedelta(days=1)))
+    return moment(at)
 
 
 def words(value: object) -> str:

@@ -72,6 +72,9 @@ def options_of(arguments: Sequence[str]) -> HookOptions:
     given = dict(zip(rest[::2], rest[1::2], strict=False))
     if event not in EVENTS or len(rest) % 2 or set(given) - {"--agent", "--within"}:
         raise Silence(f"can't read {list(arguments)}; want one of {', '.join(EVENTS)}, --agent NAME, --within SECONDS")
+    if not given.get("--agent", "named").strip():
+        os.write(2, b"error: agent_id is empty; name the agent this memory belongs to\n")
+        raise Silence("--agent is empty, so the hook answered nothing; name the agent this memory belongs to")
     return HookOptions(event, given.get("--agent", ""), float(given.get("--within", 0)))
 
 

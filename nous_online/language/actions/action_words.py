@@ -162,6 +162,7 @@ def warned_act(trigger: str) -> str:
     return EXCEPT.sub("without", text)
 
 
+@lru_cache(maxsize=1024)
 def only_speaks(action: str) -> bool:
     """Tell whether an action only asks about, refuses or reports something."""
     text = action.strip()

@@ -9,7 +9,6 @@ computed, and the cosine is used twice: of action and whole trigger, and of acti
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import exp
@@ -24,7 +23,6 @@ from nous_online.language.actions.action_words import (
     TIMES,
     WEEKDAYS,
     Clause,
-    WordPlace,
     denies,
     is_opposed,
     meanings,
@@ -67,7 +65,6 @@ LACKING_NUMBER = re.compile(rf"\b(?:without|lacking|missing) (?:at least )?(?:\d
 UPWARD = ("above", "over", "more", "larg", "bigg", "great", "long", "old", "high", "exceed", "at least")
 
 
-@lru_cache(maxsize=4096)
 def check_conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
     """Return whether the action meets each condition of the trigger, None for a condition it says nothing about."""
     low, action_low = trigger.lower(), action.lower()
@@ -89,12 +86,14 @@ def check_conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
     return (*found, *amounts_met(trigger, action))
 
 
+@lru_cache(maxsize=4096)
 def weekdays(text: str) -> frozenset[int]:
     """Return the weekdays in a lower-case text, Monday as 0."""
     words = WORD.findall(text)
     return frozenset[int]().union(*(WEEKDAYS.get(word.removesuffix("s"), frozenset()) for word in words))
 
 
+@lru_cache(maxsize=4096)
 def months(text: str) -> frozenset[int]:
     """Return the months in a text, January as 1; "may" and "march" count only with a capital letter."""
     found: set[int] = set()
@@ -107,7 +106,8 @@ def months(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def times_of_day(text: str) -> list[Span]:
+@lru_cache(maxsize=4096)
+def times_of_day(text: str) -> tuple[Span, ...]:
     """Return the times of day in a text; parts of the day ("morning") only where it has no clock time."""
     low = text.lower()
     later = 720 if LATER_HALF.search(low) else 0
@@ -118,7 +118,7 @@ def times_of_day(text: str) -> list[Span]:
             minute = hour * 60 + 30 * (match[1] == "half past") + (later if hour < 12 else 0)  # noqa: PLR2004
             found.append((minute, minute))
     words = {word.removesuffix("s") for word in WORD.findall(low)}
-    return found or [span for name, span in PARTS_OF_DAY.items() if name in words]
+    return tuple(found or [span for name, span in PARTS_OF_DAY.items() if name in words])
 
 
 def fits_time(span: Span, wanted: Span, trigger: str) -> bool:
@@ -261,12 +261,11 @@ def compare_words(trigger: str, action: str) -> Comparison:
     trigger, action = warned_act(trigger[:MOST_CHARACTERS]), action[:MOST_CHARACTERS]
     warned, deed = parse_action(trigger), parse_action(action)
     verb, clauses = read_clauses(trigger)
-    places = read_places(action)
-    act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best_match(verb, places)[0]
+    act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best_match(verb, action)[0]
     said = [each for each in clauses if not each.is_lacking]
-    covered = [coverage(each, action, places) for each in said]
+    covered = [coverage(each, action) for each in said]
     mean = sum(covered) / len(covered) if covered else 1.0
-    lacking = [lack(each, places, is_denying=deed.is_denying) for each in clauses if each.is_lacking]
+    lacking = [lack(each, action, is_denying=deed.is_denying) for each in clauses if each.is_lacking]
     met = check_conditions(trigger, action)
     if lacking and True in met and LACKING_NUMBER.search(trigger.lower()):  # one approval where two are asked for
         lacking = [True]
@@ -281,7 +280,7 @@ def compare_words(trigger: str, action: str) -> Comparison:
         is_unmet=float(False in met),
         contradicts=float(
             denies(warned, deed)
-            or any(contradicts(each, verb, places) or names_other_of_kind(each, action, places) for each in said)
+            or any(contradicts(each, verb, action) or names_other_of_kind(each, action) for each in said)
             or (
                 not deed.is_denying
                 and any(TIMES.get(each.preposition) == "during" for each in said)
@@ -298,38 +297,40 @@ def compare_words(trigger: str, action: str) -> Comparison:
     )
 
 
-def best_match(word: str, places: Sequence[WordPlace]) -> tuple[float, int]:
-    """Return the strength and the index of the best match for a word in an action.
+@lru_cache(maxsize=8192)
+def best_match(word: str, action: str) -> tuple[float, int]:
+    """Return the strength and the index of the best match for a word among the content words of an action.
 
     1 for the word itself, 0.95 for a synonym, `OTHER_FORM` for a word with the same beginning, (0, -1) without a match.
     """
     own, found = root(word), (0.0, -1)
     wanted = meanings([own])
-    for number, place in enumerate(places):
+    beginning = word[:SAME_BEGINNING] if len(word) >= SAME_BEGINNING else None
+    for number, place in enumerate(read_places(action)):
         if own == place.root:
             return 1.0, number
         if not wanted.isdisjoint(place.meanings):
             found = max(found, (0.95, number))
-        elif len(word) >= SAME_BEGINNING and word[:SAME_BEGINNING] == place.word[:SAME_BEGINNING]:
+        elif place.word[:SAME_BEGINNING] == beginning:
             found = max(found, (OTHER_FORM, number))
     return found
 
 
-def coverage(clause: Clause, action: str, places: Sequence[WordPlace]) -> float:
+def coverage(clause: Clause, action: str) -> float:
     """Return the share of a clause's words in an action; at least half where it names a thing of the clause's kind."""
     words = [word for word in clause.words if root(word) not in KINDS] or clause.words
-    share = sum(best_match(word, places)[0] for word in words) / len(words)
+    share = sum(best_match(word, action)[0] for word in words) / len(words)
     is_named = any(root(word) in KINDS_OF_NAMED for word in clause.words) and NAMED_THING.search(action)
     return max(share, 0.5) if is_named else share
 
 
-def contradicts(clause: Clause, verb: str, places: Sequence[WordPlace]) -> bool:
+def contradicts(clause: Clause, verb: str, action: str) -> bool:
     """Tell whether an action negates a word of a clause or puts it at another time."""
     for word in clause.words:
-        strength, number = best_match(word, places)
+        strength, number = best_match(word, action)
         if strength < NEAR_WORD:
             continue
-        place = places[number]
+        place = read_places(action)[number]
         wanted, found = TIMES.get(clause.preposition), TIMES.get(place.preposition)
         if wanted and found and wanted != found:
             return True
@@ -342,18 +343,18 @@ def contradicts(clause: Clause, verb: str, places: Sequence[WordPlace]) -> bool:
     return False
 
 
-def names_other_of_kind(clause: Clause, action: str, places: Sequence[WordPlace]) -> bool:
+def names_other_of_kind(clause: Clause, action: str) -> bool:
     """Tell whether a clause names one thing of a kind ("the main branch") and the action names another instead."""
     specific = [word for word in clause.words if root(word) not in KINDS]
     if not specific or len(specific) == len(clause.words) or not NAMED_THING.search(action):
         return False
-    return all(best_match(word, places)[0] < NEAR_WORD for word in specific)
+    return all(best_match(word, action)[0] < NEAR_WORD for word in specific)
 
 
-def lack(clause: Clause, places: Sequence[WordPlace], *, is_denying: bool) -> bool | None:
+def lack(clause: Clause, action: str, *, is_denying: bool) -> bool | None:
     """Tell whether an action lacks the thing a "without" clause names; None where it does not mention it."""
-    found = [best_match(word, places) for word in clause.words]
-    mentioned = [places[number] for strength, number in found if strength >= NEAR_WORD]
+    found = [best_match(word, action) for word in clause.words]
+    mentioned = [read_places(action)[number] for strength, number in found if strength >= NEAR_WORD]
     if is_denying or any(place.is_denied or place.preposition == "before" for place in mentioned):
         return True
     return False if mentioned else None

@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, word_list
+from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, VERBS, WE, word_list
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.sentences import (
+    CLOSING,
+    ENDINGS,
     Sentence,
-    join_sentences,
     split_sentences,
     straighten_apostrophes,
+    with_full_dates,
     with_speaker,
 )
 
@@ -31,6 +33,10 @@ POLICY = WritingPolicy()
 ROUNDS = 60  # power iterations; at damping 0.85 the error is below 0.85^60 = 0.00006
 WORDLESS = 1e-3  # in one more column of every row, so that a sentence without content words has a direction too
 _WORD = re.compile(r"\w+")
+ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
+FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
+CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
+"""A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -106,11 +112,48 @@ def summarise(
         best = int(np.argmax(gain))
         is_open[best] = False
         with_best = chosen | {best, (asked or {}).get(best, best)}
-        if word_count(join_sentences([sentences[i] for i in sorted(with_best)])) <= words:
+        if word_count(summary_text([sentences[i] for i in sorted(with_best)])) <= words:
             chosen = with_best
             unsaid = unsaid * (1 - holds[best])
             closest = np.maximum(closest, np.clip(vectors @ vectors[best], 0, 1))
     return sorted(chosen) or [int(np.argmax(sentence_scores(sentences, vectors)))]
+
+
+def summary_text(sentences: Sequence[Sentence]) -> str:
+    """Return sentences as a text to be read: without openers, each with its full stop, and named where that is needed.
+
+    A name stands once in a turn: before the first sentence that says "I" or "we", or before a mere note that opens it.
+    """
+    told: list[str] = []
+    named: int | None = None
+    turns = [None, *(sentence.turn for sentence in sentences)]
+    for sentence, turn in zip(sentences, turns, strict=False):
+        text, speaker = plain_opening(sentence.text), sentence.speaker or ""
+        text = text if text.rstrip(CLOSING).endswith(ENDINGS) else f"{text.rstrip(', ;-–—')}."
+        if speaker and sentence.turn != named and needs_name(text, speaker, may_be_note=sentence.turn != turn):
+            text, named = f"{speaker}: {text}", sentence.turn
+        told.append(with_full_dates(text, sentence.day))
+    return " ".join(told)
+
+
+def plain_opening(text: str) -> str:
+    """Return a text without openers such as "so" or "well", with a capital letter, but a name in code as it is."""
+    plain = " ".join(without_openers(text.split())) or text
+    return plain if CODE_NAME.match(plain) else capitalised(plain)
+
+
+def needs_name(text: str, speaker: str, *, may_be_note: bool = True) -> bool:
+    """Tell whether a text can't be read without its speaker: it says "I", opens with "we", or is a short note.
+
+    An assistant's memory is its own: there "I" is itself.
+    """
+    if speaker.casefold() in ASSISTANTS:
+        return False
+    straight = straighten_apostrophes(text)
+    if OWN.search(straight) or WE.match(straight):
+        return True
+    # A longer text without a verb has one that the list lacks.
+    return may_be_note and word_count(text) <= FRAGMENT and not VERBS.search(straight)
 
 
 def sentence_scores(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:
@@ -214,8 +257,9 @@ def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") 
 
 
 def without_openers(words: Sequence[str]) -> list[str]:
-    """Return words without leading openers such as "so" or "well"."""
-    place = next((i for i, word in enumerate(words) if word.casefold().strip(EDGE) not in OPENERS), 0)
+    """Return words without leading openers such as "so" or "well"; "no" is one before a comma alone, else it denies."""
+    lower = [word.casefold() for word in words]
+    place = next((i for i, word in enumerate(lower) if word.strip(EDGE) not in OPENERS or word in NEGATORS), 0)
     return list(words[place:])
 
 

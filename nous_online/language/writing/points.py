@@ -24,13 +24,13 @@ from nous_online.language.lexicon import (
     CORRECTING,
     COURTESY,
     DECISION,
-    DONE,
     FUNCTION_WORDS,
     HEDGE,
     INSTRUCTING,
     LABELLED,
     MENDED,
     OWN,
+    PASSING,
     PLANNED,
     PREFERENCE,
     RAN,
@@ -38,6 +38,7 @@ from nous_online.language.lexicon import (
     REFUSING,
     REQUEST,
     RULE,
+    STANDING,
     STEP,
     TALLY,
     UNANCHORED,
@@ -50,10 +51,13 @@ from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import (
+    ASSISTANTS,
     EDGE,
     content_words,
     first_words,
     lexrank,
+    needs_name,
+    plain_opening,
     strip_punctuation,
     without_openers,
     word_count,
@@ -74,13 +78,13 @@ from nous_online.language.writing.sentences import (
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
-ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 ASKING = frozenset({"user", "human"})
-FRAGMENT = 8  # words; a shorter point without a verb is a note, and gets the speaker's name
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
 LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
+ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
+"""Of two things that were offered, the one that was not turned down stays."""
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
@@ -88,22 +92,21 @@ CUES = {
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "place": 1.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "names": 0.3, "rank": 0.8,
-    "planned": 0.3, "mended": 0.3, "decision": 0.3, "rule": 0.3, "label": 1.0, "preference": 1.0, "hedge": -1.0,
-    "exclaims": -0.7, "tally": -3.0,
+    "planned": 0.3, "mended": 0.3, "decision": 0.3, "rule": 0.3, "label": 1.0, "preference": 1.0, "standing": 1.5,
+    "hedge": -1.0, "exclaims": -0.7, "tally": -3.0,
 }  # fmt: skip
 """Weights for a point worth keeping as a fact: a logistic regression on the 24 transcripts of `benchmarks episodes`,
-rounded (area under the curve 0.83 on transcripts left out). Labels, preferences and tallies are set by hand, since
-those transcripts hardly have any."""
+rounded (area under the curve 0.83 on transcripts left out). Labels, preferences, tallies and what a user tells an
+assistant to always or never do are set by hand, since those transcripts hardly have any."""
 OUTCOME: Mapping[str, float] = {
     "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights for a point that states a decision, a cause or a fix, fitted in the same way (0.74)."""
-FOUND = ("decision", "cause", "mended")
+LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
+LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
-CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
-"""A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -164,7 +167,8 @@ def is_statement(sentence: Sentence) -> bool:
     speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
-    if speaker in ASKING and REQUEST.match(text) and not (RULE.search(text) or PREFERENCE.search(text)):
+    is_cut = text.count("`") % 2 == 1  # in the middle of code: "`ls ..."
+    if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
         return False
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
@@ -195,17 +199,39 @@ def longest_turn(exchange: Sequence[str]) -> int:
     return max(words)
 
 
-def is_finding(point: Point) -> bool:
-    """Tell whether a point in an agent's session is a finding: something done, found, decided, a cause or a rule.
+def is_standing(sentence: Sentence) -> bool:
+    """Tell whether a user tells an assistant in a sentence what holds beyond the task at hand."""
+    text = straighten_apostrophes(sentence.text)
+    is_clear = (sentence.speaker or "").casefold() in ASKING and text.split()[0].casefold() not in UNANCHORED
+    return is_clear and is_statement(sentence) and bool(STANDING.search(text))
 
-    Advice of the agent and requests to it are no findings.
+
+def is_report(sentence: Sentence) -> bool:
+    """Tell whether a sentence tells in a session with tools what came of it: no step, state of a minute, or file name.
+
+    Of the user only what holds longer is told, and the answers to questions.
+    """
+    text = straighten_apostrophes(sentence.text)
+    if (sentence.speaker or "").casefold() in ASKING:
+        return bool(LABELLED.match(text)) or is_standing(sentence)
+    is_plain = not (PASSING.search(text) or TALLY.search(text) or ADVISING.search(text))
+    return bool(LABELLED.match(text)) or (is_plain and bool(VERBS.search(text)))
+
+
+def is_finding(point: Point) -> bool:
+    """Tell whether a point in an agent's session is a finding: a cause, a decision, a rule, a commit, a lesson.
+
+    What the agent merely did stands in the code and in the commit; what it plans or advises, and what it is asked to do
+    or is told of a fault, passes. Of the user count answers, rules, preferences and what "we" do.
     """
     text = straighten_apostrophes(point.text)
-    is_asking = (point.speaker or "").casefold() in ASKING
-    if is_about_self(point) or (is_asking and (point.question or RULE.search(text) or PREFERENCE.search(text))):
-        return True
-    is_told = point.label or DONE.search(text) or any(CUES[name].search(text) for name in FOUND)
-    return bool(is_told) and not (ADVISING.search(text) or HEDGE.search(text))
+    if (point.speaker or "").casefold() in ASKING:
+        is_decided = point.question or point.label or WE.match(text)
+        cues = (DECISION, RULE, PREFERENCE)
+        return bool(is_decided) or any(map(is_standing, point.sentences)) or any(cue.search(text) for cue in cues)
+    label = LABELLED.match(text)
+    is_told = (label and label.lastgroup in LASTING_LABELS) or CAUSE.search(text) or DECISION.search(text)
+    return bool(is_told) and not any(cue.search(text) for cue in (ADVISING, HEDGE, PASSING))
 
 
 def is_about_self(point: Point) -> bool:
@@ -217,7 +243,7 @@ def is_about_self(point: Point) -> bool:
 
 def is_too_short(text: str) -> bool:
     """Tell whether a sentence says next to nothing without its neighbours: "Hm.", "Partly.", "gotta run"."""
-    return word_count(text) < LEAST_WORDS and len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
+    return len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
 
 
 def find_labels(sentences: Sequence[Sentence]) -> dict[int, str]:
@@ -256,6 +282,8 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
         for match in REFUSED.finditer(straighten_apostrophes(sentence.text)):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
             for before in range(max(0, place - NEAR), place):
+                if ALTERNATIVES.search(sentences[before].text):
+                    continue
                 common = refused & said[before]
                 is_same = len(common) >= LEAST_COMMON or any(word[0].isdigit() for word in common)
                 if is_same and sentences[before].turn != sentence.turn:
@@ -276,6 +304,16 @@ def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
     )
 
 
+def best_cause(sentences: Sequence[Sentence], worths: NDArray[np.float64]) -> int | None:
+    """Return the index of the sentence of most worth that states a cause and no guess, None without one."""
+    causes = [
+        place
+        for place, sentence in enumerate(sentences)
+        if worths[place] > 0 and CAUSE.search(text := straighten_apostrophes(sentence.text)) and not HEDGE.search(text)
+    ]
+    return max(causes, key=lambda place: worths[place], default=None)
+
+
 def answered_questions(sentences: Sequence[Sentence]) -> dict[int, int]:
     """Return the index of the question of each short answer, by the index of the answer."""
     return {place: place - 1 for place in range(len(sentences)) if question_before(sentences, place)}
@@ -283,14 +321,10 @@ def answered_questions(sentences: Sequence[Sentence]) -> dict[int, int]:
 
 def standalone_text(point: Point) -> str:
     """Return a point as text that stands alone: with its question, the name behind "I" and full dates, without "so"."""
-    first = " ".join(without_openers(point.sentences[0].text.split())) or point.sentences[0].text
-    text = " ".join([first, *(sentence.text for sentence in point.sentences[1:])])
-    text = text if CODE_NAME.match(text) else text[:1].upper() + text[1:]
-    is_fragment = word_count(text) <= FRAGMENT and not VERBS.search(text)  # a longer one has a verb the list lacks
-    names = point.speaker and (
-        point.question or OWN.search(straighten_apostrophes(text)) or WE.match(text) or is_fragment
-    )
-    said = f"{point.speaker}: {text}" if names else text
+    text, speaker = plain_opening(point.text), point.speaker or ""
+    is_told = is_standing(point.sentences[0]) and not OWN.search(straighten_apostrophes(text))
+    is_named = speaker and (point.question or (needs_name(text, speaker) and not is_told))
+    said = f"{speaker}: {text}" if is_named else text
     return with_full_dates(f"{point.question.text} {said}" if point.question else said, point.sentences[0].day)
 
 
@@ -308,6 +342,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "place": place,
         "label": point.label is not None,
         "answer": point.question is not None,
+        "standing": any(map(is_standing, point.sentences)),
         "exclaims": text.endswith("!"),
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
         **{name: bool(cue.search(text)) for name, cue in CUES.items()},
@@ -337,12 +372,14 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
     """Return the indexes of at most `most` points worth keeping as facts, in order, without repeats.
 
     The best-scored point that states a cause is always among them: without it the others tell half of what was learned.
+    So is what a user told an assistant to always or never do, up to half of them.
     """
     chosen: list[int] = []
     order: list[int] = np.argsort(-worths, kind="stable").tolist()
     ranked = [place for place in order if worths[place] >= POLICY.least_worth]
     why = next((place for place in ranked if CAUSE.search(straighten_apostrophes(points[place].text))), None)
-    for place in sorted(ranked, key=lambda each: each != why):
+    rules = [place for place in ranked if any(map(is_standing, points[place].sentences))][: most // 2]
+    for place in sorted(ranked, key=lambda each: each != why and each not in rules):
         if len(chosen) == most:
             break
         if has_content(points[place]) and not any(is_repeat(points, vectors, place, other) for other in chosen):
@@ -353,7 +390,7 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
 def has_content(point: Point) -> bool:
     """Tell whether a point has a name, figure or label, or a decision, cause, fix, plan, rule or preference."""
     text = straighten_apostrophes(point.text)
-    is_told = any(CUES[name].search(text) for name in HOLDING)
+    is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names)
 
 
@@ -367,9 +404,11 @@ def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -
 def subject_of(point: Point) -> str | None:
     """Return the subject of a point: the speaker who says "I", the words before its verb, or the first name in it."""
     text = " ".join(without_openers(straighten_apostrophes(point.text).split()))
-    if point.speaker and (OWN.search(text) or WE.match(text)):
+    speaker = (point.speaker or "").casefold()
+    if point.speaker and speaker not in ASSISTANTS and (OWN.search(text) or WE.match(text)):
         return point.speaker
-    verb = VERBS.search(text)
+    # What a user tells an assistant to do opens with the deed, not with what it is about.
+    verb = None if is_standing(point.sentences[0]) else VERBS.search(text)
     about = text[: verb.start()].strip(EDGE) if verb else ""
     about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
     if SUBJECT.fullmatch(about) and not set(about.casefold().split()) <= FUNCTION_WORDS:
@@ -378,11 +417,17 @@ def subject_of(point: Point) -> str | None:
 
 
 def category_of(point: Point) -> str | None:
-    """Return `decision`, `preference` or `rule` where a point is worded as one, None for a plain statement."""
+    """Return `decision`, `preference` or `rule` where a point is worded as one, None for a plain statement.
+
+    What an assistant says is nobody's preference or rule: "the script only reads JSON".
+    """
     if point.label == "decision":
         return "decision"
-    kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE))
-    return next((kind for kind, pattern in kinds if pattern.search(straighten_apostrophes(point.text))), None)
+    kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE), ("rule", STANDING))
+    speaker, text = (point.speaker or "").casefold(), straighten_apostrophes(point.text)
+    told = {"decision"} if speaker in ASSISTANTS else {"decision", "preference", "rule"}
+    kinds = kinds if speaker in ASKING else kinds[:3]
+    return next((kind for kind, pattern in kinds if kind in told and pattern.search(text)), None)
 
 
 LONGEST_TRIGGER = 20  # words of a trigger; a longer one tells a story and fits nothing else

@@ -329,7 +329,7 @@ def parse_lines(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[Text
         stripped = raw.strip()
         is_indented = raw[:1].isspace() and not is_entry
         is_entry = text != stripped or (is_entry and raw[:1].isspace())
-        starts = text != stripped or not text or is_indented
+        starts = text != stripped or not text or (is_indented and not text[:1].islower())
         is_bold = bool(_BOLD.match(text))
         is_heading = is_bold or (stripped.startswith("#") and starts)
         starts = starts or is_bold
@@ -526,9 +526,10 @@ def command_messages(command: str) -> Iterator[str]:
 def dialogue_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a dialogue, a log or notes that people wrote, and an empty line for each other one.
 
-    Lines after a command are its output, up to an empty line, a speaker's line, or a whole sentence.
+    Lines after a command are its output, up to an empty line, a speaker's line, or a whole sentence. Where a line that
+    is left out names who speaks, so does a line before what else they say.
     """
-    closing = ""
+    closing, dropped = "", None
     is_output = is_printed = False
     speakers = find_speakers(lines)
     for line in lines:
@@ -542,7 +543,13 @@ def dialogue_lines(lines: Sequence[str]) -> Iterator[str]:
             closing = tag
         is_tool = bool(_TOOL.match(line) or _SCREEN.match(line))
         is_output = is_tool or (is_output and line.startswith(("  ", "\t")))
-        yield "" if block or is_output or is_printed or is_machine_line(line) else line
+        is_dropped = block or is_output or is_printed or is_machine_line(line)
+        if (prefix := line_prefix(line)) in speakers:
+            dropped = prefix if is_dropped else None
+        if dropped and line.strip() and not is_dropped:
+            yield f"{dropped}:"
+            dropped = None
+        yield "" if is_dropped else line
         if is_tool:
             yield from command_messages(line)
 

@@ -19,25 +19,29 @@ from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
+    ASSISTANTS,
     index_word,
     one_line,
     sentence_scores,
     spread_sample,
     summarise,
+    summary_text,
     title_of,
     word_count,
     word_vectors,
 )
 from nous_online.language.writing.points import (
     ASKING,
-    ASSISTANTS,
     Point,
     answered_questions,
+    best_cause,
     category_of,
     find_cautions,
     has_content,
     is_about_self,
     is_finding,
+    is_report,
+    is_standing,
     long_explanations,
     outcome_weights,
     points_of,
@@ -52,7 +56,6 @@ from nous_online.language.writing.sentences import (
     find_date,
     human_text,
     is_known_language,
-    join_sentences,
     sentences_of,
     uses_tools,
     with_speaker,
@@ -167,7 +170,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-3"
+    prompt_version = "extract-4"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -221,7 +224,8 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
     # As many sentences as can be embedded in seconds, spread over the whole transcript.
     size = sum(min(len(each.text), POLICY.embedded_characters) for each in stated) or 1
     most = min(POLICY.most_sentences, len(stated) * POLICY.most_embedded_characters // size)
-    sentences = [stated[i] for i in spread_sample(stated, most)]
+    rules = [i for i, sentence in enumerate(stated) if is_standing(sentence)][: POLICY.most_rules]
+    sentences = [stated[i] for i in sorted({*spread_sample(stated, most), *rules})]
     is_known = is_known_language(said_by_people)
     return ParsedEpisode(
         sentences=sentences,
@@ -264,25 +268,37 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     """Tell whether a point is a finding or from a person, rather than a long explanation or a request."""
     if point.sentences[0].text in spoken.explained:
-        return is_about_self(point)
+        turn = point.sentences[0].turn
+        is_brief = total_words([each for each in spoken.sentences if each.turn == turn]) <= POLICY.most_answer_words
+        is_rule = is_brief and any(map(is_standing, point.sentences))
+        return is_rule or (is_about_self(point) and not spoken.uses_tools)
     return is_finding(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
 
 
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:
     """Return title, summary, line and index word of a parsed episode; `vectors` has a unit row for each sentence."""
     sentences, weights = spoken.sentences, summary_candidates(spoken.sentences)
-    chosen = summary_of(sentences, vectors, words=spoken.summary_words)
+    chosen = summary_of(sentences, vectors, words=spoken.summary_words, uses_tools=spoken.uses_tools)
     saying = sentence_scores(sentences, vectors) * weights
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
     headings = [each for each in spoken.headings if not find_date(each)]
-    named = [each for each in sentences if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST][:1]
+    named = [sentences[place] for place in request_place(sentences)]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
     return DraftLevels(
         title=title,
-        summary=join_sentences([sentences[i] for i in chosen]),
+        summary=summary_text([sentences[i] for i in chosen]),
         compressed=one_line(with_speaker(ranked[0]) if ranked else title),
         index_word=index_word(title),
     )
+
+
+def request_place(sentences: Sequence[Sentence]) -> list[int]:
+    """Return the index of the first request of a user to an assistant, in a list that is empty without one."""
+    return [
+        place
+        for place, each in enumerate(sentences)
+        if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST
+    ][:1]
 
 
 def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[list[Point], Vectors]:
@@ -291,16 +307,30 @@ def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[li
     return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
 
 
-def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int) -> list[int]:
-    """Return the indexes of the sentences of a summary of at most `words` words, in order."""
+def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, uses_tools: bool = False) -> list[int]:
+    """Return the indexes of the sentences of a summary of at most `words` words, in order.
+
+    The best sentence that states a cause has a seat in it. In a long session of an agent that uses tools so have the
+    first request and what was found; of the rest the agent's plain reports are taken, and no steps.
+    """
     is_short = words >= POLICY.telling_from_share * total_words(sentences)
+    bearing = summary_candidates(sentences)
+    points, rows = points_and_rows(sentences, vectors)
+    telling = outcome_weights(points, rows, len(sentences))
+    seats = [best_cause(sentences, telling * bearing)]
+    if uses_tools and not is_short:
+        bearing &= np.array([is_report(each) for each in sentences])
+        asked = request_place(sentences)
+        bearing[asked] = True
+        seats = [*asked, *(place for point in points if is_finding(point) for place in point.places)]
+    telling[[place for place in seats if place is not None]] *= POLICY.seat
     return summarise(
         sentences,
         vectors,
         words=words,
-        bearing=summary_candidates(sentences),
+        bearing=bearing,
         asked=answered_questions(sentences),
-        telling=outcome_weights(*points_and_rows(sentences, vectors), len(sentences)) if is_short else None,
+        telling=telling if is_short or uses_tools else None,
     )
 
 

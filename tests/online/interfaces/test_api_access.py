@@ -308,3 +308,20 @@ def test_a_browser_of_another_origin_is_told_nothing(client: TestClient, databas
 
     assert asked.status_code == 405
     assert not [name for name in (*asked.headers, *posted.headers) if name.startswith("access-control")]
+
+
+def test_reading_another_agent_by_a_mistyped_name_creates_none_and_names_the_nearest(
+    client: TestClient, database: Database
+) -> None:
+    admin = key_of(database, "*")
+    aria, arai = (bearer(admin, **{"X-Nous-Agent": name}) for name in ("aria", "arai"))
+    assert client.post("/facts", json={"content": "Cats like fish"}, headers=aria).status_code == 200
+
+    answers = [
+        client.get("/contradictions", headers=arai),
+        client.post("/recall", json={"query": "fish"}, headers=arai),
+    ]
+
+    assert [each.status_code for each in answers] == [404, 404]
+    assert all("agent 'arai' is not known here; known are: aria" in each.json()["detail"] for each in answers)
+    assert client.post("/facts", json={"content": "Cats like fish"}, headers=arai).status_code == 200

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from cli_runs import pointed_at, typed
 
-from nous_online.database.changes import Cause
+from nous_online.core.domain import FACT
+from nous_online.database.changes import Cause, Version, change_memory
+from nous_online.database.connection import open_url
 from nous_online.heart import Heart
+from nous_online.interfaces.known_agents import known_agents
 from nous_online.memories import contradictions
 
 SECRET = "Tokens are signed with the key of the auth service."  # noqa: S105 (a fact about tokens)
@@ -245,3 +249,98 @@ def in_contradiction(one: str, other: str) -> None:
         cause = Cause("agent", "contradicted", "one seat", datetime.now(UTC))
         with heart.agent.database.transaction("default") as connection:
             contradictions.open_between(connection, "default", *told, judgement={"reason": "one seat"}, cause=cause)
+
+
+def in_doubt(earlier: str, later: str, **details) -> tuple[UUID, UUID]:
+    """Two facts of which the later one perhaps replaces the earlier."""
+    with Heart.open("default", works_in_background=False) as heart:
+        one = heart.learn(earlier, key=f"k/{earlier}", **details).memory
+        other = heart.learn(later, key=f"k/{later}", **details).memory
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            values = {"perhaps_replaces": [str(one.id)]}
+            cause = Cause("agent", "doubted", "a test", other.learned_at)
+            change_memory(connection, heart.agent.id, Version(FACT, other.id, other.row_version), values, cause=cause)
+    return one.id, other.id
+
+
+def states(*ids: UUID) -> list[str]:
+    return [typed("show", str(each), "--json").json["fact"]["state"] for each in ids]
+
+
+def test_a_doubt_is_listed_and_decided_for_the_later_the_earlier_or_both():
+    first, second, third = (in_doubt(f"Desk {n} is in Lima", f"Desk {n} is in Oslo now") for n in range(3))
+
+    listed = typed("contradictions")
+    typed("resolve", str(first[1]), "b_wins", "--note", "she moved")
+    typed("resolve", str(second[1]), "--keep", str(second[0]))
+    kept = typed("resolve", str(third[1]), "both_valid")
+
+    assert "in doubt: b perhaps replaces a" in listed.out
+    assert "Desk 1 is in Lima" in listed.out
+    assert (states(*first), states(*second), states(*third)) == (
+        ["superseded", "active"], ["active", "superseded"], ["active", "active"],
+    )  # fmt: skip
+    assert kept.out.startswith("resolved  both_valid")
+    assert typed("contradictions", "--json").json["doubts"] == []
+
+
+def test_a_doubt_is_decided_by_merging_both_into_a_third_fact():
+    earlier, later = in_doubt("Desk 7 is in Lima", "Desk 7 is in Oslo now")
+    into = typed("learn", "Desk 7 moved from Lima to Oslo in May", "--key", "k/both", "--json").json["memory"]["id"]
+
+    typed("resolve", str(later), "merged", "--into", into)
+
+    assert states(earlier, later, UUID(into)) == ["superseded", "superseded", "active"]
+
+
+def test_both_hold_for_all_questions_with_one_source_or_about_one_subject():
+    for n in range(3):
+        in_doubt(f"Desk {n} is in Lima", f"Desk {n} is in Oslo now", source="desks.md")
+    other = in_doubt("Cats like fish", "Cats like fresh fish now", subject="Cats")
+
+    desks = typed("resolve", "all", "both_valid", "--source", "desks.md")
+    left = typed("contradictions", "--json").json["doubts"]
+    cats = typed("resolve", "all", "both_valid", "--subject", "cats")
+
+    assert desks.out.startswith("resolved  3 questions: both hold")
+    assert [each["later"] for each in left] == [str(other[1])]
+    assert cats.out.startswith("resolved  1 question: both hold")
+    assert states(*other) == ["active", "active"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [("all", "both_valid"), ("all", "a_wins", "--source", "x"), (str(UUID(int=7)), "both_valid", "--subject", "x")],
+)
+def test_many_are_decided_at_once_only_where_both_hold_and_by_source_or_subject(told):
+    answer = typed("resolve", *told)
+
+    assert answer.code == 1
+    assert "nous resolve all both_valid --source NAME, or --subject NAME" in answer.err
+
+
+def test_an_id_that_is_neither_a_contradiction_nor_in_doubt_is_named():
+    answer = typed("resolve", str(UUID(int=7)), "both_valid")
+
+    assert answer.code == 1
+    assert "no fact in doubt of that id" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["recall x", "context x", "predict --file a.py", "contradictions", "status", f"show {UUID(int=7)}", "censor list"],
+)
+def test_a_command_that_reads_creates_no_agent_and_names_the_nearest(command: str):
+    typed("learn", "Cats like fish", "--agent", "aria")
+
+    answer = typed(*command.split(), "--agent", "arai")
+
+    assert answer.code == 1
+    assert "agent 'arai' is not known here; known are: aria" in answer.err
+    assert "nous import FILE --agent arai" in answer.err
+    assert "arai" not in known_agents(open_url())
+
+
+def test_a_command_that_learns_begins_an_agent():
+    assert typed("learn", "Cats like fish", "--agent", "arai").code == 0
+    assert "arai" in known_agents(open_url())

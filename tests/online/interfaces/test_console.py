@@ -25,7 +25,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.console.console_server import application
-from nous_online.interfaces.console.rendering import ConsoleState
+from nous_online.interfaces.console.rendering import ConsoleState, found
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
 from nous_online.memories.contradictions import Contradiction
@@ -212,6 +212,31 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert "Nothing is in doubt" in shown(console, "/inbox")
 
 
+def test_both_hold_is_decided_at_once_for_all_of_two_sources_and_for_all_of_one_subject(
+    heart: Heart, console: TestClient
+) -> None:
+    of_sources = [
+        disputed(heart, f"Desk {n} is in Lima", f"The place of desk {n} is Oslo", source="desks.md") for n in range(3)
+    ]
+    of_subject = [
+        disputed(heart, f"Ship {n} leaves at dawn", f"No vessel {n} departs early", subject="Ships") for n in range(2)
+    ]
+    page = shown(console, "/inbox")
+    address = f"/contradictions/{of_sources[0].id}"
+
+    assert "Both hold, in all 3 between these two sources" in page
+    assert "Both hold, in all 2 about this subject" in page
+    assert led_to(pressed(console, "/inbox", address, resolution="sources")) == "/inbox?done=hold"
+    left = [each.id for each in heart.contradictions()]
+    assert sorted(left) == sorted(each.id for each in of_subject)
+    led_to(pressed(console, "/inbox", f"/contradictions/{of_subject[1].id}", resolution="subject"))
+
+    ruled = heart.contradictions(status="resolved")
+    assert {each.resolution for each in ruled} == {"both_valid"}
+    assert len(ruled) == len(of_sources) + len(of_subject)
+    assert "Nothing contradicts itself" in shown(console, "/inbox?done=hold")
+
+
 def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
@@ -347,3 +372,25 @@ def test_an_agent_without_memories_has_pages_too(console: TestClient) -> None:
         "/system": "No language model was asked",
     }.items():
         assert words in shown(console, path)
+
+
+def test_the_columns_of_an_answer_are_explained_and_named_on_a_phone(heart: Heart, console: TestClient) -> None:
+    heart.learn("the pager is with Ana")
+
+    page = shown(console, "/ask?q=who has the pager?")
+
+    columns = ["score", "meaning", "words", "frame", "censors", "time", "rank"]
+    explained = re.findall(r'<abbr title="([^"]{20,})">(\w+)</abbr>', page)
+    assert [name for _, name in explained] == [*columns, "tier", "tokens"]
+    assert re.findall(r"<dt>(\w+)</dt><dd>[^<]{20,}</dd>", page) == columns
+    assert re.findall(r'data-label="(\w+)"', page)[: len(columns)] == columns
+    assert "attr(data-label)" in console.get("/console.css").text
+
+
+def test_what_a_night_found_is_told_by_its_date_and_not_by_a_moment_to_come() -> None:
+    at_night = found(datetime(2026, 11, 27, tzinfo=UTC))
+    by_day = found(datetime(2026, 11, 26, 9, 30, tzinfo=UTC))
+
+    assert "in the night of" in at_night
+    assert ">2026-11-26<" in at_night
+    assert ">2026-11-26 09:30<" in by_day

@@ -167,6 +167,19 @@ def test_what_is_no_call_of_a_hook_is_one_line_in_the_log_and_nothing_else(tmp_p
     assert f" {event}: " in (tmp_path / "nous" / "hooks.log").read_text("utf-8")
 
 
+def test_a_hook_for_an_agent_without_a_name_answers_nothing_and_says_so(tmp_path: Path):
+    environment = {"HOME": str(tmp_path), "NOUS_HOME": str(tmp_path / "nous"), "NOUS_AGENT": "aria"}
+    command = [str(NOUS), "hook", "SessionStart", "--agent", ""]
+
+    ended = subprocess.run(
+        command, input='{"cwd": "."}', text=True, capture_output=True, env=environment, cwd="/", check=False
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "agent_id is empty; name the agent" in ended.stderr
+    assert "--agent is empty" in (tmp_path / "nous" / "hooks.log").read_text("utf-8")
+
+
 @pytest.mark.parametrize("arguments", [[], ["Nonsense"], ["SessionStart", "--within"], ["SessionStart", "--loud", "1"]])
 def test_a_command_line_nobody_wrote_ends_silently_too(tmp_path: Path, arguments: list[str]):
     environment = {"HOME": str(tmp_path), "NOUS_HOME": str(tmp_path / "nous")}

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nous_online.core.settings import Settings
-from nous_online.language.tokens import claude_tokens, counting, openai_tokens, tokens_of
+from nous_online.language.tokens import (
+    character_cost,
+    claude_tokens,
+    claude_tokens_of_part,
+    counting,
+    fewest,
+    openai_tokens,
+    pieces_of_claude,
+    tokens_of,
+)
 
 COUNTED = [
     ("- Deploys go through blue/green since May 2026.", 17, 14),
@@ -50,6 +59,30 @@ def test_any_text_has_a_count_that_its_bytes_bound(text):
 def test_lines_put_together_have_no_more_tokens_than_their_sum(lines):
     assert claude_tokens("".join(lines)) <= sum(map(claude_tokens, lines))
     assert openai_tokens("".join(lines)) <= sum(map(openai_tokens, lines))
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["it's", "end\n- 's", "a.\n", "B\n\n b", "7\n "]))).map(
+        "".join
+    )
+)
+def test_a_text_read_line_by_line_has_the_tokens_of_the_whole(text):
+    assert claude_tokens(text) == claude_tokens_of_part(text)
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=3), st.sampled_from(["inter", "national", "ation", "ing"])), max_size=5).map(
+        "".join
+    )
+)
+def test_a_word_costs_the_fewest_pieces_of_all_ways_to_cut_it(word):
+    known = pieces_of_claude().known
+    least = [0]
+    for end in range(1, len(word) + 1):
+        ways = [least[start] + 1 for start in range(end) if word[start:end] in known]
+        least.append(min(ways, default=least[-1] + character_cost(word[end - 1])))
+
+    assert fewest(word, pieces_of_claude(), character_cost) == least[-1]
 
 
 def test_a_budget_is_counted_for_claude_unless_openai_is_named(monkeypatch):

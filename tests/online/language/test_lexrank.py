@@ -14,10 +14,11 @@ from nous_online.language.writing.lexrank import (
     sentence_scores,
     spread_sample,
     summarise,
+    summary_text,
     title_of,
     word_count,
 )
-from nous_online.language.writing.sentences import Sentence, join_sentences, sentences_of
+from nous_online.language.writing.sentences import Sentence, sentences_of
 
 STORY = sentences_of(
     """Orla: The mill closed in March after the flood.
@@ -66,7 +67,24 @@ def test_a_summary_keeps_the_order_and_leaves_the_chatter_out(embedder):
 
     assert chosen == sorted(chosen)
     assert set(chosen) <= {0, 2, 3, 4}
-    assert word_count(join_sentences([STORY[i] for i in chosen])) <= 30
+    assert word_count(summary_text([STORY[i] for i in chosen])) <= 30
+
+
+def test_a_summary_is_told_in_plain_sentences_and_names_whoever_says_i():
+    told = [
+        Sentence("So, the shed is locked", "Orla", 1),
+        Sentence("I have the key!", "Orla", 1),
+        Sentence("no smoke in the shed please", "Piet", 2),
+        Sentence("12, students 8", "Orla", 3),
+        Sentence("I sealed the roof.", "assistant", 4),
+        Sentence("src/roof.py holds its area", "assistant", 4),
+    ]
+
+    assert summary_text(told) == (
+        "The shed is locked. Orla: I have the key! Piet: No smoke in the shed please. Orla: 12, students 8. "
+        "I sealed the roof. src/roof.py holds its area."
+    )
+    assert summary_text(told[1:2]) == "Orla: I have the key!"
 
 
 def test_a_sentence_said_twice_is_lifted_once(embedder):
@@ -120,7 +138,7 @@ def test_any_summary_fits_unless_it_is_a_single_sentence(sentences, words, seed)
     chosen = summarise(sentences, rows, words=words)
 
     assert chosen == sorted(set(chosen))
-    assert len(chosen) == 1 or word_count(join_sentences([sentences[i] for i in chosen])) <= words
+    assert len(chosen) == 1 or word_count(summary_text([sentences[i] for i in chosen])) <= words
 
 
 @pytest.mark.parametrize(

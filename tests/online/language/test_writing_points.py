@@ -378,11 +378,110 @@ def test_what_people_tell_each_other_or_was_found_with_tools_is_a_fact_however_l
     assert any("citric acid at 40 degrees" in fact for fact in facts(talk))
 
 
-def test_of_an_agent_with_tools_is_kept_what_it_found_and_did_but_no_advice() -> None:
+def test_of_an_agent_with_tools_is_kept_what_it_found_but_no_advice() -> None:
     drawn = facts(f"user: Why?\n[Bash] pump --log\nassistant: {FOUND}\n{ADVICE}")
 
-    assert [fact for fact in drawn if "88-14" in fact or "4 May" in fact]
+    assert [fact for fact in drawn if "4 May" in fact]
     assert not [fact for fact in drawn if "vinegar" in fact or "50 grams" in fact]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "From now on always grease the sluice before you open it.",
+        "Use brass screws here, never steel.",
+        "Please don't touch the drawings of the old weir.",
+        "Log levels are rounded down by default.",
+        "The gate should stay shut while the eels run.",
+        "dont lift the sluice with the winch",
+    ],
+)
+def test_what_a_user_tells_an_agent_to_do_beyond_its_task_is_a_rule(told: str) -> None:
+    talk = f"user: Draw the level of the pond.\n[Bash] level --plot\nassistant: Drawn.\nuser: {told}\nassistant: Fine."
+    spoken = parse_episode(EndedEpisode(talk))
+
+    drawn = draft_facts(spoken, word_vectors(spoken.sentences))
+
+    assert [(fact.content.casefold(), fact.category) for fact in drawn] == [(told.casefold(), "rule")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Rename the second gauge to weir gauge.",
+        "I see four lines in the plot of the pond.",
+        "Put the old gauges away, they are no longer needed.",
+        "That should have been stripped by default.",
+    ],
+)
+def test_what_a_user_asks_for_once_or_sees_is_no_rule(told: str) -> None:
+    talk = f"user: Draw the level of the pond.\n[Bash] level --plot\nassistant: Drawn.\nuser: {told}\nassistant: Fine."
+
+    assert facts(talk) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Added a gauge for the upper weir to `gauges.toml`.",
+        "I moved the legend of the plot below its axis.",
+        "The plot still has two axes because the old gauge is read, too.",
+        "Three of the gauges need to be read twice since the log has gaps.",
+    ],
+)
+def test_what_an_agent_did_or_what_its_next_steps_change_is_no_fact(told: str) -> None:
+    assert facts(f"user: Draw the level of the pond.\n[Bash] level --plot\nassistant: {told}") == []
+
+
+def test_what_an_agent_says_is_nobodys_rule_or_preference() -> None:
+    found = "The plot only shows May because the upper gauge broke on 3 June and prefers dry weather."
+    spoken = parse_episode(EndedEpisode(f"user: Why is it flat?\n[Bash] level --plot\nassistant: {found}"))
+
+    assert [fact.category for fact in draft_facts(spoken, word_vectors(spoken.sentences))] == [None]
+
+
+def test_a_rule_is_found_in_a_session_of_any_length() -> None:
+    report = "assistant: Gauge {} of the weir at Olm was read at {} because the log of the mill at Veldt had a gap."
+    lines = [report.format(n, n + 40) for n in range(800)]
+    rule = "Never read a gauge by night."
+
+    drawn = facts("\n".join(["[Bash] level --all", *lines[:400], f"user: {rule}", *lines[400:]]))
+
+    assert rule in drawn
+
+
+def test_below_a_call_that_names_who_speaks_goes_on_the_same_speaker() -> None:
+    talk = "user: Why is it flat?\nassistant: [Bash: level --plot]\nThe upper gauge broke on 3 June.\n- It is of 1988."
+
+    assert [(each.speaker, each.text) for each in sentences_of(human_text(talk))][1:] == [
+        ("assistant", "The upper gauge broke on 3 June."),
+        ("assistant", "It is of 1988."),
+    ]
+
+
+def test_the_summary_of_a_long_session_opens_with_the_request_and_tells_what_was_found() -> None:
+    step = "assistant: Now gauge {} of the weir at Olm. Reading the log of the mill at Veldt, line {}."
+    lines = [step.format(n, n + 40) for n in range(120)]
+    found = "The level is flat because the upper gauge broke on 3 June."
+    talk = "\n".join(
+        ["user: Find out why the level of the pond is flat.", "[Bash] level --plot", *lines, f"assistant: {found}"]
+    )
+
+    summary = levels_by_words(EndedEpisode(talk)).summary
+
+    assert summary == f"Find out why the level of the pond is flat. {found}"
+
+
+def test_of_two_days_that_were_offered_the_one_that_was_not_turned_down_stays() -> None:
+    talk = "Mo: The barge is free on Saturday the 18th or on Friday the 24th.\nBo: The 18th is out.\nMo: Fine."
+
+    assert "The barge is free on Saturday the 18th or on Friday the 24th." in points(talk)
+
+
+def test_what_follows_from_something_does_not_take_it_back() -> None:
+    assert points("Mo: The insurance does not pay for slow leaks.\nBo: So no.") == [
+        "The insurance does not pay for slow leaks."
+    ]
 
 
 def test_between_two_requests_without_a_tool_an_agent_explains_only() -> None:

@@ -26,10 +26,12 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Request
+from nous_pipelines.commands.night_commands import show_outcome
 from nous_pipelines.orchestration.automation import batch_results, close_staff
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, run_night
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.reports.report import PutOff
 
 NEXT = NIGHT + timedelta(days=1)
 LONG = "The office opens at nine and the cellar opens at ten. " * 150
@@ -264,6 +266,36 @@ def test_an_api_that_can_not_be_reached_fails_a_check_and_nothing_else(heart, ru
     assert failure.startswith("check judge_batches_sent: Claude at 127.0.0.1:9 can't be reached")
     assert states(owner) == []
     assert outcome.report.counts["merges"] == 1
+
+
+@pytest.mark.usefixtures("key")
+def test_pairs_that_a_night_could_not_ask_about_are_told_at_its_end_and_in_the_head_of_its_report(
+    heart, run, api, monkeypatch, capsys
+):
+    remember(heart, NINE, AT_NINE, FISH, CATS)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    settings.cache_clear()
+
+    outcome = run()
+    show_outcome(outcome)
+
+    waiting = "pairs wait for the judge: Claude at 127.0.0.1:9 can't be reached"
+    printed = capsys.readouterr()
+    assert waiting in printed.out.splitlines()[-1]
+    assert printed.out.startswith("! night")
+    assert "✓" not in printed.out
+    assert outcome.is_success
+    assert waiting in outcome.report.needs[0]
+    assert outcome.report.put_off.pairs == {"aria": int(outcome.report.needs[0].split()[0])}
+
+
+@pytest.mark.usefixtures("key")
+def test_a_night_that_asked_puts_nothing_off(heart, run, api):
+    remember(heart, NINE, AT_NINE, FISH, CATS)
+
+    outcome = run()
+
+    assert (outcome.report.put_off, outcome.report.needs) == (PutOff({}), [])
 
 
 @pytest.mark.usefixtures("key")

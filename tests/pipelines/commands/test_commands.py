@@ -39,9 +39,10 @@ def test_nights_are_backfilled_in_order_and_told_to_machines_in_json(heart, nous
     ] * 2
 
 
-def test_a_dry_run_can_be_looked_at_and_changes_nothing(heart, nous, owner):
+def test_a_dry_run_is_recorded_nowhere_can_be_looked_at_and_changes_nothing(heart, nous, owner, monkeypatch, tmp_path):
     remember(heart, NINE, NINE)
     before = facts_in(owner, without=())
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "no Dagster here"))
 
     dry, shown = nous("night", *HERE, "--dry-run"), nous("diff", "--night", "2026-06-01")
 

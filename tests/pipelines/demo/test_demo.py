@@ -12,6 +12,8 @@ import pytest
 from forks import forked, typed_line
 from postgres_homes import scratch
 
+from nous_online.core.files import demo_home
+
 
 def typed_by_user(home: Path, arguments: tuple[str, ...], output: Path) -> None:
     """Run `nous` as a user whose files everybody may read: for `forked`."""
@@ -64,7 +66,7 @@ def open_in(home: Path) -> list[str]:
 
 def test_nothing_in_a_home_can_be_read_by_others_after_a_demo_an_export_and_an_erasing(shown: tuple[Path, str]):
     home = shown[0]
-    demo = home / "demo"
+    demo = demo_home(home)
     nous(demo, "export", f"{demo}/pages", "--agent", "aria", "--format", "markdown")
     after_the_night, page = open_in(home), list(demo.rglob("report.html"))
     nous(demo, "erase", "aria", "--yes")

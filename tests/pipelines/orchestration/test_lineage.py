@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from night_runs import NIGHT, options, remember
 
+from nous_pipelines.orchestration.chunk_work import EPISODE_SUMMARIES
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.definitions import ASSETS, defs
-from nous_pipelines.orchestration.night_assets import CHANGING, EPISODE_SUMMARIES, NIGHTS, phase_asset, sources_of
+from nous_pipelines.orchestration.night_assets import CHANGING, NIGHTS, phase_asset, sources_of
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 from nous_pipelines.snapshots.parts import SnapshotPart
@@ -20,7 +21,13 @@ from nous_pipelines.snapshots.snapshot import Snapshot
 
 OF_NO_ASSET = {"compared", "judged_by", "kept"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
-MADE_BY = {"copies": "neighbours", "collected": "judgements", "account": "plan", "checks": "plan"}
+MADE_BY = {
+    "copies": "neighbours",
+    "collected": "judgements",
+    "account": "plan",
+    "checks": "plan",
+    "put_off": "judge_batches",
+}
 """The asset a file is of, where it has another name."""
 UNASKED = {"judge_requests": {"snapshot", "neighbours", "judgements"}, "judge_batches": {"snapshot", "neighbours"}}
 """What is read only where a language model is named."""

@@ -14,7 +14,7 @@ from drawn import NIGHT, embedded_facts
 from judged_pairs import Agreeing, judged_pairs
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.night_assets import EPISODE_SUMMARIES
+from nous_pipelines.orchestration.chunk_work import EPISODE_SUMMARIES
 from nous_pipelines.phases.phase_table import (
     NIGHT_TABLES,
     PHASES,

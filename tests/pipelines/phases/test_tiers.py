@@ -10,7 +10,7 @@ import pytest
 from drawn_episodes import NIGHT, STORY, USUAL, cold, episodes, moves, only, phase_of, tables_of
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.night_assets import episode_summaries
+from nous_pipelines.orchestration.chunk_work import episode_summaries
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.phases.tiers import LEVELS, TIERS
 from nous_pipelines.snapshots.table_schemas import EPISODES

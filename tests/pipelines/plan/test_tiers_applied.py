@@ -19,8 +19,8 @@ from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
+from nous_pipelines.orchestration.chunk_work import episode_summaries
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.night_assets import episode_summaries
 from nous_pipelines.orchestration.retention import purge
 from nous_pipelines.orchestration.running import folder_of, run_night
 from nous_pipelines.phases.proposals import Plan

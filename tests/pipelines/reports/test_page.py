@@ -301,3 +301,12 @@ def test_numbers_are_short(value, told):
 def test_shares_and_amounts_are_written_as_such():
     assert (percent(0.022), percent(0.5), dollars(1234.5)) == ("2.2 %", "50 %", "$1,234.50")
     assert (dollars(0), dollars(0.25), dollars(0.0075)) == ("$0.00", "$0.25", "$0.0075")
+
+
+def test_the_head_tells_how_many_of_the_open_contradictions_the_night_found():
+    counted = {"contradiction": {"applied": {"proposals": 9, "memories": 18, "leaving": 0}}}
+    health = (NightFigures(NIGHT, {"contradictions_open": 22.0}),)
+
+    (need,) = replace(report(health=health), figures=counted).needs
+
+    assert need.startswith("22 contradictions are open, 9 of them found tonight: `nous contradictions`")

@@ -312,3 +312,30 @@ def test_a_snapshot_that_was_written_into_one_folder_is_read_and_not_built_on(he
     assert len(second.parts) == 1
     assert "" not in second.parts
     assert datetime.now(UTC) > again.taken_at
+
+
+def test_what_is_dated_after_both_nights_is_read_again_in_neither(hearts, night_database, tmp_path):
+    long_after = SAID + timedelta(days=60)
+    hearts["ben"].learn_deferred([("ben lives in Paris", {"learned_at": long_after})])
+    hearts["cleo"].recall("who likes fish?", at=long_after)
+    hearts["dora"].start_episode("a talk", started_at=long_after)
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == set()
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_what_is_dated_between_the_nights_is_read_again(hearts, night_database, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CHANGED", 1.0)
+    between = end_of(NIGHT) + timedelta(hours=9)
+    hearts["ben"].learn_deferred([("ben lives in Paris", {"learned_at": between})])
+    hearts["cleo"].recall("who likes fish?", at=between)
+    hearts["dora"].start_episode("a talk", started_at=between)
+    first = taken(night_database, tmp_path)
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == {"ben", "cleo", "dora"}
+    assert_same(second, read_anew(night_database, tmp_path))

@@ -1,0 +1,2 @@
+-- name: known_agents
+select id from heart.agents order by id

@@ -1,0 +1,130 @@
+"""Questions that only a person can answer, open contradictions and doubts: those alike, and settling them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from nous_online.core.domain import Fact
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.database.statements import statements
+from nous_online.heart import Heart
+
+SQL = statements("nous_online.interfaces", "questions.sql")
+Alike = Literal["sources", "subject"]
+"""What questions may have in common: the two sources of their facts, or one subject."""
+NOT_ONE = "fact {} perhaps replaces {} facts: name one of them with --against"
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """Two active facts of which a person has to say whether both hold: a contradiction, or a doubt."""
+
+    kind: Literal["contradiction", "doubt"]
+    id: UUID
+    """The contradiction, or of a doubt the later fact."""
+    earlier_id: UUID
+    later_id: UUID
+    sources: list[str] | None
+    """The sources of both, in order; None if one has none."""
+    subject: str | None
+    """The subject of both, in lower case; None if they differ."""
+
+    def is_alike(self, other: OpenQuestion, by: Alike) -> bool:
+        """Return whether two questions have the same sources, or the same subject."""
+        mine = getattr(self, by)
+        return mine is not None and mine == getattr(other, by)
+
+
+def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
+    """Return the open contradictions and doubts between facts that are not archived, the oldest first."""
+    with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
+        return cursor.execute(SQL["open_questions"], {"agent_id": agent_id}).fetchall()
+
+
+def questions_of(heart: Heart) -> list[OpenQuestion]:
+    """Return the open questions of an agent."""
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        return open_questions(connection, heart.agent.id)
+
+
+def hold_both(heart: Heart, questions: Iterable[OpenQuestion], *, why: str) -> int:
+    """Decide of each question that both facts hold, and return of how many.
+
+    One after the other: those decided before an error stay decided. A question that somebody decided meanwhile is left.
+    """
+    settled = 0
+    for each in questions:
+        try:
+            if each.kind == "contradiction":
+                heart.resolve_contradiction(each.id, "both_valid", note=why)
+            else:
+                heart.keep_both(each.later_id, each.earlier_id, reason=why)
+        except (Conflict, NotFound):
+            continue
+        settled += 1
+    return settled
+
+
+def settle_doubt(
+    heart: Heart,
+    later: Fact,
+    ruling: str,
+    *,
+    against: UUID | None = None,
+    into: UUID | None = None,
+    why: str | None = None,
+) -> list[UUID]:
+    """Decide whether a fact replaces those it perhaps replaces, or one of them; return the earlier facts it was about.
+
+    `a_wins` puts the earlier fact in the place of the later one, `b_wins` the later in that of the earlier, `merged`
+    puts `into` in the place of both, and with `both_valid` both stay. Raises `InvalidInput` where a ruling needs one
+    earlier fact and there are several.
+    """
+    earlier = [against] if against else list(later.perhaps_replaces)
+    if not {*earlier} <= {*later.perhaps_replaces} or not earlier:
+        raise NotFound(f"fact {later.id} is in no doubt{f' to replace {against}' if against else ''}")
+    if ruling == "a_wins" and len(earlier) > 1:
+        raise InvalidInput(NOT_ONE.format(later.id, len(earlier)))
+    for each in earlier:
+        if ruling == "both_valid":
+            heart.keep_both(later.id, each, reason=why)
+        elif ruling == "a_wins":
+            heart.supersede_fact(later.id, each, reason=why)
+        else:
+            supersede_unless(heart, each, into or later.id, why)
+    if into is not None:
+        supersede_unless(heart, later.id, into, why)
+    return earlier
+
+
+def supersede_unless(heart: Heart, old: UUID, new: UUID, why: str | None) -> None:
+    """Put a fact in the place of another, unless they are the same or that has left already."""
+    if old != new and heart.get_fact(old).state == "active":
+        heart.supersede_fact(old, new, reason=why)
+
+
+def alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> list[OpenQuestion]:
+    """Return the questions with the same sources, or the same subject, as one of them."""
+    return [each for each in questions if each.is_alike(one, by)]
+
+
+def about(
+    questions: Sequence[OpenQuestion], *, source: str | None = None, subject: str | None = None
+) -> list[OpenQuestion]:
+    """Return the questions with a fact from a source, about a subject, or with both where both are given."""
+    return [
+        each
+        for each in questions
+        if (source is None or source in (each.sources or ())) and (subject is None or subject.lower() == each.subject)
+    ]
+
+
+def as_plain(question: OpenQuestion) -> dict[str, Any]:
+    """Return a question as plain values for JSON."""
+    return {"kind": question.kind, "id": question.id, "earlier": question.earlier_id, "later": question.later_id}

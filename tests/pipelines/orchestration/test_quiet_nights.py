@@ -1,0 +1,209 @@
+"""Nights with nothing to do are not run, and a history ends as if they had been."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+from conftest import ScriptedJudge, WordEmbedder
+from dagster import DagsterInstance
+from examples import examples
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from lives_of_nights import Life, life, rows_of
+from night_runs import NIGHT, options, remember
+
+from nous_online.core.errors import NotFound
+from nous_online.database.connection import Database
+from nous_online.heart import Heart
+from nous_online.memories.episodes import new_episode, store_deferred
+from nous_pipelines.orchestration.definitions import ASSETS
+from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
+from nous_pipelines.orchestration.running import NightOptions, nights_to_run, read_report, run_night, run_nights
+
+FIRST = date(2026, 3, 1)
+COUNT = 24
+LAST_DAY = 9
+NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
+POLICY = {
+    "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 3, "compressed_after_days": 8,
+    "fossil_after_days": 13, "superseded_grace_days": 6, "unused_after_days": 9, "unused_asked_days": 1,
+    "unused_return_share": 1.0, "probe_days": 5,
+}  # fmt: skip
+"""Ages short enough for all of them to be reached within the nights, and apart from each other."""
+TEXTS = (
+    "The office opens at nine.", "The office opens at nine", "The office opens at ten.", "Cats like fish.",
+    "Backups are kept for 30 days.", "Backups are kept for 14 days.", "Rain falls in Lima.",
+)  # fmt: skip
+DAY = st.integers(0, LAST_DAY)
+FACTS = st.lists(st.tuples(DAY, st.sampled_from(TEXTS)), min_size=3, max_size=8)
+EPISODES = st.lists(DAY, min_size=1, max_size=3)
+RECALLS = st.lists(st.tuples(DAY, st.integers(0, 9), st.booleans()), max_size=4)
+CENSORS = st.lists(st.tuples(DAY, st.integers(1, 14)), max_size=1)
+
+
+def at(day: int, hour: int = 9) -> datetime:
+    return datetime.combine(FIRST + timedelta(days=day), time(hour), UTC)
+
+
+def happens(url: str, drawn: dict[str, Any]) -> None:
+    """Tell the agent a drawn history, as an import does."""
+    database = Database(url)
+    heart = Heart.open(
+        "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+    )
+    heart.learn_deferred([
+        (text, {"learned_at": at(day, 8 + place), "idempotency_key": f"f{place}"})
+        for place, (day, text) in enumerate(drawn["facts"])
+    ])  # fmt: skip
+    told = [
+        new_episode(f"We met in room {place}.\nIt rained all day.", {
+            "title": f"Meeting {place}", "summary": "We met.", "started_at": at(day, 12),
+            "idempotency_key": f"e{place}",
+        }, now=at(day, 13))
+        for place, day in enumerate(drawn["episodes"])
+    ]  # fmt: skip
+    store_deferred(heart.agent, told, heart.agent.deadline(None))
+    for place, (day, days) in enumerate(drawn["censors"]):
+        heart.add_censor(f"drop table {place}", "it is gone then", learned_at=at(day), expires_at=at(day + days))
+    heart.close()
+    database.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        for day, number, is_cited in drawn["recalls"]:
+            recalled(owner, at(day, 20), number, is_cited=is_cited)
+
+
+def recalled(owner: psycopg.Connection, moment: datetime, number: int, *, is_cited: bool) -> None:
+    """Store that a fact was recalled, and whether it was of use."""
+    facts = owner.execute("select id from heart.facts order by id").fetchall()
+    ids = [facts[number % len(facts)][0]]
+    cited, ignored = (ids, []) if is_cited else ([], ids)
+    owner.execute(
+        "insert into heart.recalls (agent_id, recalled_at, query, result_limit, result_ids, cited_ids, ignored_ids)"
+        " values ('aria', %s, 'a question', 5, %s, %s, %s)",
+        [moment, ids, cited, ignored],
+    )
+    owner.execute(
+        "insert into heart.usage values ('aria', %s, 'fact', 1, %s, %s, %s) on conflict (agent_id, memory_id) do update"
+        " set retrieved_count = usage.retrieved_count + 1, cited_count = usage.cited_count + excluded.cited_count,"
+        " ignored_count = usage.ignored_count + excluded.ignored_count,"
+        " last_used_at = greatest(usage.last_used_at, excluded.last_used_at)",
+        [ids[0], len(cited), len(ignored), moment],
+    )
+
+
+def figures(one: Life) -> list[str]:
+    """Return how the store stood after each night, in order."""
+    with psycopg.connect(one.url) as owner:
+        return sorted(rows_of(owner, "lifecycle.health", ("measured_at",)))
+
+
+def ran_without_quiet_nights(nights: Sequence[date], run: NightOptions, instance: DagsterInstance) -> list[date]:
+    """Run nights in order as a backfill does, and return those that ran."""
+
+    class NobodyStops:
+        def is_asked(self) -> bool:
+            return False
+
+        def rest(self, seconds: float) -> None:
+            raise AssertionError(f"nothing is waited for, but {seconds} s were")
+
+    outcomes = run_nights(
+        nights,
+        lambda night: run_night(night, run, instance=instance),
+        stop=NobodyStops(),
+        tell=lambda _: None,
+        find_quiet=lambda night, later: find_quiet_nights(night, later, run, instance=instance),
+    )
+    ran = []
+    for outcome in outcomes:
+        assert outcome.is_success, outcome.failures
+        ran.append(outcome.night)
+    return ran
+
+
+@settings(
+    max_examples=examples(1),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a history smaller takes minutes
+)
+@given(drawn=st.fixed_dictionaries({"facts": FACTS, "episodes": EPISODES, "recalls": RECALLS, "censors": CENSORS}))
+def test_a_history_without_its_quiet_nights_ends_as_one_with_all_of_them(
+    drawn: dict[str, Any], server: Any, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    homes = [tmp_path_factory.mktemp(name) for name in ("every", "some")]
+    with (
+        life(server, template, homes[0], policy=POLICY) as every,
+        life(server, template, homes[1], policy=POLICY) as some,
+    ):
+        for one in (every, some):
+            happens(one.url, drawn)
+        for night in NIGHTS:
+            every.sleep(night)
+
+        ran = ran_without_quiet_nights(NIGHTS, some.options, some.instance)
+
+        assert some.state() == every.state()
+        assert figures(some) == figures(every)
+        assert ran[-1] == NIGHTS[-1]
+        assert len(ran) < COUNT
+
+
+@pytest.fixture
+def month(
+    heart: Heart, database_url: str, tmp_path: Path
+) -> Iterator[Callable[..., tuple[NightOptions, DagsterInstance, list[date]]]]:
+    """Return what runs the nights of a month after two facts were learned, and which of them ran."""
+    remember(heart, "Cats like fish.", "Rain falls in Lima.")
+    nights = [NIGHT + timedelta(days=day) for day in range(30)]
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def run(**changes: Any) -> tuple[NightOptions, DagsterInstance, list[date]]:
+            chosen = options(database_url, tmp_path, **changes)
+            return chosen, instance, ran_without_quiet_nights(nights, chosen, instance)
+
+        yield run
+
+
+def test_no_partition_of_a_quiet_night_is_missing_and_none_is_left_to_run(month: Any) -> None:
+    _, instance, ran = month()
+
+    assert ran == [NIGHT, NIGHT + timedelta(days=29)]
+    every = {(NIGHT + timedelta(days=day)).isoformat() for day in range(30)}
+    assert all(instance.get_materialized_partitions(asset.key) == every for asset in ASSETS)
+
+
+def test_the_figures_of_a_quiet_night_leave_none_to_run_but_for_what_comes_late(month: Any, heart: Heart) -> None:
+    chosen, _, _ = month()
+    over = datetime.combine(NIGHT + timedelta(days=30), time(3), UTC)
+
+    assert [night for night in nights_to_run(chosen, now=over) if night >= NIGHT] == []
+
+    late = NIGHT + timedelta(days=12)
+    heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": datetime.combine(late, time(9), UTC)})])
+    assert [night for night in nights_to_run(chosen, now=over) if night >= NIGHT] == [late]
+
+
+def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Any) -> None:
+    chosen, _, _ = month()
+
+    with pytest.raises(NotFound, match=f"2026-06-09 was quiet: .*as after night {NIGHT}"):
+        read_report(date(2026, 6, 9), chosen)
+    with pytest.raises(NotFound, match="has not run here"):
+        read_report(date(2026, 7, 9), chosen)
+
+
+def test_a_full_night_is_never_quiet(heart: Heart, database_url: str, tmp_path: Path) -> None:
+    remember(heart, "Cats like fish.")
+    nights = [NIGHT, NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)]
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        ran = ran_without_quiet_nights(nights, options(database_url, tmp_path, is_full=True), instance)
+
+    assert ran == nights
