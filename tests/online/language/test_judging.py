@@ -130,7 +130,7 @@ def test_what_looks_alike_and_is_about_something_else_stands_beside_it():
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
-        ("our band plays its own songs only", "contracts renew by themselves", False),
+        ("Mould remediation in 2C is under way", "Underinsure and you share the loss proportionally", False),
         ("the office is empty on Fridays", "nobody comes in on Fridays", True),
     ],
 )
@@ -314,10 +314,8 @@ def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -
     ],
 )
 def test_a_value_under_each_of_two_conditions_stands_side_by_side(known: str, new: str) -> None:
-    judgement = judged(known, new)
-
-    assert judgement.verdict is Verdict.COMPATIBLE
-    assert judgement.reason.startswith("each under a condition of its own")
+    assert judged(known, new).verdict is Verdict.COMPATIBLE
+    assert (other_conditions(known, new) or "").startswith("each under a condition of its own")
 
 
 @pytest.mark.parametrize(
