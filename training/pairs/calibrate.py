@@ -10,7 +10,7 @@ import argparse
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ MOST_HURT = 0.033
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
 MOST_RETIRED = 0.025
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
+LOOSELY_HURT, LOOSELY_RETIRED = 0.04, 0.03
+"""The same shares for the looser points at which the limits for neighbours are chosen, so that these hold alone, too."""
 CHANGING = 0.15
 """Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
 STRANGERS_OF_A_HAND = 300
@@ -71,7 +73,8 @@ def main() -> None:
         "change_at": point(may_change[labels == "D"], MOST_HURT),
         "retire_at": point(may_replace[labels == "D"], MOST_RETIRED),
     }
-    neighbours = neighbour_odds(model, pairs, chances, two_things, points)
+    loose = point(may_change[labels == "D"], LOOSELY_HURT), point(may_replace[labels == "D"], LOOSELY_RETIRED)
+    neighbours = neighbour_odds(model, pairs, chances, two_things, loose)
     curves = {
         "same": curve(likely_same, labels == "S"),
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
@@ -103,7 +106,7 @@ def neighbour_odds(
     pairs: Sequence[dict[str, Any]],
     chances: NDArray[np.float64],
     two_things: NDArray[np.bool_],
-    points: Mapping[str, float],
+    loose: tuple[float, float],
 ) -> dict[str, Any]:
     """Return `NeighbourOdds`: fitted on the held-out pairs, and on strangers that are read as often as in a store."""
     met, count = strangers()
@@ -120,8 +123,8 @@ def neighbour_odds(
     fit = LogisticRegression(C=10).fit(rows, truth, sample_weight=weights)
     likely = np.where(apart, 0.0, fit.predict_proba(both[0])[:, 1])
     replaces = of_met[:, 1] + of_met[:, 2]
-    noticed = likely[replaces + of_met[:, 6] >= points["change_at"]]
-    retired = likely[replaces >= points["retire_at"]]
+    noticed = likely[replaces + of_met[:, 6] >= loose[0]]
+    retired = likely[replaces >= loose[1]]
     change, shared, far_out = (round(float(value), 2) for value in fit.coef_[0])
     return {
         "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,
