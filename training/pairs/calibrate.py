@@ -34,7 +34,7 @@ MOST_HURT = 0.033
 MOST_RETIRED = 0.025
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 LOOSELY_HURT, LOOSELY_RETIRED = 0.04, 0.03
-"""The same shares for the looser points at which the limits for neighbours are chosen, so that these hold alone, too."""
+"""The same shares for looser points, at which the limits for neighbours are chosen, so that these hold alone, too."""
 CHANGING = 0.15
 """Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
 STRANGERS_OF_A_HAND = 300
