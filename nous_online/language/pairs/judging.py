@@ -60,8 +60,8 @@ TWO_VALUES_FROM = 0.93
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
 SURE_OF_FAR, SURE_OF_LONG, FAR_SAME_HELD = 0.7, 0.9, 0.98
 """The reader's chance in both orders of statements further apart, and of longer ones; and how often it was right: in
-456 of 462 far pairs of hands 6, 8 and 21 with a chance of 0.6 and more. Of 8,467 neighbours of one hand it called six so
-with a cosine from 0.4, and half of these are the same."""
+456 of 462 far pairs of hands 6, 8 and 21 with a chance of 0.6 and more. Of 8,467 neighbours in one hand it called six
+the same with a cosine from 0.4, and half of these are."""
 MOST_SHORT_WORDS, MOST_FAR_WORDS = 12, 24  # of a far statement for which `same_at` suffices, and `SURE_OF_LONG`
 LEAST_NEAR_WORDS = 6
 """Of near statements that trees may call the same: in shorter ones a single word decides ("directed", "produced")."""
