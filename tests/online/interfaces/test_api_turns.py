@@ -92,6 +92,7 @@ def test_an_agent_that_is_busy_holds_no_other_up(
 
     async def answers() -> tuple[list[int], bool, set[int]]:
         async with client_of(app) as client, asyncio.timeout(60):
+            await client.post("/facts", json={"content": "Boris is calm"}, headers=calm)
             for path in ("/ready", "/contradictions"):
                 await client.get(path, headers=calm)
             await asyncio.sleep(ApiPolicy.ready_memory_s)

@@ -151,11 +151,12 @@ def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tm
 def test_the_agent_may_stand_before_or_after_the_command(nous: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch):
     nous("learn", "Basil prefers coffee", "--agent", "basil")
     nous("-a", "basil", "learn", "Basil sings in a choir")
+    nous("-a", "ada", "learn", "Ada rows")
     monkeypatch.setenv("NOUS_AGENT", "basil")
     settings.cache_clear()
 
     assert nous("status", "--json").json["memories"] == {"fact": {"active": 2}}
-    assert nous("-a", "ada", "status", "--json").json["memories"] == {}
+    assert nous("-a", "ada", "status", "--json").json["memories"] == {"fact": {"active": 1}}
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *EXTRA_COMMANDS])

@@ -300,7 +300,7 @@ def test_nous_worker_completes_episodes_until_it_is_told_to_end(
     assert (process.returncode, "Traceback" in err) == (0, False)
     assert "aria: episodes completed: 1" in out
     assert completed.summary
-    assert completed.summary.startswith("Ada: The parcel to Oslo is late again")
+    assert completed.summary.startswith("The parcel to Oslo is late again")
 
 
 def test_ctrl_c_ends_nous_worker(environment: dict[str, str]):
