@@ -50,8 +50,9 @@ DOUBTED_FROM = 0.2  # chance of a change from which a pair that is left as it is
 SLOT_HELD = 0.97
 """Confidence of an update or contradiction of one slot: 0.9693 of the training pairs that share a slot were one."""
 DENIAL_HELD = 0.95
-"""The same of a denial in the same content words: of the fact pairs and SICK, which were looked at for this, 293 of 298
-such pairs were a conflict; of look-alikes written to mislead half are, and the reader sees those."""
+"""The same of a denial in the same content words: 293 of 297 such pairs were a conflict, in every second row of
+`facts_pairs` and every fourth of SICK, which were looked at for this. Of pairs written to look alike half are, and the
+reader sees those."""
 TWO_THINGS_FROM = 0.9
 """The reader's chance of `distinct` from which a denial found by words alone is dropped; few real denials reach it."""
 UNREAD_HELD = 0.95
