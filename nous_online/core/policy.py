@@ -97,7 +97,7 @@ class WritingPolicy:
     most_embedded_characters: int = 12_000
     """… and most characters of them, so that a megabyte takes seconds."""
     most_rules: int = 40
-    """Most sentences, beyond those, in which a user tells an assistant what holds beyond its task."""
+    """Most sentences, beyond `most_sentences`, in which a user tells an assistant what holds beyond its task."""
     embedded_characters: int = 160
     """Characters of one sentence that are embedded: its topic is clear by then."""
     damping: float = 0.85
