@@ -68,7 +68,7 @@ INTEGRATION = (
     "test_claude_", "test_cli", "test_console", "test_containers", "test_dagster_from_outside", "test_demo", "test_dev",
     "test_direct_asking", "test_doors_without_a_key", "test_embedding", "test_engines", "test_entrances",
     "test_failpoints", "test_fields", "test_foreground", "test_fresh_facts", "test_hidden_characters", "test_hook",
-    "test_hostile_", "test_house", "test_import_commands", "test_injections", "test_judged", "test_kubernetes",
+    "test_hostile_", "test_house", "test_import_commands", "test_inject", "test_judged", "test_kubernetes",
     "test_langgraph_store", "test_lifecycle_metrics", "test_lineage", "test_linear_time", "test_malformed_messages",
     "test_mcp_", "test_memory_tool", "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_",
     "test_preflight", "test_privacy", "test_query_command", "test_quotas", "test_reference", "test_release",
@@ -77,19 +77,22 @@ INTEGRATION = (
     "test_training", "test_trust", "test_tutorial", "test_webhooks", "test_wrap", "test_writing_child",
 )  # fmt: skip
 """Files whose tests start programs or servers of their own, load a model, Dagster, the REST API or the MCP SDK (seconds
-in each process that runs a part of the tests), or read the whole repository."""
+in each process that runs a part of the tests), try a long list of planted texts, or read the whole repository."""
 UNIT = "not integration"
 """What `make unit` asks for: then these files are not even loaded, which takes longer than to run the rest of them."""
 HEAVY = ("local_model", "megabyte", "hostile_text", "takes_longer", "in_proportion", "hundred_thousand")
 """What tests are named that take long to show that something does not take long."""
 
 LONGEST = (
-    "test_browser", "test_engines", "test_run_launcher", "test_incremental_nights", "test_night",
+    "test_browser", "test_engines", "test_quiet_nights", "test_run_launcher", "test_incremental_nights", "test_night",
     "test_nights_are_logical", "test_erasing_nights", "test_second_opinions", "test_tutorial", "test_commands",
-    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints",
-    "test_injected_nights", "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house",
+    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints", "test_injected_nights",
+    "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house", "test_api_contract",
+    "test_cli", "test_deadlines", "test_recipes", "test_hostile_entrances", "test_import_commands", "test_site",
+    "test_merging", "test_neighbours", "test_self_join", "test_forgetting", "test_context_tokens",
 )  # fmt: skip
-"""Files that take longest: where files run side by side they begin first, else the last of them is waited for."""
+"""Files that take longest, of all and of `make unit`: where files run side by side they begin first, else the last of
+them is waited for."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
