@@ -94,10 +94,12 @@ def test_a_server_that_reads_nothing_for_a_while_is_waited_for_until_the_deadlin
     """A busy disk or a paused machine leaves the socket full; nothing is wrong before the call's own time is over."""
     with distant.agent.transaction(Deadline(50)) as connection:
         proxy.freeze()
-        threading.Timer(12, proxy.thaw).start()
+        threading.Timer(2, proxy.thaw).start()
         sent = connection.execute("select length(%s)", ["x" * 30_000_000]).fetchone()
+        parameters = connection.info.get_parameters()
 
     assert sent == (30_000_000,)
+    assert "tcp_user_timeout" not in parameters, "the kernel would end a call before its time"
 
 
 def test_a_cut_connection_is_replaced_before_the_next_call_notices(distant: Heart, proxy: FaultProxy) -> None:
