@@ -84,8 +84,8 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
         "notes": [
             f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
             "default policy but for the blast radius, which a first night over an import has to widen",
-            "each night in a process of its own, recorded in Dagster's own database; starting it (start_s) comes extra,"
-            f" once for a whole backfill; before the third night the agents learn {NEWS_SHARE:.0%} more (Heart.learn),"
+            "each night in a process of its own, recorded in Dagster's own database; starting it and loading the assets"
+            f" (start_s) comes extra, once for a whole backfill; before the third night the agents learn {NEWS_SHARE:.0%} more (Heart.learn),"
             " before the fourth as much is imported",
             f"many: {summed(many)}",
             f"one: {summed(one)}",
@@ -189,7 +189,10 @@ def main(night: str, cores: str) -> None:
     if cores != "0":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
     from nous_pipelines.commands.night_commands import options_for, recorded_runs
+    from nous_pipelines.orchestration import definitions
     from nous_pipelines.orchestration.running import run_night
+
+    definitions.defs.resolve_job_def("nightly")  # part of starting, once for all nights of a process
 
     with recorded_runs() as instance:
         start, cpu = perf_counter(), process_time()
