@@ -85,8 +85,8 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
             f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
             "default policy but for the blast radius, which a first night over an import has to widen",
             "each night in a process of its own, recorded in Dagster's own database; starting it and loading the assets"
-            f" (start_s) comes extra, once for a whole backfill; before the third night the agents learn {NEWS_SHARE:.0%} more (Heart.learn),"
-            " before the fourth as much is imported",
+            " (start_s) comes extra, once for a whole backfill; before the third night the agents learn"
+            f" {NEWS_SHARE:.0%} more (Heart.learn), before the fourth as much is imported",
             f"many: {summed(many)}",
             f"one: {summed(one)}",
             *(f"{name}: {told(night)}" for name, night in (("many", many.full), ("one", one.full), ("news", one.news))),
