@@ -279,7 +279,7 @@ def write_snapshot(
         changed = standing.with_columns(part=pl.lit(None, pl.String))
     if len(changed):
         with temporary_folder(part) as new:
-            # None, not the names of all: then `write_facts` may read without a sort.
+            # None, not the names of all, which every query would have to compare.
             agent_ids = None if len(changed) == len(standing) else changed["agent_id"].to_list()
             describe_part(new, write_tables(replace(reading, agent_ids=agent_ids), new))
             reach("snapshot part described")

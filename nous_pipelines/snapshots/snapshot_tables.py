@@ -94,12 +94,8 @@ def write_small(reading: SnapshotTransaction, path: Path) -> Written:
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the facts by agent and id while they are read."""
     rewound = reading.rows(memories_query(FACT, "rewound"), kind=FACT.name)
-    is_all = reading.agent_ids is None
-    is_untouched = is_all and reading.connection.execute(BLOCKS["is_untouched"]).fetchone() == (True,)
-    # An untouched table of one agent most likely lies in order of id, so the sort in the database is left out; where
-    # it does not, the file is sorted below.
-    source = memories_query(FACT, "present" if is_untouched else "present_by_agent")
-    with closing(read_parts(reading.connection, source, reading.bounds)) as present:
+    # They come in order as long as the database goes agent by agent; where it does not, the file is sorted below.
+    with closing(read_parts(reading.connection, memories_query(FACT, "present"), reading.bounds)) as present:
         # Without changes since the night, as in most, the join is left out: it would copy every vector.
         unchanged = (
             part.join(rewound, on=KEY, how="anti", maintain_order="left") if len(rewound) else part for part in present
