@@ -71,7 +71,9 @@ class _Claim:
 
     def is_named(self, place: int) -> bool:
         """Tell whether the word at `place` has a capital letter, as names do ("iPhone" and "École" too)."""
-        return 0 <= place < len(self.cased) and any(letter.isupper() for letter in self.cased[place])
+        if not 0 <= place < len(self.cased) or self.cased[place].islower():  # most words: going by letters is slow
+            return False
+        return any(letter.isupper() for letter in self.cased[place])
 
 
 def slot_key(text: str, subject: str | None) -> str | None:
