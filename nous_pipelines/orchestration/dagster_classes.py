@@ -10,7 +10,6 @@ from typing import Any
 
 import dagster as dg
 import psutil
-import sqlalchemy
 from dagster import DagsterInstance, EventLogEntry, EventRecordsResult
 from dagster._core.instance.types import InstanceType
 from dagster._core.launcher.base import CheckRunHealthResult, LaunchRunContext, WorkerStatus
@@ -27,6 +26,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
 from dagster_postgres.utils import pg_url_from_config
 from dagster_shared.serdes import deserialize_value
+from sqlalchemy import event
 
 from nous_online.database.statements import statements
 from nous_pipelines.nights import parse_night
@@ -52,9 +52,10 @@ class PostgresOverKeptConnections(DagsterPostgresStorage):
         )
         # Dagster pools connections in its webserver alone. Elsewhere it opens one for every query: 440 a night, which
         # take 2 s of its 5.
-        for each in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
+        storages: tuple[Any, ...] = (storage.run_storage, storage.event_log_storage, storage.schedule_storage)
+        for each in storages:
             each.optimize_for_webserver(STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW)
-            sqlalchemy.event.listen(each._engine, "connect", commit_without_waiting)
+            event.listen(each._engine, "connect", commit_without_waiting)
         remember_columns(storage.event_log_storage)
         return storage
 
@@ -62,9 +63,9 @@ class PostgresOverKeptConnections(DagsterPostgresStorage):
 def commit_without_waiting(connection: Any, _: object) -> None:
     """Let the transactions of a new connection commit before they are on disk.
 
-    A night stores 150 events in 400 transactions. If the server crashes, the last half second of what Dagster recorded
-    is lost, and of the memories nothing: those are written over other connections. A night that is run again finds what
-    it has applied there.
+    A night stores 150 events, each in transactions of its own. If the server crashes, the last second of what Dagster
+    recorded is lost, and of the memories nothing: those are written over other connections. A night that is run again
+    finds there what it has applied.
     """
     with connection, connection.cursor() as cursor:  # committed: what is not would be taken back with the connection
         cursor.execute(INSTANCE["commit_without_waiting"])
