@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 
+import examples
 import few_threads  # noqa: F401 (before numpy)
 import hypothesis
 import numpy as np
@@ -21,7 +22,6 @@ import psycopg
 import pytest
 import turns
 import typer.testing
-from examples import examples
 from lent_databases import FORGOTTEN, Lender, LentDatabase, copy
 from memory_disk import may_run_programs, memory_disk
 from no_real_api import Guard, no_real_api
@@ -56,10 +56,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if (disk := memory_disk()) and may_run_programs(disk):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(disk))
 
-# A property that says nothing of its own is tried on this many; an example may take as long as the machine needs.
-hypothesis.settings.register_profile("ordinary", max_examples=examples(40), deadline=None)
-hypothesis.settings.load_profile("ordinary")
-
 # A tree of fifty commands takes 80 ms to make, and more than a thousand tests type one.
 typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore[reportPrivateUsage]
 
@@ -69,10 +65,10 @@ LocalMiniLM.__init__.__kwdefaults__["threads"] = 1
 INTEGRATION = (
     "test_anthropic_server", "test_api_", "test_audit_trail", "test_background", "test_batch_accounts",
     "test_benchmark", "test_browser", "test_campaign", "test_censors_calibration", "test_chat_client", "test_children",
-    "test_claude_", "test_cli", "test_containers", "test_dagster_from_outside", "test_demo", "test_dev",
+    "test_claude_", "test_cli", "test_console", "test_containers", "test_dagster_from_outside", "test_demo", "test_dev",
     "test_direct_asking", "test_doors_without_a_key", "test_embedding", "test_engines", "test_entrances",
     "test_failpoints", "test_fields", "test_foreground", "test_fresh_facts", "test_hidden_characters", "test_hook",
-    "test_hostile_", "test_house", "test_import_commands", "test_injections", "test_judged", "test_kubernetes",
+    "test_hostile_", "test_house", "test_import_commands", "test_inject", "test_judged", "test_kubernetes",
     "test_langgraph_store", "test_lifecycle_metrics", "test_lineage", "test_linear_time", "test_malformed_messages",
     "test_mcp_", "test_memory_tool", "test_night_tables", "test_no_real_api", "test_pair_reader", "test_postgres_",
     "test_preflight", "test_privacy", "test_query_command", "test_quotas", "test_reference", "test_release",
@@ -81,17 +77,30 @@ INTEGRATION = (
     "test_training", "test_trust", "test_tutorial", "test_webhooks", "test_wrap", "test_writing_child",
 )  # fmt: skip
 """Files whose tests start programs or servers of their own, load a model, Dagster, the REST API or the MCP SDK (seconds
-in each process that runs a part of the tests), or read the whole repository."""
+in each process that runs a part of the tests), try a long list of planted texts, or read the whole repository."""
 UNIT = "not integration"
-"""What `make unit` asks for: then these files are not even read, which takes longer than to run the rest of them."""
+"""What `make unit` asks for: then these files are not even loaded, which takes longer than to run the rest of them."""
+HEAVY = ("local_model", "megabyte", "hostile_text", "takes_longer", "in_proportion", "hundred_thousand")
+"""What tests are named that take long to show that something does not take long."""
 
 LONGEST = (
-    "test_browser", "test_engines", "test_run_launcher", "test_incremental_nights", "test_night",
+    "test_browser", "test_engines", "test_quiet_nights", "test_run_launcher", "test_incremental_nights", "test_night",
     "test_nights_are_logical", "test_erasing_nights", "test_second_opinions", "test_tutorial", "test_commands",
-    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints",
-    "test_injected_nights", "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house",
+    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints", "test_injected_nights",
+    "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house", "test_api_contract",
+    "test_cli", "test_deadlines", "test_recipes", "test_hostile_entrances", "test_import_commands", "test_site",
+    "test_merging", "test_neighbours", "test_self_join", "test_forgetting", "test_context_tokens",
 )  # fmt: skip
-"""Files that take longest: where files run side by side they begin first, else the last of them is waited for."""
+"""Files that take longest, of all and of `make unit`: where files run side by side they begin first, else the last of
+them is waited for."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try a property that says nothing of its own on 40 examples; an example may take as long as the machine needs."""
+    if config.option.markexpr == UNIT and "NOUS_EXAMPLES" not in os.environ:
+        examples.TIMES = 0.25
+    hypothesis.settings.register_profile("ordinary", max_examples=examples.examples(40), deadline=None)
+    hypothesis.settings.load_profile("ordinary")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -109,7 +118,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
-        is_heavy = any(word in item.name for word in ("local_model", "megabyte", "hostile_text", "takes_longer"))
+        is_heavy = any(word in item.name for word in HEAVY)
         if needs_server or is_heavy or item.path.name.startswith(INTEGRATION):
             item.add_marker(pytest.mark.integration)
 

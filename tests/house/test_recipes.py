@@ -75,7 +75,7 @@ def replaced(path: Path, old: str, new: str) -> None:
 def house(tmp_path: Path) -> Path:
     """A copy of what a recipe for nights may add to."""
     for name, folder in (("nous_pipelines", "nous_pipelines"), ("nous_sql", "sql")):
-        shutil.copytree(ROOT / folder, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / name)
     return tmp_path
 
 

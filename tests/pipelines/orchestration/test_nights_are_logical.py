@@ -20,11 +20,11 @@ from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
 FIRST = date(2026, 3, 1)
-COUNT = 7
+COUNT = 6
 NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
 POLICY = {
     "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 1, "compressed_after_days": 2,
-    "fossil_after_days": 4, "superseded_grace_days": 2, "unused_after_days": 3, "unused_asked_days": 1,
+    "fossil_after_days": 3, "superseded_grace_days": 2, "unused_after_days": 3, "unused_asked_days": 1,
     "unused_return_share": 1.0,
 }  # fmt: skip
 """Ages short enough for every phase to have something to do within the nights."""
@@ -210,7 +210,7 @@ def test_two_agents_of_different_policies_are_each_treated_by_their_own(database
     database.close()
     owner.execute("insert into lifecycle.agent_policies values ('hasty', %s)", [Jsonb(HASTY)])
     with unrecorded() as instance:
-        assert run_night(NIGHTS[6], options(database_url, tmp_path), instance=instance).is_success
+        assert run_night(FIRST + timedelta(days=COUNT), options(database_url, tmp_path), instance=instance).is_success
 
     states = dict(owner.execute("select agent_id, state from heart.facts").fetchall())
     (policy,) = owner.execute("select policy from lifecycle.plans").fetchone()
