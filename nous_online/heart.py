@@ -54,17 +54,18 @@ from nous_online.language.embedding import Embedder, default_embedder, embedder_
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
-from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register
+from nous_online.memories.agent import Agent, Verbs, register
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
 from nous_online.memories.episodes import EpisodeVerbs
-from nous_online.memories.memory_verbs import FactVerbs, MemoryVerbs
+from nous_online.memories.facts import FactVerbs
+from nous_online.memories.memory_verbs import MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
 from nous_online.memories.sessions import SessionVerbs, WorkingMemory
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
-from nous_online.queue import outbox, reactions
+from nous_online.queue.outbox import EventVerbs, react_soon
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
 from nous_online.recall import recall
@@ -169,7 +170,7 @@ class ContextVerbs(Verbs):
 
 
 class DecisionVerbs(Verbs):
-    """Decisions and events."""
+    """What an agent does with its decisions."""
 
     def record_decision(
         self, title: DecisionTitle, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
@@ -183,7 +184,7 @@ class DecisionVerbs(Verbs):
         deadline = self.agent.deadline(deadline_s)
         new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
         recorded = decisions.record(self.agent, new, deadline)
-        reactions.react_soon(self.agent, deadline)
+        react_soon(self.agent, deadline)
         return decisions.reread(self.agent, recorded, deadline)  # a reaction has linked it to its episode by now
 
     def resolve_decision(
@@ -205,7 +206,7 @@ class DecisionVerbs(Verbs):
         said = checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS)
         moment, known_id = checked_said("at", at, now=now) or now, checked_decision("decision_id", decision_id)
         resolved = decisions.resolve(self.agent, known_id, found, said, at=moment, deadline=deadline)
-        reactions.react_soon(self.agent, deadline)
+        react_soon(self.agent, deadline)
         return resolved
 
     def get_decision(self, decision_id: DecisionId, *, deadline_s: float | None = None) -> Decision:
@@ -219,51 +220,6 @@ class DecisionVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return decisions.find(connection, self.agent.id, wanted)
 
-    def publish(
-        self,
-        name: str,
-        payload: Mapping[str, Any] | None = None,
-        *,
-        memory_id: UUID | None = None,
-        deadline_s: float | None = None,
-    ) -> None:
-        """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.
-
-        `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its
-        `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell
-        `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        outbox.publish(self.agent, name, payload or {}, memory_id, deadline)
-        reactions.react_soon(self.agent, deadline)
-
-    def subscribe(
-        self,
-        name: str | Sequence[str],
-        handler: Handler,
-        *,
-        consumer: str,
-        since: Literal["now", "beginning"] = "now",
-        deadline_s: float | None = None,
-    ) -> Subscription:
-        """Call `handler` with every event of that name or those names, or with every event for `"*"`.
-
-        Each event comes at least once and in order. `consumer` names a place in the queue that is kept: a consumer that
-        was away gets what it missed; `since` says where a new one begins. Subscriptions of one consumer share its
-        place and must ask for the same names: raises `InvalidInput` otherwise. Names added later are delivered from
-        where the consumer stands. A handler that raises gets the same event again after a pause, and the next one only
-        then. Handlers run when events are delivered: by the worker, or by `deliver`.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
-        return outbox.subscribe(
-            self.agent, name, handler, consumer=consumer, is_from_now=is_from_now, deadline=deadline
-        )
-
-    def deliver(self, *, deadline_s: float | None = None) -> int:
-        """Deliver the events that are due, and return the number of deliveries; a worker does so by itself."""
-        return outbox.deliver_due(self.agent, self.agent.deadline(deadline_s))
-
 
 class Heart(
     FactVerbs,
@@ -275,6 +231,7 @@ class Heart(
     CensorVerbs,
     SessionVerbs,
     DecisionVerbs,
+    EventVerbs,
     ContradictionVerbs,
     HistoryVerbs,
     MemoryVerbs,

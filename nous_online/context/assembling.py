@@ -60,8 +60,7 @@ from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
 from nous_online.memories.agent import Agent, loggable
 from nous_online.memories.sessions import NOTE, Session, held_items
-from nous_online.recall.periods import periods_in
-from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import BLOCKS as RECALL
 from nous_online.recall.recall import Cue, FoundMemory, recall
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 from psycopg import Connection
-from psycopg.rows import TupleRow, class_row
+from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
@@ -26,7 +26,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
@@ -196,8 +196,7 @@ def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
 
 def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
     """Return the embedding spaces of an agent's vectors, its current one first."""
-    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
-        return cursor.execute(BLOCKS["spaces_of"], {"agent_id": agent_id}).fetchall()
+    return fetch(connection, EmbeddingSpace, BLOCKS["spaces_of"], {"agent_id": agent_id})
 
 
 def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:

@@ -8,11 +8,10 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
 from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.heart import Heart
 
 SQL = statements("nous_online.interfaces", "questions.sql")
@@ -43,8 +42,7 @@ class OpenQuestion:
 
 def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
     """Return the open contradictions and doubts between facts that are not archived, the oldest first."""
-    with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
-        return cursor.execute(SQL["open_questions"], {"agent_id": agent_id}).fetchall()
+    return fetch(connection, OpenQuestion, SQL["open_questions"], {"agent_id": agent_id})
 
 
 def questions_of(heart: Heart) -> list[OpenQuestion]:

@@ -26,9 +26,8 @@ from nous_online.database.changes import (
     lock_memories,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.store import fetch
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")

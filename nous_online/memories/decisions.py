@@ -17,7 +17,7 @@ from nous_online.core.errors import Conflict, NotFound, NousError
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
@@ -112,7 +112,7 @@ def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> D
     episode_id = new.episode_id or getattr(current_episode(connection, agent_id, new.session_id), "id", None)
     if new.reference is not None:
         check_reference_free(connection, agent_id, new.reference)
-    (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
+    (decision,) = fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
     payload = {
         "decision_id": str(decision.id),
         "title": decision.title,
@@ -127,7 +127,7 @@ def check_reference_free(connection: Connection, agent_id: str, reference: str) 
     """Raise `Conflict` when a decision with this reference exists; holds the agent's lock from then on."""
     store.lock_agent(connection, agent_id)
     key = {"agent_id": agent_id, "id": None, "reference": reference}
-    for known in store.fetch(connection, Decision, BLOCKS["get_decision"], key):
+    for known in fetch(connection, Decision, BLOCKS["get_decision"], key):
         raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
@@ -149,7 +149,7 @@ def resolve(
             )
         key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
         values = {**key, "status": status, "outcome": outcome, "at": at}
-        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], values)
+        (resolved,) = fetch(connection, Decision, BLOCKS["resolve_decision"], values)
         if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
@@ -160,7 +160,7 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
     """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
     is_id = isinstance(decision_id, UUID)
     names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
-    for found in store.fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
+    for found in fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
         return found
     raise NotFound(f"agent {agent_id!r} has no decision {decision_id}")
 
@@ -185,4 +185,4 @@ def find(connection: Connection, agent_id: str, given: DecisionFilter) -> list[D
     """Return decisions, the latest first; raise `InvalidInput` for a wrong filter."""
     check_known(given, DecisionFilter)
     parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, given)}
-    return store.fetch(connection, Decision, BLOCKS["find_decisions"], parameters)
+    return fetch(connection, Decision, BLOCKS["find_decisions"], parameters)

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
@@ -30,7 +30,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
 from nous_online.database.connection import Database, connect, driver_errors_translated
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
@@ -315,8 +315,7 @@ def lock_agent_exclusively(connection: Connection, agent_id: str) -> None:
 
 def tables_in_order(connection: Connection) -> list[AgentTable]:
     """Return the tables with rows of agents, each before those its foreign keys point to."""
-    with connection.cursor(row_factory=class_row(AgentTable)) as cursor:
-        tables = {table.name: table for table in cursor.execute(BLOCKS["find_tables"]).fetchall()}
+    tables = {table.name: table for table in fetch(connection, AgentTable, BLOCKS["find_tables"], {})}
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
     for from_schema, from_table, to_schema, to_table in connection.execute(BLOCKS["find_references"]).fetchall():
         order.add(f"{to_schema}.{to_table}", f"{from_schema}.{from_table}")
@@ -457,8 +456,7 @@ def vectors_of(
     """Return the vector columns for statements, by text and subject."""
     if not rows:
         return {}
-    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
-        (space,) = cursor.execute(BLOCKS["agent_space"], {"agent_id": agent_id}).fetchall()
+    (space,) = fetch(connection, EmbeddingSpace, BLOCKS["agent_space"], {"agent_id": agent_id})
     embedder = find_embedder(space)
     if embedder is None:
         message = (

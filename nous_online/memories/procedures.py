@@ -36,7 +36,7 @@ from nous_online.database.changes import (
     lock_memory,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials
@@ -178,7 +178,7 @@ class ProcedureVerbs(Verbs):
         chosen = None if state is None else checked_choice("state", state, STATES)
         key = {"agent_id": self.agent.id, "domain": domain, "state": chosen}
         with self._transaction(deadline_s) as connection:
-            return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
+            return fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
 
     def related_procedures(
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
@@ -188,7 +188,7 @@ class ProcedureVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, PROCEDURE, known_id)
             key = {"agent_id": self.agent.id, "id": known_id, "similarity": RELATED_SIMILARITY, "limit": count}
-            return store.fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
+            return fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
 
 
 # --- checks, and columns; pure ---

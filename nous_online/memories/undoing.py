@@ -13,7 +13,6 @@ from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
@@ -32,7 +31,7 @@ from nous_online.database.changes import (
     lock_memory,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
@@ -199,8 +198,7 @@ class HistoryVerbs(Verbs):
 
 def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[PastChange]:
     """Return every change of one memory, the latest first; raise `NotFound` when it has none."""
-    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
-        events = cursor.execute(BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id}).fetchall()
+    events = fetch(connection, PastChange, BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id})
     if not events:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
     return events
@@ -517,8 +515,7 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
     """Return the changes by a source that are in effect, the latest first."""
-    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
-        return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
+    return fetch(connection, PastChange, BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source})
 
 
 def undo_source_change(

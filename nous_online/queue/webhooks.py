@@ -24,9 +24,8 @@ from uuid import UUID
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import InvalidInput, NotFound, QuotaExceeded, Unavailable
 from nous_online.core.validation import checked_flag, checked_id
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent, Event, Subscription, Verbs
-from nous_online.memories.store import fetch
 from nous_online.queue import outbox
 
 TIMEOUT_S = 10.0

@@ -27,15 +27,16 @@ from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import query_space, require_space
-from nous_online.recall.periods import Period, periods_in
 from nous_online.recall.ranking import (
     Candidate,
     Comparable,
+    Period,
     RecallPolicy,
     ScoreParts,
     Situation,
     confidence,
     later_first,
+    periods_in,
     rank,
 )
 

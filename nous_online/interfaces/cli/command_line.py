@@ -20,7 +20,6 @@ from nous_online.interfaces.cli import (
     door_commands,
     import_commands,
     memory_commands,
-    question_commands,
     server_commands,
 )
 from nous_online.interfaces.cli.output import (
@@ -82,8 +81,8 @@ COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
         "predict": context_commands.predict,
         "feedback": context_commands.feedback,
         "history": memory_commands.history,
-        "contradictions": question_commands.contradictions,
-        "resolve": question_commands.resolve,
+        "contradictions": memory_commands.contradictions,
+        "resolve": memory_commands.resolve,
         "show": memory_commands.show_one,
         "split": memory_commands.split,
         "import": import_commands.import_history,

@@ -291,8 +291,8 @@ def console(
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.console.console_server import serve
     from nous_online.interfaces.console.rendering import ConsoleState
-    from nous_online.interfaces.known_agents import check_known
     from nous_online.interfaces.request_checks import interface_token
+    from nous_online.memories.status import check_known
 
     name = agent_named(agent)
     check_known(open_url(), name)

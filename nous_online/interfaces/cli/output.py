@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from enum import StrEnum
+from functools import cache
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, get_args, get_origin
@@ -71,18 +73,33 @@ JsonOption = Annotated[
 ]
 
 
+@cache
+def inert_console() -> type[Console]:
+    """Return a console class that prints no control characters: memories may hold commands for a terminal."""
+    # Made at its first use: rich takes 40 ms to load, and what prints JSON does without.
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
+
+    class InertConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(without_controls(segment.text), segment.style)
+
+        def on_broken_pipe(self) -> None:
+            # So that `written` ends the command; rich would exit with code 1.
+            raise BrokenPipeError(errno.EPIPE, "the reader closed the pipe")
+
+    return InertConsole
+
+
 def stdout() -> Console:
     """Return the console for results; it uses colour on a terminal only."""
-    from nous_online.interfaces.cli.terminal import InertConsole
-
-    return InertConsole(highlight=False)
+    return inert_console()(highlight=False)
 
 
 def stderr() -> Console:
     """Return the console for everything but results."""
-    from nous_online.interfaces.cli.terminal import InertConsole
-
-    return InertConsole(highlight=False, stderr=True)
+    return inert_console()(highlight=False, stderr=True)
 
 
 def show(result: RenderableType) -> None:
@@ -282,7 +299,7 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
     """
     from nous_online.database.connection import open_url
     from nous_online.heart import Heart
-    from nous_online.interfaces.known_agents import UNNAMED, unknown_agent
+    from nous_online.memories.status import UNNAMED, unknown_agent
 
     name = agent_named(agent)
     must_exist = not may_begin and name != UNNAMED

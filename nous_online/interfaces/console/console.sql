@@ -61,7 +61,7 @@ order by detected_at desc, id limit 20
 -- Active facts that perhaps replace others which are active too, the latest first.
 select f.id as later_id, o.id as earlier_id
 from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
-where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
+where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
 order by f.learned_at desc, f.id, o.id limit %(limit)s
 
 -- name: list_nights
@@ -73,8 +73,8 @@ with nights as (
     where exists (select from lifecycle.proposals x where x.night = p.night and x.agent_id = %(agent_id)s)
     order by night desc limit %(limit)s
 )
-select n.night, coalesce(h.figures, '{}') as figures,
-       (select coalesce(jsonb_object_agg(state, count), '{}') from (
+select n.night, coalesce(h.figures, '{{}}') as figures,
+       (select coalesce(jsonb_object_agg(state, count), '{{}}') from (
             select state, count(*) from lifecycle.proposals
             where night = n.night and agent_id = %(agent_id)s group by state) s) as states
 from nights n left join lifecycle.health h on h.agent_id = %(agent_id)s and h.night = n.night
@@ -94,3 +94,24 @@ select id, kind, targets, reason, state, outcome from lifecycle.proposals
 where agent_id = %(agent_id)s and night = %(night)s and (%(kind)s::text is null or kind = %(kind)s)
   and (kind, id) > (coalesce(%(after_kind)s::text, ''), coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
 order by kind, id limit %(limit)s
+
+-- name: costs_of_agent
+-- Cost of language models for an agent, by month, purpose and model, the latest month first.
+select to_char(coalesce(night::timestamp, created_at at time zone 'UTC'), 'YYYY-MM') as month, purpose, model,
+       sum(request_count)::int as requests, sum(case when state = 'failed' then request_count else failed_count end)::int as failed,
+       sum(input_tokens)::int8 as input_tokens, sum(output_tokens)::int8 as output_tokens, sum(cost_usd)::float8 as usd
+from heart.llm_requests where agent_id = %(agent_id)s
+group by 1, 2, 3 order by 1 desc, usd desc, 2, 3 limit 60
+
+-- name: agents
+-- All agents with their memories as of the last count of words, the largest first.
+select a.id, coalesce(c.memories, 0) as memories, l.night
+from heart.agents a
+left join lateral (select sum(memory_count)::int as memories from heart.corpus_stats s where s.agent_id = a.id) c on true
+left join lateral (select max(night) as night from lifecycle.health h where h.agent_id = a.id) l on true
+order by memories desc, a.id limit %(limit)s
+
+-- name: latest_change
+-- Changes whenever anything did: the ids of the last event in the outbox and of the last change of a memory.
+select (select o.id from heart.outbox o where o.agent_id = %(agent_id)s order by o.written_xid desc, o.id desc limit 1),
+       (select e.id from lifecycle.events e where e.agent_id = %(agent_id)s order by e.effective_at desc, e.id desc limit 1)

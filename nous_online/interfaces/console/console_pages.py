@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
@@ -14,6 +14,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from psycopg import Connection
 from psycopg.rows import class_row
 from starlette.concurrency import run_in_threadpool
 
@@ -23,11 +24,10 @@ from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, fill_columns, statements
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.rendering import FormFields, OpenHeart, QueryFields, non_empty, page
 from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
@@ -37,6 +37,7 @@ from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
 router = APIRouter()
+BLOCKS = statements("nous_online.interfaces.console", "console.sql")
 ALIKE: tuple[Alike, ...] = get_args(Alike)
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 CURRENT = ("active", "open", "closed", "review")
@@ -69,7 +70,7 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
         )
     conditions = list_conditions(given, query.get("before", ""))
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = lookups.list_memories(connection, heart.agent.id, conditions)
+        found = list_memories(connection, heart.agent.id, conditions)
     further = None
     if len(found) > ON_A_PAGE:
         last = found[ON_A_PAGE - 1]
@@ -138,13 +139,14 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     statements = heart.statements(memory_id) if fact else []
     before = heart.predecessors(memory_id) if fact else []
     successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
+    key = {"agent_id": heart.agent.id, "id": memory_id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        links = lookups.links_of(connection, heart.agent.id, memory_id)
-        uses = lookups.uses_of(connection, heart.agent.id, memory_id)
-        disputes = lookups.contradictions_of(connection, heart.agent.id, memory_id)
+        links = fetch(connection, LinkedMemory, BLOCKS["links_of"], key)
+        uses = next(iter(fetch(connection, Uses, BLOCKS["uses_of"], key)), Uses())
+        disputes = fetch(connection, PastContradiction, BLOCKS["contradictions_of"], key)
         ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
         ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
-        known = lookups.named_memories(connection, heart.agent.id, [*ids])
+        known = named_memories(connection, heart.agent.id, [*ids])
     return page(
         request,
         "memory.html",
@@ -191,13 +193,14 @@ def in_words(value: object) -> str:
 @router.get("/inbox")
 def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show what waits for a person: open contradictions side by side, and doubts."""
+    first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        pairs = lookups.open_contradictions(connection, heart.agent.id, limit=WAITING)
-        doubts = lookups.doubts(connection, heart.agent.id, limit=WAITING)
+        pairs = fetch(connection, OpenContradiction, BLOCKS["open_contradictions"], first)
+        doubts = fetch(connection, Doubt, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
-        known = lookups.named_memories(connection, heart.agent.id, [*ids])
+        known = named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
@@ -210,9 +213,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     return page(request, "inbox.html", is_live=True, **shown)
 
 
-def sides_of(
-    pair: lookups.OpenContradiction, known: Mapping[UUID, lookups.ListedMemory]
-) -> list[tuple[str, lookups.ListedMemory]]:
+def sides_of(pair: OpenContradiction, known: Mapping[UUID, ListedMemory]) -> list[tuple[str, ListedMemory]]:
     """Return both sides of a contradiction, the earlier first, each with the resolution that keeps it."""
     sides = [("a_wins", known[pair.memory_a]), ("b_wins", known[pair.memory_b])]
     return sorted(sides, key=lambda side: (side[1].at, side[1].id))
@@ -222,7 +223,7 @@ def sides_of(
 def nights(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the latest nights with their figures and changes."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = lookups.list_nights(connection, heart.agent.id, limit=NIGHTS)
+        found = fetch(connection, NightLine, BLOCKS["list_nights"], {"agent_id": heart.agent.id, "limit": NIGHTS})
     return page(request, "nights.html", is_live=True, nights=found, most=NIGHTS)
 
 
@@ -231,13 +232,14 @@ def night(request: Request, day: str, query: QueryFields, heart: OpenHeart) -> H
     """Show one night: its figures and its proposals with their states."""
     at = parse_night(day)
     after_kind, _, after_id = query.get("after", "").partition(CURSOR_SEPARATOR)
-    conditions = {"night": at, "kind": query.get("kind") or None, "limit": ON_A_PAGE + 1}
+    key = {"agent_id": heart.agent.id, "night": at}
+    conditions = {**key, "kind": query.get("kind") or None, "limit": ON_A_PAGE + 1}
     cursor = {"after_kind": after_kind or None, "after_id": checked_id("after", after_id) if after_kind else None}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        figures = lookups.night_figures(connection, heart.agent.id, at)
-        counts = lookups.night_kinds(connection, heart.agent.id, at)
-        found = lookups.night_proposals(connection, heart.agent.id, {**conditions, **cursor})
-        known = lookups.named_memories(connection, heart.agent.id, [one for each in found for one in each.targets])
+        figures = (connection.execute(BLOCKS["night_figures"], key).fetchone() or ({},))[0]
+        counts = fetch(connection, KindCount, BLOCKS["night_kinds"], key)
+        found = fetch(connection, NightProposal, BLOCKS["night_proposals"], {**conditions, **cursor})
+        known = named_memories(connection, heart.agent.id, [one for each in found for one in each.targets])
     if not (figures or counts):
         raise NotFound(f"agent {heart.agent.id!r} has no night of {at}; see the list of nights")
     further = None
@@ -400,7 +402,6 @@ def back_to(path: str, done: str) -> RedirectResponse:
 
 # --- the page about the system ---
 
-SQL = statements("nous_online.interfaces.console", "console_system.sql")
 MOST_AGENTS = 50
 PLACE = "/system"
 SLOW_CHECKS = frozenset({"embedder"})
@@ -436,11 +437,9 @@ class AgentLine:
 @router.get(PLACE)
 def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the state of the system, and what needs a person."""
-    own = {"agent_id": heart.agent.id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         status = status_of(connection, heart.agent.id)
-        with connection.cursor(row_factory=class_row(MonthlyCost)) as cursor:
-            costs = cursor.execute(SQL["costs_of_agent"], own).fetchall()
+        costs = fetch(connection, MonthlyCost, BLOCKS["costs_of_agent"], {"agent_id": heart.agent.id})
         found_keys = keys.list_keys(connection, heart.agent.id)
     hooks = heart.list_webhooks()
     looks = {**doctor.LOOKS, **doctor.SERVER_LOOKS}
@@ -468,8 +467,7 @@ def all_agents(url: str) -> tuple[list[AgentLine], str | None]:
     try:
         # The role of calls sees one agent only; that of nights sees all.
         with as_night(url, seconds=CONNECT_S) as connection:
-            cursor = connection.cursor(row_factory=class_row(AgentLine))
-            return cursor.execute(SQL["agents"], {"limit": MOST_AGENTS}).fetchall(), None
+            return fetch(connection, AgentLine, BLOCKS["agents"], {"limit": MOST_AGENTS}), None
     except NousError as error:
         return [], str(error)
 
@@ -513,6 +511,127 @@ def latest_change(heart: Heart) -> tuple[Any, ...] | None:
     """Return a value that differs after each change of the agent's memory; None while the database is unreachable."""
     try:
         with heart.agent.transaction(heart.agent.deadline(POLL_S)) as connection:
-            return connection.execute(SQL["latest_change"], {"agent_id": heart.agent.id}).fetchone()
+            return connection.execute(BLOCKS["latest_change"], {"agent_id": heart.agent.id}).fetchone()
     except NousError:
         return None
+
+
+# --- queries beyond the verbs ---
+
+
+@dataclass(frozen=True)
+class ListedMemory:
+    """A memory of any kind as a list shows it; `about` is a subject, title, domain or severity."""
+
+    kind: str
+    id: UUID
+    state: str
+    text: str
+    about: str | None
+    at: datetime
+    trust: int
+    is_pinned: bool
+    is_forgotten: bool
+    source: str | None
+    user_id: str | None
+    confirmation_count: int
+
+
+@dataclass(frozen=True)
+class LinkedMemory:
+    """A link of a memory: the other memory, the kind, and the weight from 0 to 1."""
+
+    id: UUID
+    kind: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Uses:
+    """How often a memory was found, cited and ignored."""
+
+    retrieved_count: int = 0
+    cited_count: int = 0
+    ignored_count: int = 0
+    last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class OpenContradiction:
+    """Two facts that contradict each other, undecided."""
+
+    id: UUID
+    memory_a: UUID
+    memory_b: UUID
+    detected_at: datetime
+    reason: str | None
+    proposed: Mapping[str, Any] | None
+    waiting: int
+    """The number of all open contradictions."""
+
+
+@dataclass(frozen=True)
+class PastContradiction:
+    """A contradiction that a fact is or was in."""
+
+    id: UUID
+    memory_a: UUID
+    memory_b: UUID
+    detected_at: datetime
+    status: str
+    resolution: str | None
+    note: str | None
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A fact that perhaps replaces an earlier one; both are recalled."""
+
+    later_id: UUID
+    earlier_id: UUID
+
+
+@dataclass(frozen=True)
+class NightLine:
+    """A night in a list: its figures, and the number of its proposals in each state."""
+
+    night: date
+    figures: Mapping[str, Any]
+    states: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class KindCount:
+    """How many proposals of one kind are in one state."""
+
+    kind: str
+    state: str
+    count: int
+
+
+@dataclass(frozen=True)
+class NightProposal:
+    """A proposal of a night: what it changes, why, and its state."""
+
+    id: UUID
+    kind: str
+    targets: list[UUID]
+    reason: str
+    state: str
+    outcome: str | None
+
+
+def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
+    """Return the latest memories that fit the conditions, named as the parameters of the query."""
+    query = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
+    with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
+        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+        return cursor.execute(query, {**conditions, "agent_id": agent_id}, prepare=False).fetchall()
+
+
+def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
+    """Return memories by id; erased ones are missing."""
+    key = {"agent_id": agent_id, "ids": list(ids)}
+    named = BLOCKS["named_memories"]
+    found = fetch(connection, ListedMemory, named, key, rows=BLOCKS["rows"]) if ids else []
+    return {each.id: each for each in found}

@@ -159,7 +159,7 @@ def refuse(owner: psycopg.Connection, agent_id: str) -> None:
 def test_a_thread_whose_work_fails_tries_again(
     busy: Heart, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(worker, "POLICY", replace(worker.POLICY, rest_s=0.1, poll_s=0.1))
+    monkeypatch.setattr(worker, "WORKER", replace(worker.WORKER, rest_s=0.1, poll_s=0.1))
     refuse(owner, "busy")
 
     busy.record_episode("Ada: hello.")
