@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
-from uuid import UUID, uuid4
 
-from nous_online.context import assembling
-from nous_online.context.context_lines import Context, Prediction
-from nous_online.context.predicting import PredictionRequest, predict
-from nous_online.context.scorer import checked_signals
+from nous_online.context.assembling import ContextVerbs
 from nous_online.core.details import (
     MAX_REASON_CHARACTERS,
-    AskedAt,
-    AskedLimit,
-    AskingProject,
-    AskingSession,
-    AskingUser,
-    AssemblyDetails,
     DecisionDetails,
     DecisionFilter,
     DecisionTitle,
-    Query,
-    RecallDetails,
-    SignalsInput,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
@@ -42,10 +29,6 @@ from nous_online.core.validation import (
     checked_agent,
     checked_choice,
     checked_decision,
-    checked_id,
-    checked_ids,
-    checked_limit,
-    checked_moment,
     checked_optional,
     checked_said,
 )
@@ -68,105 +51,10 @@ from nous_online.memories.workflows import WorkflowVerbs
 from nous_online.queue.outbox import EventVerbs, react_soon
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
-from nous_online.recall import recall
-from nous_online.recall.recall import Recall
+from nous_online.recall.recall import RecallVerbs
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
-
-
-class RecallVerbs(Verbs):
-    """What an agent does with all its memories."""
-
-    def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
-        """Return the memories that answer `query`, best first, with the parts of each score, and log the recall.
-
-        A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times;
-        neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing.
-        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        return recall.recall_and_log(self.agent, query, details, self.agent.deadline(deadline_s))
-
-    def cite(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        *,
-        at: datetime | str | None = None,
-        deadline_s: float | None = None,
-    ) -> int:
-        """Record which answers of a recall were used; return for how many of them that was new.
-
-        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
-        """
-        return self._give_feedback(recall_id, memory_ids, "cited", at, deadline_s)
-
-    def ignore(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        *,
-        at: datetime | str | None = None,
-        deadline_s: float | None = None,
-    ) -> int:
-        """Record which answers of a recall were of no use; return for how many of them that was new."""
-        return self._give_feedback(recall_id, memory_ids, "ignored", at, deadline_s)
-
-    def _give_feedback(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        use: Literal["cited", "ignored"],
-        at: datetime | str | None,
-        deadline_s: float | None,
-    ) -> int:
-        deadline = self.agent.deadline(deadline_s)
-        moment = checked_moment("at", at) or datetime.now(UTC)
-        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
-        return recall.give_feedback(self.agent, asked, named, use, at=moment, deadline=deadline)
-
-
-class ContextVerbs(Verbs):
-    """What goes before the model, and what the agent is likely to want next."""
-
-    def assemble_context(self, *, deadline_s: float | None = None, **details: Unpack[AssemblyDetails]) -> Context:
-        """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there.
-
-        `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open
-        contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what
-        matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore`
-        take its `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        return assembling.assemble(self.agent, details, self.agent.deadline(deadline_s))
-
-    def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
-        self,
-        *,
-        signals: SignalsInput,
-        session_id: AskingSession = None,
-        limit: AskedLimit = 50,
-        user_id: AskingUser = None,
-        project_id: AskingProject = None,
-        at: AskedAt = None,
-        deadline_s: float | None = None,
-    ) -> Prediction:
-        """Return the memories this session is likely to want, each with its chance and reasons, and store its signals.
-
-        Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without
-        any such session, on memories near to the words of the signals. The session's next context starts from it.
-        With `at` it is a prediction for another moment, and nothing is stored.
-        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        told_at = checked_moment("at", at)
-        wanted = PredictionRequest(
-            session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
-            at=told_at or datetime.now(UTC),
-            limit=checked_limit(limit),
-            user_id=checked_optional("user_id", user_id, max_characters=100),
-            project_id=checked_optional("project_id", project_id, max_characters=100),
-        )
-        return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
 
 
 class DecisionVerbs(Verbs):
