@@ -51,9 +51,8 @@ def context(
     *,
     why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Assemble what the agent should see now, within a budget of tokens, ready to be put before a model.
 
     The text goes to standard output, what it took to standard error.
@@ -69,10 +68,8 @@ def context(
         assembled = heart.assemble_context(
             query=None if query is None else text_or_stdin(query), signals=signals, **details
         )
-    if as_json:
-        show_json(assembled)
-    else:
-        show_context(assembled, is_explained=why)
+    show_context(assembled, is_explained=why)
+    return assembled
 
 
 @with_options(
@@ -86,9 +83,8 @@ def context(
 def predict(
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
     [bold]Examples[/bold]
@@ -100,14 +96,12 @@ def predict(
     signals = pop_signals(details)
     with open_heart(agent) as heart:
         prediction = heart.predict(signals=signals, **details)
-    if as_json:
-        show_json(prediction)
-        return
     for each in prediction.memories:
         show(f"[cyan]{each.confidence:.0%}[/cyan]  {each.kind}  {each.memory_id}")
         show(f"     [dim]{escaped('; '.join(each.reasons))}[/dim]")
     if not prediction.memories:
         show_note("nothing was used in work like this yet")
+    return prediction
 
 
 def pop_signals(details: dict[str, Any]) -> SignalDetails:
@@ -125,8 +119,7 @@ def feedback(
         list[UUID] | None, typer.Option(metavar="MEMORY", help="What was of no use; may be given several times.")
     ] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Say which memories of a recall or context were used: over the nights cited ones rise, ignored ones sink.
 
     [bold]Examples[/bold]
@@ -142,10 +135,8 @@ def feedback(
     with open_heart(agent) as heart:
         cited = heart.cite(recall_id, cite) if cite else 0
         ignored = heart.ignore(recall_id, ignore) if ignore else 0
-    if as_json:
-        show_json({"recall_id": recall_id, "cited": cited, "ignored": ignored})
-    else:
-        show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
+    show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
+    return {"recall_id": recall_id, "cited": cited, "ignored": ignored}
 
 
 def show_context(assembled: Context, *, is_explained: bool) -> None:
@@ -177,7 +168,6 @@ def show_tokens(assembled: Context) -> None:
 
 
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
-censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
 
 
 @with_options(CheckDetails)
@@ -228,16 +218,14 @@ def match_line(each: Activation) -> str:
     return f"matched {how}{wrong}"
 
 
-@censor.command("add")
 @with_options(CensorDetails)
 def add(
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What triggers it.")],
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Add a censor, which warns of an action or blocks it; one that exists already is only made stricter.
 
     [bold]Examples[/bold]
@@ -248,15 +236,12 @@ def add(
     """
     with open_heart(agent, may_begin=True) as heart:
         added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
-    if as_json:
-        show_json(added)
-        return
     show_censor(added.severity, added.trigger, added.reason)
     show(f"[dim]{added.id}[/dim]")
+    return added
 
 
-@censor.command("list")
-def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def list_censors(*, agent: AgentOption = None) -> object:
     """List the agent's censors, the firmest first.
 
     [bold]Examples[/bold]
@@ -265,17 +250,14 @@ def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
     """
     with open_heart(agent) as heart:
         found = heart.list_censors()
-    if as_json:
-        show_json({"censors": found})
-        return
     for each in found:
         show_censor(each.severity, each.trigger, each.reason)
         show(f"[dim]{each.id}  fired {counts(each)}[/dim]")
     if not found:
         show_note("no censors yet; add one: nous censor add")
+    return {"censors": found}
 
 
-@censor.command("report")
 def report(
     censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
     *,
@@ -285,8 +267,7 @@ def report(
     action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
     note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
 
     You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
@@ -301,11 +282,9 @@ def report(
         reported = heart.report_false_positive(
             checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
         )
-    if as_json:
-        show_json(reported)
-        return
     show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
     show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")
+    return reported
 
 
 def counts(each: Censor) -> str:
@@ -329,8 +308,7 @@ def patterns(
     look_only: LookOption = False,
     project: ProjectOption = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Learn how a project is written from its Python, TypeScript, JavaScript and Go source.
 
     Each pattern is a procedure: how requests are answered, tests written, errors treated, and what functions do over
@@ -347,12 +325,10 @@ def patterns(
 
     with open_heart(agent, may_begin=True) as heart:
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)
-    if as_json:
-        show_json(learned)
-        return
     for each in learned.patterns:
         show(f"[bold]{escaped(each.hint)}[/bold]  [dim]{escaped(each.name)}, seen {each.count:,} times[/dim]")
     show_reading(learned)
+    return learned
 
 
 def show_reading(learned: LearnedPatterns) -> None:
@@ -372,8 +348,7 @@ def workflows(
     user: UserOption = None,
     project: ProjectOption = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Keep the steps that at least three closed episodes took in the same order as workflows.
 
     Steps are what the agent recorded with `Heart.record_step`. A workflow of the same steps is found again, and each
@@ -387,13 +362,11 @@ def workflows(
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
-    if as_json:
-        show_json({"workflows": learned})
-        return
     for each in learned:
         show(f"[green]{each.action}[/green]  {escaped(workflow_line(each))}")
     if not learned:
         show_note("no three closed episodes recorded the same steps yet")
+    return {"workflows": learned}
 
 
 def workflow_line(learned: LearnedWorkflow) -> str:

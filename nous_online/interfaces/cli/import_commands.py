@@ -151,8 +151,7 @@ def export(
         str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
     ] = "nous",
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Export everything of an agent: every memory in every state, its history, and what the nights did.
 
     The file is there whole or not at all, with a checksum; `nous import` restores it row for row. Keys, prompts and
@@ -178,10 +177,8 @@ def export(
             from nous_online.interfaces.exporting import export_agent
 
             written = export_agent(database, name, export_file(path, name))
-    if as_json:
-        show_json(written)
-        return
     show(f"[green]exported[/green]  {escaped(name)} to {escaped(str(written.path))}: {counted(written.rows)}")
+    return written
 
 
 def export_file(path: str, agent: str) -> Path:

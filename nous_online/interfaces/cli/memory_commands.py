@@ -16,13 +16,11 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
-    JsonOption,
     agent_named,
     escaped,
     open_database,
     open_heart,
     show,
-    show_json,
     show_note,
     text_or_stdin,
     with_options,
@@ -53,9 +51,8 @@ def learn(
     ],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
     [bold]Examples[/bold]
@@ -70,9 +67,6 @@ def learn(
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
-    if as_json:
-        show_json(learned)
-        return
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
     if learned.hidden:
@@ -88,6 +82,7 @@ def learn(
     opposed = {each.fact.id for each in learned.contradicts}
     for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
         show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {each.fact.id}[/dim]")
+    return learned
 
 
 @with_options(RecallDetails, defaults={"detail": "summary"})
@@ -99,9 +94,8 @@ def recall(
     *,
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
     [bold]Examples[/bold]
@@ -113,12 +107,11 @@ def recall(
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
         found = heart.recall(text_or_stdin(query), **details)
-    if as_json:
-        memories = [recalled_json(each) for each in found]
-        confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-        show_json({"recall_id": found.id, **confidence, "memories": memories})
-        return
     show_answers(found, is_full=full)
+    fields = ("score", "memory", "parts", "put_before", "contradicted_by")
+    memories = [{name: getattr(each, name) for name in fields} for each in found]
+    confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
+    return {"recall_id": found.id, **confidence, "memories": memories}
 
 
 def show_answers(found: Recall, *, is_full: bool) -> None:
@@ -151,7 +144,7 @@ def few_lines(text: str, *, is_full: bool = False) -> str:
     return f"\n{INDENT}".join(lines)
 
 
-def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def status(*, agent: AgentOption = None) -> object:
     """Count what an agent remembers, and say what waits for a person.
 
     [bold]Examples[/bold]
@@ -167,9 +160,6 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         check_known(database.url, name)
         with database.transaction(name) as connection:
             found = status_of(connection, name)
-    if as_json:
-        show_json(found)
-        return
     show(f"[bold]{escaped(name)}[/bold]")
     for kind, states in found.memories.items():
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
@@ -182,6 +172,7 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         show(f"{'' if number else 'needs you':<10} {escaped(need)}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+    return found
 
 
 def waiting_lines(waiting: WaitingWork) -> list[str]:
@@ -195,12 +186,6 @@ def waiting_lines(waiting: WaitingWork) -> list[str]:
     return lines
 
 
-def recalled_json(recalled: Any) -> dict[str, Any]:
-    """Return one answer of a recall as JSON: the memory, its score with its parts, and what contradicts it."""
-    fields = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
-    return {**fields, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}
-
-
 MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
 Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
 
@@ -210,8 +195,7 @@ def forget(
     *,
     reason: Annotated[str, typer.Option(help="Why; kept with the event.")],
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Forget a memory: out of recall, contexts and questions about the past, however often it was confirmed.
 
     It stays in the store: `nous restore` brings it back. What must leave the disk is erased: `nous erase --memory`.
@@ -222,16 +206,14 @@ def forget(
     """
     with open_heart(agent) as heart:
         gone = heart.forget(memory_id, reason=reason)
-    if as_json:
-        show_json(gone)
-        return
     show_memory("forgotten", gone.memory)
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
             show_note(f"{each} {what}, and stays out of recall too")
+    return gone
 
 
-def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
     [bold]Examples[/bold]
@@ -239,10 +221,10 @@ def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = Non
     [dim]$[/dim] nous restore $ID --reason "forgotten by mistake"
     """
     with open_heart(agent) as heart:
-        show_changed("restored", heart.restore(memory_id, reason=reason), as_json=as_json)
+        return show_memory("restored", heart.restore(memory_id, reason=reason))
 
 
-def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Pin a memory: no night archives or condenses it.
 
     [bold]Examples[/bold]
@@ -250,10 +232,10 @@ def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, a
     [dim]$[/dim] nous pin $ID
     """
     with open_heart(agent) as heart:
-        show_changed("pinned", heart.pin(memory_id, reason=reason), as_json=as_json)
+        return show_memory("pinned", heart.pin(memory_id, reason=reason))
 
 
-def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Unpin a memory: nights treat it like any other again.
 
     [bold]Examples[/bold]
@@ -261,7 +243,7 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None,
     [dim]$[/dim] nous unpin $ID
     """
     with open_heart(agent) as heart:
-        show_changed("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
+        return show_memory("unpinned", heart.unpin(memory_id, reason=reason))
 
 
 @with_options(MemoryChanges)
@@ -270,9 +252,8 @@ def update(
     *,
     reason: Why = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
     [bold]Examples[/bold]
@@ -283,30 +264,22 @@ def update(
     """
     changes = cast("MemoryChanges", {name: value for name, value in details.items() if value is not None})
     with open_heart(agent) as heart:
-        show_changed("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)
+        return show_memory("updated", heart.update(memory_id, reason=reason, **changes))
 
 
-def show_changed(done: str, memory: Memory, *, as_json: bool) -> None:
-    """Print a changed memory, as JSON or text."""
-    if as_json:
-        show_json(memory)
-    else:
-        show_memory(done, memory)
-
-
-def show_memory(done: str, memory: Any) -> None:
-    """Print what was done to a memory, its text and its state."""
+def show_memory(done: str, memory: Memory) -> Memory:
+    """Print what was done to a memory, its text and its state, and return it."""
     text = next((value for name in (*TITLES, "detail") if (value := getattr(memory, name, None))), "")
     show(f"[green]{done}[/green]  {escaped(text)}")
     show(f"[dim]{memory.id}  {memory.state}[/dim]")
+    return memory
 
 
 def history(
     memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
     [bold]Examples[/bold]
@@ -318,13 +291,11 @@ def history(
     with open_heart(agent) as heart:
         events = heart.history(memory_id)
         lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
-    if as_json:
-        show_json({"memory_id": memory_id, "events": events})
-        return
     for line in lines:
         show(line)
     for event in events:
         show_event(event)
+    return {"memory_id": memory_id, "events": events}
 
 
 def succession_lines(heart: Heart, fact: Fact) -> list[str]:
@@ -348,8 +319,7 @@ def show_one(
     memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show a memory in full: its text and its history; of a fact what was said, of an episode what was drawn from it.
 
     [bold]Examples[/bold]
@@ -369,15 +339,13 @@ def show_one(
             fields, lines = episode_shown(heart, memory)
         else:
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
-    if as_json:
-        show_json({kind: memory, **fields, "events": events})
-        return
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
     trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
     for line in (f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"):
         show(line)
     for event in events:
         show_event(event)
+    return {kind: memory, **fields, "events": events}
 
 
 def fact_shown(heart: Heart, fact: Fact) -> tuple[dict[str, Any], list[str]]:
@@ -438,8 +406,7 @@ def split(
     *,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the history of both facts.")] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
 
     [bold]Examples[/bold]
@@ -450,11 +417,9 @@ def split(
     """
     with open_heart(agent) as heart:
         fact = heart.split(statement_id, reason=reason)
-    if as_json:
-        show_json(fact)
-        return
     show(f"[green]split off[/green]  {escaped(fact.content)}")
     show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")
+    return fact
 
 
 # --- what only a person can decide: contradictions, and facts that perhaps replace others ---
@@ -477,8 +442,7 @@ def contradictions(
     *,
     status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
 
     [bold]Examples[/bold]
@@ -494,9 +458,6 @@ def contradictions(
         rows = [with_texts(each) for each in found]
         doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
         texts = {one: heart.get_fact(one).content for each in doubts for one in (each.earlier_id, each.later_id)}
-    if as_json:
-        show_json({"contradictions": rows, "doubts": [as_plain(each) for each in doubts]})
-        return
     for each in rows:
         show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
         show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
@@ -511,6 +472,7 @@ def contradictions(
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
+    return {"contradictions": rows, "doubts": [as_plain(each) for each in doubts]}
 
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)
@@ -538,8 +500,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
         bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
     ] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.
 
     Of a doubt `a` is the earlier fact and `b` the later one. `all both_valid` decides every question about one subject,
@@ -566,11 +527,10 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
         raise InvalidInput(ONLY_ALIKE)
     with open_heart(agent) as heart:
         if question == ALL:
-            resolve_all(heart, source, subject, note, as_json=as_json)
-        elif reject:
-            show_ruling(heart.reject_ruling(checked_id("ID", question)), as_json=as_json)
-        else:
-            resolve_one(heart, checked_id("ID", question), (resolution, note, into, keep), against, as_json=as_json)
+            return resolve_all(heart, source, subject, note)
+        if reject:
+            return show_ruling(heart.reject_ruling(checked_id("ID", question)))
+        return resolve_one(heart, checked_id("ID", question), (resolution, note, into, keep), against)
 
 
 def resolve_one(
@@ -578,9 +538,7 @@ def resolve_one(
     asked: UUID,
     told: tuple[Ruled | None, str | None, UUID | None, UUID | None],
     against: UUID | None,
-    *,
-    as_json: bool,
-) -> None:
+) -> object:
     """Decide a contradiction, or else the doubt about a fact of that id; `told` are the fields of a `Ruling`."""
     from nous_online.memories.contradictions import Ruling
 
@@ -591,32 +549,27 @@ def resolve_one(
         )
     except NotFound as error:
         later = doubted(heart, asked, error)
-        resolve_doubt(heart, later, ruling, against, as_json=as_json)
-        return
-    show_ruling(ruled, as_json=as_json)
+        return resolve_doubt(heart, later, ruling, against)
+    return show_ruling(ruled)
 
 
-def show_ruling(ruled: Contradiction, *, as_json: bool) -> None:
-    """Print how a contradiction was decided, or that it is still open."""
-    if as_json:
-        show_json(ruled)
-        return
+def show_ruling(ruled: Contradiction) -> Contradiction:
+    """Print how a contradiction was decided, or that it is still open, and return it."""
     done = "[green]rejected[/green]  still open" if ruled.status == "open" and ruled.proposed is None else None
     show(f"{done or f'[green]resolved[/green]  {ruled.resolution}'}  [dim]{ruled.id}[/dim]")
     for name, side in (("a", ruled.a), ("b", ruled.b)):
         show(f"  {name}  {escaped(side['content'])}")
+    return ruled
 
 
-def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str | None, *, as_json: bool) -> None:
+def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str | None) -> object:
     """Decide all questions about a subject or with a source: both facts hold."""
     from nous_online.interfaces.questions import about, hold_both, questions_of
 
     found = about(questions_of(heart), source=source, subject=subject)
     settled = hold_both(heart, found, why=note or BY_HAND)
-    if as_json:
-        show_json({"resolved": settled})
-    else:
-        show(f"[green]resolved[/green]  {settled:,} {'question' if settled == 1 else 'questions'}: both hold")
+    show(f"[green]resolved[/green]  {settled:,} {'question' if settled == 1 else 'questions'}: both hold")
+    return {"resolved": settled}
 
 
 def doubted(heart: Heart, fact_id: UUID, error: NotFound) -> Fact:
@@ -627,7 +580,7 @@ def doubted(heart: Heart, fact_id: UUID, error: NotFound) -> Fact:
         raise NotFound(f"{error}, and no fact in doubt of that id; `nous contradictions` lists both") from None
 
 
-def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | None, *, as_json: bool) -> None:
+def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | None) -> object:
     """Decide whether a fact replaces those it perhaps replaces, and print what was decided."""
     from nous_online.interfaces.questions import settle_doubt
 
@@ -637,12 +590,10 @@ def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | Non
     why = ruling.note or BY_HAND
     earlier = settle_doubt(heart, later, resolution, against=against, into=ruling.merged_into, why=why)
     sides = [heart.get_fact(each) for each in (*earlier, later.id)]
-    if as_json:
-        show_json({"resolution": resolution, "facts": sides})
-        return
     show(f"[green]resolved[/green]  {resolution}")
     for each in sides:
         show(f"  {each.state:<10}  {escaped(each.content)}  [dim]{each.id}[/dim]")
+    return {"resolution": resolution, "facts": sides}
 
 
 def in_words(proposed: dict[str, Any]) -> str:

@@ -74,7 +74,7 @@ def stopping() -> Generator[CommandStop]:
 DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
 
 
-def up(*, as_json: JsonOption = False) -> None:
+def up() -> object:
     """Start the embedded server if need be, and bring the schema up to date.
 
     With NOUS_DATABASE_URL that server is prepared instead.
@@ -91,10 +91,8 @@ def up(*, as_json: JsonOption = False) -> None:
         url = open_url()
         prepare(url)
     place = place_of(url)
-    if as_json:
-        show_json({"is_ready": True, **place})
-    else:
-        show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
+    show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
+    return {"is_ready": True, **place}
 
 
 def place_of(url: str) -> dict[str, str]:
@@ -113,8 +111,7 @@ def address_of(place: dict[str, str]) -> str:
 def down(
     *,
     demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     [bold]Examples[/bold]
@@ -136,10 +133,8 @@ def down(
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")
-    if as_json:
-        show_json({"was_running": bool(stopped), "stopped": stopped})
-    else:
-        show(f"stopped {', '.join(stopped)}; memories stay where they are" if stopped else "nothing was running")
+    show(f"stopped {', '.join(stopped)}; memories stay where they are" if stopped else "nothing was running")
+    return {"was_running": bool(stopped), "stopped": stopped}
 
 
 def doctor(*, as_json: JsonOption = False) -> None:
@@ -208,8 +203,7 @@ def retry(
     episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Queue an episode that was set aside to be completed after all.
 
     One is set aside when five attempts failed at it, as its completion note says. Its text stays as it is.
@@ -220,10 +214,8 @@ def retry(
     """
     with open_heart(agent) as heart:
         episode = heart.retry_episode(episode_id)
-    if as_json:
-        show_json({"episode_id": episode.id})
-        return
     show(f"episode {episode.id} is queued again")
+    return {"episode_id": episode.id}
 
 
 def run_round(workers: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
