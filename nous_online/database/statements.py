@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
-from psycopg import Connection
-from psycopg.rows import class_row
-from psycopg.sql import SQL, Identifier
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 V = TypeVar("V")
 
@@ -45,6 +44,8 @@ def fetch(
     **parts: LiteralString,
 ) -> list[V]:
     """Return the rows of a statement as instances of `value`, its columns filled in by `fill_columns`."""
+    from psycopg.rows import class_row  # here: what only names its statements, such as `nous --help`, loads no driver
+
     with connection.cursor(row_factory=class_row(value)) as cursor:
         return cursor.execute(fill_columns(statement, value, row, **parts), parameters).fetchall()
 
@@ -55,6 +56,8 @@ def fill_columns(statement: LiteralString, value: type[Any], row: str | None = N
 
     Cached: composing it takes as long as some queries.
     """
+    from psycopg.sql import SQL, Identifier
+
     names = [field.name for field in fields(value)]
     columns = SQL(", ").join(Identifier(row, name) if row else Identifier(name) for name in names)
     return SQL(statement).format(columns=columns, **{name: SQL(part) for name, part in parts.items()}).as_bytes()

@@ -362,7 +362,13 @@ def restore_agent(
         stored = 0
         for table, batch in batches(path):
             known = batch if header.format == FORMAT else with_succession(table, batch, merged)
-            store_batch(connection, agent_id, table, [without_future(table, row) for row in known])
+            connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
+            owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+            owned = [{**row, **owner} for row in [without_future(table, row) for row in known]]
+            if table.name == EVENTS:
+                store_events(connection, agent_id, table, owned)
+            else:
+                store_rows(connection, table, owned)
             stored += len(batch)
             if on_rows:
                 on_rows(stored)
@@ -452,7 +458,8 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
         while line := file.readline(MAX_LINE_BYTES):
             fields = parsed_line(line, path)
             if "end" in fields:
-                check_end(fields["end"], counts, digest.hexdigest(), path)
+                if fields["end"] != {"rows": counts, "sha256": digest.hexdigest()}:
+                    raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
                 if file.read(1):
                     raise damaged(path, "something follows its last line")
                 return
@@ -471,12 +478,6 @@ def parsed_line(line: bytes, path: Path) -> Row:
         return parse_object(line)
     except InvalidInput as error:
         raise damaged(path, f"one of its lines can't be read ({error})") from error
-
-
-def check_end(end: object, counts: Mapping[str, int], checksum: str, path: Path) -> None:
-    """Raise `InvalidInput` unless the last line of an export has the counts and checksum of what was read."""
-    if end != {"rows": counts, "sha256": checksum}:
-        raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
 
 
 def damaged(path: Path, what: str) -> InvalidInput:
@@ -510,17 +511,6 @@ def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
     for table, group in groupby(rows_in(path), key=lambda found: found[0]):
         while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
             yield table, batch
-
-
-def store_batch(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
-    """Store rows of one table, in the role that may write it."""
-    connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
-    owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-    owned = [{**row, **owner} for row in rows]
-    if table.name == EVENTS:
-        store_events(connection, agent_id, table, owned)
-    else:
-        store_rows(connection, table, owned)
 
 
 def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:

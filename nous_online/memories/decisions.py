@@ -111,7 +111,12 @@ def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> D
     # Read now: when the event is reacted to, the episode may be over, or another one open.
     episode_id = new.episode_id or getattr(current_episode(connection, agent_id, new.session_id), "id", None)
     if new.reference is not None:
-        check_reference_free(connection, agent_id, new.reference)
+        store.lock_agent(connection, agent_id)
+        key = {"agent_id": agent_id, "id": None, "reference": new.reference}
+        for known in fetch(connection, Decision, BLOCKS["get_decision"], key):
+            raise Conflict(
+                f"decision {known.id} has the reference {new.reference!r} already; use another, or resolve that one"
+            )
     (decision,) = fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
     payload = {
         "decision_id": str(decision.id),
@@ -121,14 +126,6 @@ def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> D
     }
     emit(connection, agent_id, "decision_recorded", memory_id=decision.id, payload=payload)
     return decision
-
-
-def check_reference_free(connection: Connection, agent_id: str, reference: str) -> None:
-    """Raise `Conflict` when a decision with this reference exists; holds the agent's lock from then on."""
-    store.lock_agent(connection, agent_id)
-    key = {"agent_id": agent_id, "id": None, "reference": reference}
-    for known in fetch(connection, Decision, BLOCKS["get_decision"], key):
-        raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
 def resolve(

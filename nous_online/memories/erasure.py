@@ -216,7 +216,13 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
     erasers = list(installed_erasers() if erasers is None else erasers)
     with purge_transaction(url) as connection:
         contents = find_part(connection, agent_id, part)
-        rows = count_part(connection, contents)
+        counts = {
+            table: connection.execute(part_statement("count_of_part", table, condition), vars(contents)).fetchall()[0][
+                0
+            ]
+            for table, condition in ROWS
+        }
+        rows = {table: count for table, count in sorted(counts.items()) if count}
         erasure = erasure_of(connection, url, contents, is_dry_run=is_dry_run)
         new_values = {} if is_dry_run else remaining_fact_values(connection, contents, embedder_of)
     if is_dry_run:
@@ -392,15 +398,6 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
 def quotations_of(connection: Connection, contents: PartContents) -> frozenset[str]:
     """Return the texts by which copies of a part are recognised, without texts that remaining rows have too."""
     return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(contents)))
-
-
-def count_part(connection: Connection, contents: PartContents) -> dict[str, int]:
-    """Return how many rows of each table belong to a part."""
-    counts = {
-        table: connection.execute(part_statement("count_of_part", table, condition), vars(contents)).fetchall()[0][0]
-        for table, condition in ROWS
-    }
-    return {table: count for table, count in sorted(counts.items()) if count}
 
 
 def part_statement(block: str, table: str, condition: str) -> Composed:
@@ -609,7 +606,19 @@ def scrub(url: str) -> tuple[str, ...]:
         if connection.execute(SCRUB["is_superuser"]).fetchone() != (True,):
             return (NEEDS_SUPERUSER,)
         try:
-            empty_log(connection)
+            # Every segment is filled, and the server removes them instead of recycling them.
+            connection.execute(SCRUB["set_recycling"])
+            try:
+                connection.execute(SCRUB["reload"])
+                connection.execute(SCRUB["checkpoint"])
+                (count,) = connection.execute(SCRUB["count_segments"]).fetchone() or (0,)
+                for _ in range(count + 1):
+                    connection.execute(SCRUB["leave_segment"])
+                for _ in range(2):  # the first leaves the segment that holds its own beginning
+                    connection.execute(SCRUB["checkpoint"])
+            finally:
+                connection.execute(SCRUB["reset_recycling"])
+                connection.execute(SCRUB["reload"])
         except InsufficientPrivilege:  # hosted servers forbid their superusers some of it
             return (NEEDS_SUPERUSER,)
     return ()
@@ -621,19 +630,3 @@ def rewrite_tables(connection: Connection) -> None:
         connection.execute(SQL(SCRUB["rewrite_table"]).format(table=Identifier(schema, table)))
     with suppress(InsufficientPrivilege):
         connection.execute(SCRUB["rewrite_statistics"])
-
-
-def empty_log(connection: Connection) -> None:
-    """Fill every segment of the write-ahead log, and have the server remove them instead of recycling them."""
-    connection.execute(SCRUB["set_recycling"])
-    try:
-        connection.execute(SCRUB["reload"])
-        connection.execute(SCRUB["checkpoint"])
-        (count,) = connection.execute(SCRUB["count_segments"]).fetchone() or (0,)
-        for _ in range(count + 1):
-            connection.execute(SCRUB["leave_segment"])
-        for _ in range(2):  # the first leaves the segment that holds its own beginning
-            connection.execute(SCRUB["checkpoint"])
-    finally:
-        connection.execute(SCRUB["reset_recycling"])
-        connection.execute(SCRUB["reload"])

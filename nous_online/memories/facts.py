@@ -229,16 +229,6 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     text = checked_as(Content, "content", content, now=now)
     told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
-    check_interval(told, now=now)
-    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
-    values["tags"] = told["tags"] or []
-    frame, censors = values.pop("frame"), values.pop("active_censors")
-    slot = slot_of(text, told["subject"])
-    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, hidden=hidden, **values)
-
-
-def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
-    """Raise `InvalidInput` for an interval that ends before it begins, and for a future value of a key."""
     valid_from, valid_to = told["valid_from"], told["valid_to"]
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
@@ -246,6 +236,11 @@ def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
     if valid_from and told["key"] and valid_from > now + LARGEST_LEAD:
         message = f"valid_from {valid_from.isoformat()} lies ahead, and key {told['key']!r} has a value that holds now"
         raise InvalidInput(f"{message}; learn it without the key, or once it holds")
+    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
+    values["tags"] = told["tags"] or []
+    frame, censors = values.pop("frame"), values.pop("active_censors")
+    slot = slot_of(text, told["subject"])
+    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, hidden=hidden, **values)
 
 
 def embed_facts(

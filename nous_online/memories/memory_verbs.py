@@ -104,7 +104,25 @@ class MemoryVerbs(Verbs):
                 return memory
             agent.rights.check_may_change(memory)
             cause = Cause("agent", "restored", why, effective_at=datetime.now(UTC))
-            memory = bring_back(connection, agent.id, kind, memory, cause=cause)
+            key = {"agent_id": agent.id, "id": memory.id}
+            row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
+            state = row[0] if row else "active"
+            if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
+                state = "active"
+            values = {"state": state, "archived_at": None, "is_forgotten": False}
+            try:
+                change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+            except UniqueViolation as error:
+                message = (
+                    f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
+                )
+                raise Conflict(message) from error
+            check_names(connection, agent.id, [memory.id])
+            mark_sides(connection, agent.id, memory.id, cause=replace(cause, action="marked"))
+            back = get_memory(connection, agent.id, kind, memory.id)
+            if kind is EPISODE and state == "closed" and back.completed_at is None:
+                connection.execute(BLOCKS["queue_again"], key)
+            memory = back
         if isinstance(memory, Episode):
             agent.awake.set()
         return memory
@@ -187,27 +205,6 @@ def lock_any_memory(connection: Connection, agent_id: str, memory_id: UUID) -> t
     store.lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
     return kind, lock_memory(connection, agent_id, kind, memory_id)
-
-
-def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
-    """Restore an archived memory to its earlier state; an episode that was not completed is queued again."""
-    key = {"agent_id": agent_id, "id": memory.id}
-    row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
-    state = row[0] if row else "active"
-    if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
-        state = "active"
-    values = {"state": state, "archived_at": None, "is_forgotten": False}
-    try:
-        change_memory(connection, agent_id, version_of(kind, memory), values, cause=cause)
-    except UniqueViolation as error:
-        message = f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
-        raise Conflict(message) from error
-    check_names(connection, agent_id, [memory.id])
-    mark_sides(connection, agent_id, memory.id, cause=replace(cause, action="marked"))
-    back = get_memory(connection, agent_id, kind, memory.id)
-    if kind is EPISODE and state == "closed" and back.completed_at is None:
-        connection.execute(BLOCKS["queue_again"], key)
-    return back
 
 
 def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:

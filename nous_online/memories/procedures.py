@@ -204,7 +204,12 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     steps: list[Any] = values["steps"] or []
     usual = "workflow" if steps and not any(bands.values()) else "k_line"
     kind = values["kind"] if "kind" in details else usual
-    check_substance(title, kind, bands=bands, steps=steps, template=values["template"])
+    if kind == "workflow" and not steps:
+        raise InvalidInput(f'workflow {title!r} has no steps; give some, such as steps=["test", "build"]')
+    if kind == "pattern" and not values["template"]:
+        raise InvalidInput(f"pattern {title!r} has no template; give a JSON object with what is to be filled in")
+    if kind == "k_line" and not any(bands.values()):
+        raise InvalidInput(f"k_line {title!r} has none of {', '.join(BANDS)}; give at least one")
     content = {
         **bands,
         **{name: values[name] for name in ("domain", "template", "trigger")},
@@ -218,33 +223,11 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     return NewProcedure(title, kind, content, origin_of(details, rights), values["idempotency_key"])
 
 
-def check_substance(
-    name: str, kind: str, *, bands: Mapping[str, Sequence[str]], steps: Sequence[Any], template: object
-) -> None:
-    """Raise `InvalidInput` for a procedure without the steps, template or bands that its kind needs."""
-    if kind == "workflow" and not steps:
-        raise InvalidInput(f'workflow {name!r} has no steps; give some, such as steps=["test", "build"]')
-    if kind == "pattern" and not template:
-        raise InvalidInput(f"pattern {name!r} has no template; give a JSON object with what is to be filled in")
-    if kind == "k_line" and not any(bands.values()):
-        raise InvalidInput(f"k_line {name!r} has none of {', '.join(BANDS)}; give at least one")
-
-
 def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     """Return the text that is embedded for a procedure, from its name and its columns."""
     lines = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
     return "\n".join(filter(None, (name, content["trigger"], *lines, *steps)))
-
-
-def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
-    """Return the columns whose new values differ from the known procedure's."""
-    before = {
-        name: list(map(str, value)) if name.startswith("related_") else value
-        for name in new.content
-        for value in [getattr(known, name)]
-    }
-    return {name: value for name, value in new.content.items() if value != before[name]}
 
 
 def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
@@ -274,7 +257,12 @@ def store_or_revise(
         values = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
         return add_memory(connection, agent.id, PROCEDURE, {**values, **space}, cause=cause)
     known = lock_memory(connection, agent.id, PROCEDURE, row[0])
-    changed = changed_content(known, new)
+    before = {
+        name: list(map(str, value)) if name.startswith("related_") else value
+        for name in new.content
+        for value in [getattr(known, name)]
+    }
+    changed = {name: value for name, value in new.content.items() if value != before[name]}
     check_revisable(known, new, is_changed=bool(changed))
     values = {**changed, **space} if changed else {}
     if changed and known.state == "review":

@@ -237,7 +237,16 @@ def search(
     asked = {"past": cue.as_of is not None, "dated": bool(cue.periods), "by_words": cue.embedding is None}
     traits = frozenset(trait for trait, is_so in asked.items() if is_so)
     statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
-    wanted = search_parameters(agent_id, cue)
+    wanted = {
+        "agent_id": agent_id,
+        "query": cue.query,
+        "embedding": None if cue.embedding is None else Vector(cue.embedding),
+        "as_of": cue.as_of,
+        "user_id": cue.user_id,
+        "project_id": cue.project_id,
+        "period_start": cue.periods[0].start if cue.periods else None,
+        "period_end": cue.periods[0].end if cue.periods else None,
+    }
     # Prepared, because planning this statement takes as long as running it (docs/decisions/0007).
     cursor = RawCursor(connection, row_factory=namedtuple_row)
     cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
@@ -342,20 +351,6 @@ def parts_of_kind(
 def union_of_kinds(block: str, parts: Sequence[Mapping[str, Composable]], joint: LiteralString) -> Composed:
     """Return one block, filled in for each kind and joined by `joint`."""
     return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
-
-
-def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
-    """Return the parameters of a search by name."""
-    return {
-        "agent_id": agent_id,
-        "query": cue.query,
-        "embedding": None if cue.embedding is None else Vector(cue.embedding),
-        "as_of": cue.as_of,
-        "user_id": cue.user_id,
-        "project_id": cue.project_id,
-        "period_start": cue.periods[0].start if cue.periods else None,
-        "period_end": cue.periods[0].end if cue.periods else None,
-    }
 
 
 def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:

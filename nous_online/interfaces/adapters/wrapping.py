@@ -119,7 +119,10 @@ class LiveConversations:
             try:
                 exchange = self._waiting.get(timeout=0 if self._is_closing.is_set() else POLL_S)
             except queue.Empty:
-                self._close_idle()
+                now = time.monotonic()
+                for conversation in [*self._open.values()]:
+                    if self._is_closing.is_set() or now - conversation.spoken_at > IDLE_S:
+                        self._end(conversation)
                 self._is_closing.clear()
                 continue
             if exchange:
@@ -169,13 +172,6 @@ class LiveConversations:
         key = f"{conversation.key}/{conversation.lines}"
         heart.update_episode(conversation.episode_id, append=text, idempotency_key=key)
         conversation.lines += 1
-
-    def _close_idle(self) -> None:
-        """Close the episodes of idle conversations, or of all while closing."""
-        now = time.monotonic()
-        for conversation in [*self._open.values()]:
-            if self._is_closing.is_set() or now - conversation.spoken_at > IDLE_S:
-                self._end(conversation)
 
     def _end(self, conversation: LiveConversation) -> None:
         """Close the episode of a conversation; its next exchange begins another one."""

@@ -366,7 +366,10 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
     """Add security, problems and examples to one operation."""
     is_open = operation["tags"] == ["server"]
     for parameter in operation.get("parameters", []):
-        parameter["schema"] = without_null(parameter["schema"])
+        schema = parameter["schema"]
+        # A query or a header can't express null.
+        choices: list[dict[str, Any]] = [each for each in schema.pop("anyOf", []) if each.get("type") != "null"]
+        parameter["schema"] = {**schema, **choices[0]} if choices else schema
     if not is_open:
         operation["security"] = [{"key": []}] if requires_keys else []
     elif operation["operationId"] in KEYED_ELSEWHERE:
@@ -389,12 +392,6 @@ def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind
     kinds += (problems.KEY_REFUSED, problems.LATE) if operation["operationId"] in KEYED_ELSEWHERE else ()
     kinds += (problems.INVALID,) if "422" in operation["responses"] or not is_open else ()
     return kinds
-
-
-def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an optional parameter without null, which a query or header can't express."""
-    choices: list[dict[str, Any]] = [each for each in schema.pop("anyOf", []) if each.get("type") != "null"]
-    return {**schema, **choices[0]} if choices else schema
 
 
 def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:

@@ -36,9 +36,7 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from nous_online.context.context_lines import Context
     from nous_online.core.domain import Censor
-    from nous_online.interfaces.code_patterns import LearnedPatterns
     from nous_online.memories.checking import Activation
     from nous_online.memories.workflows import LearnedWorkflow
 
@@ -68,7 +66,20 @@ def context(
         assembled = heart.assemble_context(
             query=None if query is None else text_or_stdin(query), signals=signals, **details
         )
-    show_context(assembled, is_explained=why)
+    if why:
+        for line in assembled.lines:
+            show(f"[bold]{line.tier}[/bold]  {line.kind}, {line.level}, {line.tokens:,} tokens  {escaped(line.text)}")
+            show(f"    [dim]{escaped(line.reason)}[/dim]")
+    else:
+        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
+    tiers = ", ".join(f"{tier} {count:,}" for tier, count in assembled.tokens.items() if count)
+    left_out = sum(assembled.left_out.values())
+    dropped = f"; {left_out:,} lines found no room" if left_out else ""
+    show_note(f"{assembled.token_count:,} of {assembled.budget:,} tokens ({tiers or 'none'}){dropped}")
+    if assembled.is_by_words:
+        show_note("the embedder failed, so only words were compared")
+    if assembled.lines:
+        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
     return assembled
 
 
@@ -137,34 +148,6 @@ def feedback(
         ignored = heart.ignore(recall_id, ignore) if ignore else 0
     show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
     return {"recall_id": recall_id, "cited": cited, "ignored": ignored}
-
-
-def show_context(assembled: Context, *, is_explained: bool) -> None:
-    """Print a context, or each of its lines with its reason, and on stderr its tokens."""
-    if is_explained:
-        show_reasons(assembled)
-    else:
-        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
-    show_tokens(assembled)
-
-
-def show_reasons(assembled: Context) -> None:
-    """Print each line of a context with its tier, level and tokens, and its reason below."""
-    for line in assembled.lines:
-        show(f"[bold]{line.tier}[/bold]  {line.kind}, {line.level}, {line.tokens:,} tokens  {escaped(line.text)}")
-        show(f"    [dim]{escaped(line.reason)}[/dim]")
-
-
-def show_tokens(assembled: Context) -> None:
-    """Print on stderr the tokens of a context, and the command for feedback on it."""
-    tiers = ", ".join(f"{tier} {count:,}" for tier, count in assembled.tokens.items() if count)
-    left_out = sum(assembled.left_out.values())
-    dropped = f"; {left_out:,} lines found no room" if left_out else ""
-    show_note(f"{assembled.token_count:,} of {assembled.budget:,} tokens ({tiers or 'none'}){dropped}")
-    if assembled.is_by_words:
-        show_note("the embedder failed, so only words were compared")
-    if assembled.lines:
-        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
 
 
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
@@ -327,12 +310,6 @@ def patterns(
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)
     for each in learned.patterns:
         show(f"[bold]{escaped(each.hint)}[/bold]  [dim]{escaped(each.name)}, seen {each.count:,} times[/dim]")
-    show_reading(learned)
-    return learned
-
-
-def show_reading(learned: LearnedPatterns) -> None:
-    """Print how many files were read, which were skipped and why, and which patterns were refused."""
     show_note(f"{learned.files_read:,} files read, {len(learned.patterns):,} patterns found")
     for path, reason in list(learned.skipped.items())[:SKIPPED_SHOWN]:
         show_note(f"passed over {path}: {reason}")
@@ -340,6 +317,7 @@ def show_reading(learned: LearnedPatterns) -> None:
         show_note(f"passed over {len(learned.skipped) - SKIPPED_SHOWN:,} more files; --json lists them")
     for reason in learned.refused.values():
         show_note(reason)
+    return learned
 
 
 def workflows(

@@ -80,7 +80,10 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
     check_names(format, files)
     if is_export(format, files):
-        check_unset({"--source": source, "--since": since, "--dry-run": dry_run})
+        # An export is restored whole.
+        for name, value in ({"--source": source, "--since": since, "--dry-run": dry_run}).items():
+            if value:
+                raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
         restore(files[0], agent, as_json=as_json)
         return
     options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
@@ -115,13 +118,6 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
         raise InvalidInput(f"--format nous restores one export at a time, got {len(files)} files")
     is_one = format == AUTO and len(files) == 1 and not files[0].is_dir()
     return format == NOUS or (is_one and format_of(files[0]) == NOUS)
-
-
-def check_unset(options: Mapping[str, object]) -> None:
-    """Raise `InvalidInput` if an option is set that a restore can't use: an export is restored whole."""
-    for name, value in options.items():
-        if value:
-            raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
 
 
 def restore(file: Path, agent: str | None, *, as_json: bool) -> None:

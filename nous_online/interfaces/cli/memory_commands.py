@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nous_online.memories.contradictions import Contradiction, Ruling
     from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
-    from nous_online.recall.recall import Recall
 
 
 INDENT = " " * 11
@@ -107,15 +106,6 @@ def recall(
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
         found = heart.recall(text_or_stdin(query), **details)
-    show_answers(found, is_full=full)
-    fields = ("score", "memory", "parts", "put_before", "contradicted_by")
-    memories = [{name: getattr(each, name) for name in fields} for each in found]
-    confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-    return {"recall_id": found.id, **confidence, "memories": memories}
-
-
-def show_answers(found: Recall, *, is_full: bool) -> None:
-    """Print the answers of a recall, each with its score and its id."""
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if not found:
@@ -124,7 +114,7 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         show("nothing clearly answers this; the nearest are:")
     places = {each.id: place for place, each in enumerate(found, start=1)}
     for place, each in enumerate(found, start=1):
-        shown = escaped(few_lines(each.text, is_full=is_full))
+        shown = escaped(few_lines(each.text, is_full=full))
         before = places.get(each.put_before) if each.put_before else None
         moved = f"  said later than {before}, so before it" if before else ""
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
@@ -133,6 +123,10 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
+    fields = ("score", "memory", "parts", "put_before", "contradicted_by")
+    memories = [{name: getattr(each, name) for name in fields} for each in found]
+    confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
+    return {"recall_id": found.id, **confidence, "memories": memories}
 
 
 def few_lines(text: str, *, is_full: bool = False) -> str:

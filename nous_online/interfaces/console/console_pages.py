@@ -334,7 +334,21 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         heart.reject_ruling(contradiction_id)
         return back_to("/inbox", "reject")
     if ruling == "merged":
-        merge(heart, contradiction_id, form)
+        if not form.get("text", "").strip():
+            raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
+        found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
+        if found is None:
+            raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
+        sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
+        merged = heart.learn(
+            form["text"],
+            source="console",
+            scope=sides[0].scope,
+            user_id=sides[0].user_id,
+            project_id=sides[0].project_id,
+            replaces=[each for each in sides if each.state == "active"],
+        ).memory
+        heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
         return hold_all(heart, contradiction_id, ruling, form)
@@ -342,28 +356,6 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
     heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
     return back_to("/inbox", "decide")
-
-
-def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None:
-    """Replace both sides by a new sentence, for the same user and project.
-
-    Two transactions; if the second fails, sending the form again completes it.
-    """
-    if not form.get("text", "").strip():
-        raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
-    found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
-    if found is None:
-        raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
-    sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
-    merged = heart.learn(
-        form["text"],
-        source="console",
-        scope=sides[0].scope,
-        user_id=sides[0].user_id,
-        project_id=sides[0].project_id,
-        replaces=[each for each in sides if each.state == "active"],
-    ).memory
-    heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
 
 
 @router.post("/doubts")
