@@ -20,6 +20,7 @@ from nous_online.core.details import (
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
+from nous_online.core.fields import check_known, checked_details
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
@@ -33,6 +34,7 @@ from nous_online.core.validation import (
     checked_said,
 )
 from nous_online.database.connection import Database, open_url
+from nous_online.database.statements import fetch
 from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
@@ -70,8 +72,7 @@ class DecisionVerbs(Verbs):
         was used for anything else, or the reference for another decision.
         """
         deadline = self.agent.deadline(deadline_s)
-        new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
-        recorded = decisions.record(self.agent, new, deadline)
+        recorded = decisions.record(self.agent, title, details, deadline)
         react_soon(self.agent, deadline)
         return decisions.reread(self.agent, recorded, deadline)  # a reaction has linked it to its episode by now
 
@@ -105,8 +106,10 @@ class DecisionVerbs(Verbs):
 
     def decisions(self, *, deadline_s: float | None = None, **wanted: Unpack[DecisionFilter]) -> list[Decision]:
         """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        check_known(wanted, DecisionFilter)
+        filters = {"agent_id": self.agent.id, **checked_details(DecisionFilter, wanted)}
         with self._transaction(deadline_s) as connection:
-            return decisions.find(connection, self.agent.id, wanted)
+            return fetch(connection, Decision, decisions.BLOCKS["find_decisions"], filters)
 
 
 class Heart(

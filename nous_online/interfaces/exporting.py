@@ -339,9 +339,7 @@ class Restored:
     """The number of its memories that had been erased here on request, and were erased again."""
 
 
-def restore_agent(
-    database: Database, path: Path, *, agent_id: str | None = None, on_rows: OnRows | None = None
-) -> Restored:
+def restore_agent(database: Database, path: Path, *, agent_id: str | None = None) -> Restored:
     """Store all rows of an export in one transaction, for its agent or under another name, and return their number.
 
     Memories that were erased here on request are erased again. Raises `InvalidInput` when the file is not an export,
@@ -359,7 +357,6 @@ def restore_agent(
         connection.execute(BLOCKS["act_as_night"])
         store.lock_agent(connection, agent_id)
         create_agent(connection, agent_id, header.spaces[0])
-        stored = 0
         for table, batch in batches(path):
             known = batch if header.format == FORMAT else with_succession(table, batch, merged)
             connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
@@ -369,9 +366,6 @@ def restore_agent(
                 store_events(connection, agent_id, table, owned)
             else:
                 store_rows(connection, table, owned)
-            stored += len(batch)
-            if on_rows:
-                on_rows(stored)
         if header.format < FORMAT:
             connection.execute(BLOCKS["act_as_app"])
             connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})

@@ -147,10 +147,7 @@ class ProcedureVerbs(Verbs):
         deadline_s: float | None = None,
     ) -> Procedure:
         """Count a success of a procedure; raise `NotFound` when there is none of that id."""
-        cause = outcome_cause("succeeded", note, at, usual="it worked")
-        known_id = checked_id("procedure_id", procedure_id)
-        with self._transaction(deadline_s) as connection:
-            return record_outcome(connection, self.agent.id, known_id, is_success=True, cause=cause)
+        return self._record_outcome(procedure_id, at, note, deadline_s, is_success=True)
 
     def record_procedure_failure(
         self,
@@ -161,10 +158,17 @@ class ProcedureVerbs(Verbs):
         deadline_s: float | None = None,
     ) -> Procedure:
         """Count a failure of a procedure; nights flag those that mostly fail for review."""
-        cause = outcome_cause("failed", note, at, usual="it failed")
+        return self._record_outcome(procedure_id, at, note, deadline_s, is_success=False)
+
+    def _record_outcome(
+        self, procedure_id: UUID, at: object, note: str | None, deadline_s: float | None, *, is_success: bool
+    ) -> Procedure:
+        action, usual = ("succeeded", "it worked") if is_success else ("failed", "it failed")
+        reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
+        cause = Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
-            return record_outcome(connection, self.agent.id, known_id, is_success=False, cause=cause)
+            return record_outcome(connection, self.agent.id, known_id, is_success=is_success, cause=cause)
 
     def get_procedure(self, procedure_id: UUID, *, deadline_s: float | None = None) -> Procedure:
         """Return one procedure in whatever state it is; raise `NotFound` when this agent has none of that id."""
@@ -228,12 +232,6 @@ def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     lines = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
     return "\n".join(filter(None, (name, content["trigger"], *lines, *steps)))
-
-
-def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
-    """Return the cause of counting an outcome, from a checked note and time."""
-    reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
-    return Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
 
 
 # --- reading and writing ---

@@ -41,8 +41,9 @@ from heart.links where agent_id = %(agent_id)s and (from_id = %(id)s or to_id = 
 group by 1, 2 order by weight desc, id limit 50
 
 -- name: uses_of
--- How often a memory was found, cited and ignored.
-select retrieved_count, cited_count, ignored_count, last_used_at
+-- How often a memory was found, cited and ignored: zeros for one that was never used.
+select coalesce(max(retrieved_count), 0) as retrieved_count, coalesce(max(cited_count), 0) as cited_count,
+       coalesce(max(ignored_count), 0) as ignored_count, max(last_used_at) as last_used_at
 from heart.usage where agent_id = %(agent_id)s and memory_id = %(id)s
 
 -- name: open_contradictions
@@ -61,7 +62,7 @@ order by detected_at desc, id limit 20
 -- Active facts that perhaps replace others which are active too, the latest first.
 select f.id as later_id, o.id as earlier_id
 from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
-where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
+where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
 order by f.learned_at desc, f.id, o.id limit %(limit)s
 
 -- name: list_nights
@@ -73,8 +74,8 @@ with nights as (
     where exists (select from lifecycle.proposals x where x.night = p.night and x.agent_id = %(agent_id)s)
     order by night desc limit %(limit)s
 )
-select n.night, coalesce(h.figures, '{{}}') as figures,
-       (select coalesce(jsonb_object_agg(state, count), '{{}}') from (
+select n.night, coalesce(h.figures, '{}') as figures,
+       (select coalesce(jsonb_object_agg(state, count), '{}') from (
             select state, count(*) from lifecycle.proposals
             where night = n.night and agent_id = %(agent_id)s group by state) s) as states
 from nights n left join lifecycle.health h on h.agent_id = %(agent_id)s and h.night = n.night

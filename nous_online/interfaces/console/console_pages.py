@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
-from typing import Any, cast, get_args
+from typing import Any, LiteralString, cast, get_args
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.context.context_lines import Context
@@ -141,9 +141,9 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
     key = {"agent_id": heart.agent.id, "id": memory_id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        links = fetch(connection, LinkedMemory, BLOCKS["links_of"], key)
-        uses = next(iter(fetch(connection, Uses, BLOCKS["uses_of"], key)), Uses())
-        disputes = fetch(connection, PastContradiction, BLOCKS["contradictions_of"], key)
+        links = named_rows(connection, BLOCKS["links_of"], key)
+        (uses,) = named_rows(connection, BLOCKS["uses_of"], key)
+        disputes = named_rows(connection, BLOCKS["contradictions_of"], key)
         ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
         ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
         known = named_memories(connection, heart.agent.id, [*ids])
@@ -195,8 +195,8 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show what waits for a person: open contradictions side by side, and doubts."""
     first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        pairs = fetch(connection, OpenContradiction, BLOCKS["open_contradictions"], first)
-        doubts = fetch(connection, Doubt, BLOCKS["doubts"], first)
+        pairs = named_rows(connection, BLOCKS["open_contradictions"], first)
+        doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
@@ -213,7 +213,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     return page(request, "inbox.html", is_live=True, **shown)
 
 
-def sides_of(pair: OpenContradiction, known: Mapping[UUID, ListedMemory]) -> list[tuple[str, ListedMemory]]:
+def sides_of(pair: Any, known: Mapping[UUID, ListedMemory]) -> list[tuple[str, ListedMemory]]:
     """Return both sides of a contradiction, the earlier first, each with the resolution that keeps it."""
     sides = [("a_wins", known[pair.memory_a]), ("b_wins", known[pair.memory_b])]
     return sorted(sides, key=lambda side: (side[1].at, side[1].id))
@@ -223,7 +223,7 @@ def sides_of(pair: OpenContradiction, known: Mapping[UUID, ListedMemory]) -> lis
 def nights(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the latest nights with their figures and changes."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = fetch(connection, NightLine, BLOCKS["list_nights"], {"agent_id": heart.agent.id, "limit": NIGHTS})
+        found = named_rows(connection, BLOCKS["list_nights"], {"agent_id": heart.agent.id, "limit": NIGHTS})
     return page(request, "nights.html", is_live=True, nights=found, most=NIGHTS)
 
 
@@ -237,8 +237,8 @@ def night(request: Request, day: str, query: QueryFields, heart: OpenHeart) -> H
     cursor = {"after_kind": after_kind or None, "after_id": checked_id("after", after_id) if after_kind else None}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         figures = (connection.execute(BLOCKS["night_figures"], key).fetchone() or ({},))[0]
-        counts = fetch(connection, KindCount, BLOCKS["night_kinds"], key)
-        found = fetch(connection, NightProposal, BLOCKS["night_proposals"], {**conditions, **cursor})
+        counts = named_rows(connection, BLOCKS["night_kinds"], key)
+        found = named_rows(connection, BLOCKS["night_proposals"], {**conditions, **cursor})
         known = named_memories(connection, heart.agent.id, [one for each in found for one in each.targets])
     if not (figures or counts):
         raise NotFound(f"agent {heart.agent.id!r} has no night of {at}; see the list of nights")
@@ -403,35 +403,12 @@ POLL_S, STREAM_S = 2.0, 60.0
 """An event stream ends after a minute and the browser opens the next, so that none outlives its page by more."""
 
 
-@dataclass(frozen=True)
-class MonthlyCost:
-    """The cost of one model in one month, for one purpose."""
-
-    month: str
-    purpose: str
-    model: str
-    requests: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-
-
-@dataclass(frozen=True)
-class AgentLine:
-    """An agent, its approximate number of memories, and its last night."""
-
-    id: str
-    memories: int
-    night: date | None
-
-
 @router.get(PLACE)
 def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the state of the system, and what needs a person."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         status = status_of(connection, heart.agent.id)
-        costs = fetch(connection, MonthlyCost, BLOCKS["costs_of_agent"], {"agent_id": heart.agent.id})
+        costs = named_rows(connection, BLOCKS["costs_of_agent"], {"agent_id": heart.agent.id})
         found_keys = keys.list_keys(connection, heart.agent.id)
     hooks = heart.list_webhooks()
     looks = {**doctor.LOOKS, **doctor.SERVER_LOOKS}
@@ -454,12 +431,12 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     )
 
 
-def all_agents(url: str) -> tuple[list[AgentLine], str | None]:
+def all_agents(url: str) -> tuple[Sequence[Any], str | None]:
     """Return the agents of this store, or the reason why they can't be listed."""
     try:
         # The role of calls sees one agent only; that of nights sees all.
         with as_night(url, seconds=CONNECT_S) as connection:
-            return fetch(connection, AgentLine, BLOCKS["agents"], {"limit": MOST_AGENTS}), None
+            return named_rows(connection, BLOCKS["agents"], {"limit": MOST_AGENTS}), None
     except NousError as error:
         return [], str(error)
 
@@ -529,88 +506,9 @@ class ListedMemory:
     confirmation_count: int
 
 
-@dataclass(frozen=True)
-class LinkedMemory:
-    """A link of a memory: the other memory, the kind, and the weight from 0 to 1."""
-
-    id: UUID
-    kind: str
-    weight: float
-
-
-@dataclass(frozen=True)
-class Uses:
-    """How often a memory was found, cited and ignored."""
-
-    retrieved_count: int = 0
-    cited_count: int = 0
-    ignored_count: int = 0
-    last_used_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class OpenContradiction:
-    """Two facts that contradict each other, undecided."""
-
-    id: UUID
-    memory_a: UUID
-    memory_b: UUID
-    detected_at: datetime
-    reason: str | None
-    proposed: Mapping[str, Any] | None
-    waiting: int
-    """The number of all open contradictions."""
-
-
-@dataclass(frozen=True)
-class PastContradiction:
-    """A contradiction that a fact is or was in."""
-
-    id: UUID
-    memory_a: UUID
-    memory_b: UUID
-    detected_at: datetime
-    status: str
-    resolution: str | None
-    note: str | None
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """A fact that perhaps replaces an earlier one; both are recalled."""
-
-    later_id: UUID
-    earlier_id: UUID
-
-
-@dataclass(frozen=True)
-class NightLine:
-    """A night in a list: its figures, and the number of its proposals in each state."""
-
-    night: date
-    figures: Mapping[str, Any]
-    states: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class KindCount:
-    """How many proposals of one kind are in one state."""
-
-    kind: str
-    state: str
-    count: int
-
-
-@dataclass(frozen=True)
-class NightProposal:
-    """A proposal of a night: what it changes, why, and its state."""
-
-    id: UUID
-    kind: str
-    targets: list[UUID]
-    reason: str
-    state: str
-    outcome: str | None
+def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
+    return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
 
 
 def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
