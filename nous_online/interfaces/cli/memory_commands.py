@@ -577,12 +577,13 @@ def doubted(heart: Heart, fact_id: UUID, error: NotFound) -> Fact:
 def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | None) -> object:
     """Decide whether a fact replaces those it perhaps replaces, and print what was decided."""
     from nous_online.interfaces.questions import settle_doubt
+    from nous_online.memories.contradictions import Ruling
 
-    resolution: str = str(ruling.resolution)
     if ruling.keep is not None:
-        resolution, against = ("b_wins", against) if ruling.keep == later.id else ("a_wins", ruling.keep)
-    why = ruling.note or BY_HAND
-    earlier = settle_doubt(heart, later, resolution, against=against, into=ruling.merged_into, why=why)
+        against = against if ruling.keep == later.id else ruling.keep
+        ruling = Ruling("b_wins" if ruling.keep == later.id else "a_wins", ruling.note)
+    resolution = ruling.resolution
+    earlier = settle_doubt(heart, later, ruling, against=against, why=ruling.note or BY_HAND)
     sides = [heart.get_fact(each) for each in (*earlier, later.id)]
     show(f"[green]resolved[/green]  {resolution}")
     for each in sides:
