@@ -55,11 +55,8 @@ def context(
 
     The text goes to standard output, what it took to standard error.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous context "how do we deploy?" --budget 2000
-
-    [dim]$[/dim] nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
+    $ nous context "how do we deploy?" --budget 2000
+    $ nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
@@ -98,11 +95,8 @@ def predict(
 ) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous predict --file src/auth/login.py --branch fix/tokens
-
-    [dim]$[/dim] nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
+    $ nous predict --file src/auth/login.py --branch fix/tokens
+    $ nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
@@ -133,11 +127,8 @@ def feedback(
 ) -> object:
     """Say which memories of a recall or context were used: over the nights cited ones rise, ignored ones sink.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous feedback $RECALL --cite $FACT --cite $EPISODE
-
-    [dim]$[/dim] nous feedback $RECALL --ignore $FACT
+    $ nous feedback $RECALL --cite $FACT --cite $EPISODE
+    $ nous feedback $RECALL --ignore $FACT
     """
     if not (cite or ignore):
         raise InvalidInput(
@@ -174,11 +165,8 @@ def check(
     check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning that
     fired often enough blocks.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous check "git push origin main"
-
-    [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
+    $ nous check "git push origin main"
+    $ nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
     with open_heart(agent) as heart:
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
@@ -211,11 +199,8 @@ def add(
 ) -> object:
     """Add a censor, which warns of an action or blocks it; one that exists already is only made stricter.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor add "pushing directly to main branch" "use a feature branch" --severity block
-
-    [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
+    $ nous censor add "pushing directly to main branch" "use a feature branch" --severity block
+    $ nous censor add "DROP TABLE *" "write a migration" --literal
     """
     with open_heart(agent, may_begin=True) as heart:
         added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
@@ -227,9 +212,7 @@ def add(
 def list_censors(*, agent: AgentOption = None) -> object:
     """List the agent's censors, the firmest first.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor list --json
+    $ nous censor list --json
     """
     with open_heart(agent) as heart:
         found = heart.list_censors()
@@ -255,11 +238,8 @@ def report(
 
     You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor report 0199… --note "the repository is a sandbox"
-
-    [dim]$[/dim] nous censor report 0199… --action "git push origin gh-pages"
+    $ nous censor report 0199… --note "the repository is a sandbox"
+    $ nous censor report 0199… --action "git push origin gh-pages"
     """
     with open_heart(agent) as heart:
         reported = heart.report_false_positive(
@@ -298,11 +278,8 @@ def patterns(
     again. A pattern seen before is brought up to date. What others wrote or tools made is passed over. Needs the extra
     `code`.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous patterns src tests
-
-    [dim]$[/dim] nous patterns src/api --look-only --json
+    $ nous patterns src tests
+    $ nous patterns src/api --look-only --json
     """
     from nous_online.interfaces.code_patterns import learn_patterns
 
@@ -332,11 +309,8 @@ def workflows(
     Steps are what the agent recorded with `Heart.record_step`. A workflow of the same steps is found again, and each
     episode counts once for it, as a success or a failure.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous workflows --look-only
-
-    [dim]$[/dim] nous workflows --agent aria --json
+    $ nous workflows --look-only
+    $ nous workflows --agent aria --json
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)

@@ -66,11 +66,8 @@ def api(
 
     Callers need a key, made with `nous key create`. Calls under way are finished before it ends.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous api --no-keys
-
-    [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
+    $ nous api --no-keys
+    $ nous api --host 0.0.0.0 --name memory.example.org
     """
     from nous_online.interfaces.api.application import access_at, proxy_at, serve
 
@@ -104,13 +101,9 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
     An agent that reads web pages, mail or what tools answer gets one with --max-trust 50: it can't pass for its user.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key create --agent aria --name laptop
-
-    [dim]$[/dim] nous key create --agent aria --name crawler --max-trust 20
-
-    [dim]$[/dim] nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
+    $ nous key create --agent aria --name laptop
+    $ nous key create --agent aria --name crawler --max-trust 20
+    $ nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
     """
     from nous_online.interfaces.api import keys
 
@@ -146,11 +139,8 @@ def show_new(new: Key, record: KeyRecord) -> object:
 def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """List the keys of an agent, the oldest first; their secrets are known to nobody but their owners.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key list --agent aria
-
-    [dim]$[/dim] nous key list --admin --json
+    $ nous key list --agent aria
+    $ nous key list --admin --json
     """
     from rich.table import Table
 
@@ -178,9 +168,7 @@ def revoke(
 ) -> object:
     """Revoke a key for good; a server that has just used it notices within five seconds.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key revoke 4f3d51d0a2b7 --agent aria
+    $ nous key revoke 4f3d51d0a2b7 --agent aria
     """
     from nous_online.interfaces.api import keys
 
@@ -202,9 +190,7 @@ def rotate(
 
     The old key is revoked; a server that has just used it notices within five seconds.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key rotate 4f3d51d0a2b7 --agent aria
+    $ nous key rotate 4f3d51d0a2b7 --agent aria
     """
     from nous_online.interfaces.api import keys
 
@@ -266,11 +252,8 @@ def console(
     There are pages of memories and what each rests on, of contradictions to decide, of nights, and of what a question
     recalls. Asking counts as a recall, as `nous recall` does.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous console --agent aria
-
-    [dim]$[/dim] nous console --read-only --port 9000
+    $ nous console --agent aria
+    $ nous console --read-only --port 9000
     """
     from nous_online.database.connection import open_url
     from nous_online.interfaces.api.hearts import Hearts
@@ -322,11 +305,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     machine alone: callers need a key or, without keys, the address that is printed. It ends in a token, random at each
     start unless NOUS_TOKEN is set. Ctrl-C and SIGTERM end it after the calls in flight.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] claude mcp add nous -- nous mcp --agent aria
-
-    [dim]$[/dim] nous mcp --http --port 8421 --agent aria
+    $ claude mcp add nous -- nous mcp --agent aria
+    $ nous mcp --http --port 8421 --agent aria
     """
     from nous_online.heart import Heart
     from nous_online.interfaces.api.hearts import Hearts
@@ -378,11 +358,8 @@ def add_webhook(
 
     Workers send them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook add https://hooks.example.org/nous --event fact_learned --event episode_completed
-
-    [dim]$[/dim] nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
+    $ nous webhook add https://hooks.example.org/nous --event fact_learned --event episode_completed
+    $ nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
     """
     with open_heart(agent, may_begin=True) as heart:
         added = heart.add_webhook(url, event or "*", allows_private=allow_private)
@@ -394,9 +371,7 @@ def add_webhook(
 def list_webhooks(*, agent: AgentOption = None) -> object:
     """List an agent's webhooks, and how their delivery stands.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook list --agent aria
+    $ nous webhook list --agent aria
     """
     with open_heart(agent) as heart:
         found = heart.list_webhooks()
@@ -416,9 +391,7 @@ def remove_webhook(
 ) -> object:
     """Send nothing more to a webhook, and forget its secret.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook remove 0197c5b0-0000-7000-8000-000000000000
+    $ nous webhook remove 0197c5b0-0000-7000-8000-000000000000
     """
     with open_heart(agent) as heart:
         heart.remove_webhook(webhook_id)
@@ -447,11 +420,8 @@ def install(
 
     All else in those files stays as it is, with a backup beside. Installed again it changes nothing, or what differs.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous install claude-code
-
-    [dim]$[/dim] nous install codex --project --dry-run
+    $ nous install claude-code
+    $ nous install codex --project --dry-run
     """
     from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
@@ -473,11 +443,8 @@ def uninstall(
 ) -> object:
     """Remove what `nous install` wrote from a coding agent's settings; memories stay where they are.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous uninstall claude-code
-
-    [dim]$[/dim] nous uninstall claude-code --project --dry-run
+    $ nous uninstall claude-code
+    $ nous uninstall claude-code --project --dry-run
     """
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_uninstall
 
@@ -510,9 +477,7 @@ def hook(
 ) -> None:
     """Answer one of a coding agent's hooks, given as JSON on standard input; the exit code is always 0.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] echo '{"cwd": "."}' | nous hook SessionStart --within 10
+    $ echo '{"cwd": "."}' | nous hook SessionStart --within 10
     """
     from nous_online.interfaces.hooks.hook import answer
 

@@ -68,13 +68,9 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous import history.jsonl --agent aria
-
-    [dim]$[/dim] nous import ~/.claude/projects --since 2026-01-01 --dry-run
-
-    [dim]$[/dim] nous import chatgpt-export.zip && nous night --backfill
+    $ nous import history.jsonl --agent aria
+    $ nous import ~/.claude/projects --since 2026-01-01 --dry-run
+    $ nous import chatgpt-export.zip && nous night --backfill
     """
     from nous_online.interfaces.imports import importing
 
@@ -153,13 +149,9 @@ def export(
     The file is there whole or not at all, with a checksum; `nous import` restores it row for row. Keys, prompts and
     costs stay behind. With --format markdown it is a folder of pages for people.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous export backups/ --agent aria
-
-    [dim]$[/dim] nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
-
-    [dim]$[/dim] nous export pages --format markdown
+    $ nous export backups/ --agent aria
+    $ nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
+    $ nous export pages --format markdown
     """
     name = agent_named(agent)
     if format not in ("nous", "markdown"):
@@ -318,15 +310,10 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     agent of another name learned. The dead rows are vacuumed; the disk may keep them until it is written over, unless
     --scrub writes tables and log anew.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous erase aria --dry-run
-
-    [dim]$[/dim] nous erase aria --yes --reason "request of 2026-11-20"
-
-    [dim]$[/dim] nous erase --memory $ID --scrub
-
-    [dim]$[/dim] nous erase aria --user ada --export aria.jsonl.gz
+    $ nous erase aria --dry-run
+    $ nous erase aria --yes --reason "request of 2026-11-20"
+    $ nous erase --memory $ID --scrub
+    $ nous erase aria --user ada --export aria.jsonl.gz
     """
     from nous_online.database.connection import open_url
     from nous_online.memories.erasure import scrub as rewrite_tables

@@ -54,15 +54,10 @@ def learn(
 ) -> object:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
-
-    [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
-
-    [dim]$[/dim] nous learn "Ana lives in Paris" --key ana/home
-
-    [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
+    $ nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
+    $ nous learn "Deploys need two approvals" --frame decision --tag process --json
+    $ nous learn "Ana lives in Paris" --key ana/home
+    $ git log -1 --format=%B | nous learn - --source "git log"
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
@@ -97,11 +92,8 @@ def recall(
 ) -> object:
     """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous recall "which database does staging use?" --limit 3
-
-    [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
+    $ nous recall "which database does staging use?" --limit 3
+    $ nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
     """
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
@@ -141,11 +133,8 @@ def few_lines(text: str, *, is_full: bool = False) -> str:
 def status(*, agent: AgentOption = None) -> object:
     """Count what an agent remembers, and say what waits for a person.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous status --agent aria
-
-    [dim]$[/dim] nous status --json | jq .memories.fact.active
+    $ nous status --agent aria
+    $ nous status --json | jq .memories.fact.active
     """
     from nous_online.memories.status import check_known, status_of
 
@@ -194,9 +183,7 @@ def forget(
 
     It stays in the store: `nous restore` brings it back. What must leave the disk is erased: `nous erase --memory`.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous forget $ID --reason "the lock was changed"
+    $ nous forget $ID --reason "the lock was changed"
     """
     with open_heart(agent) as heart:
         gone = heart.forget(memory_id, reason=reason)
@@ -210,9 +197,7 @@ def forget(
 def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous restore $ID --reason "forgotten by mistake"
+    $ nous restore $ID --reason "forgotten by mistake"
     """
     with open_heart(agent) as heart:
         return show_memory("restored", heart.restore(memory_id, reason=reason))
@@ -221,9 +206,7 @@ def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = Non
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Pin a memory: no night archives or condenses it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous pin $ID
+    $ nous pin $ID
     """
     with open_heart(agent) as heart:
         return show_memory("pinned", heart.pin(memory_id, reason=reason))
@@ -232,9 +215,7 @@ def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -
 def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Unpin a memory: nights treat it like any other again.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous unpin $ID
+    $ nous unpin $ID
     """
     with open_heart(agent) as heart:
         return show_memory("unpinned", heart.unpin(memory_id, reason=reason))
@@ -250,11 +231,8 @@ def update(
 ) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous update $ID --subject "gate code" --tag home
-
-    [dim]$[/dim] nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
+    $ nous update $ID --subject "gate code" --tag home
+    $ nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
     """
     changes = cast("MemoryChanges", {name: value for name, value in details.items() if value is not None})
     with open_heart(agent) as heart:
@@ -276,11 +254,8 @@ def history(
 ) -> object:
     """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
-
-    [dim]$[/dim] nous history $ID --json | jq '.events[0].before'
+    $ nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+    $ nous history $ID --json | jq '.events[0].before'
     """
     with open_heart(agent) as heart:
         events = heart.history(memory_id)
@@ -316,13 +291,9 @@ def show_one(
 ) -> object:
     """Show a memory in full: its text and its history; of a fact what was said, of an episode what was drawn from it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
-
-    [dim]$[/dim] nous show $FACT --json | jq '.statements[].content'
-
-    [dim]$[/dim] nous show $EPISODE --json | jq '.episode.summary, .facts[].content'
+    $ nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+    $ nous show $FACT --json | jq '.statements[].content'
+    $ nous show $EPISODE --json | jq '.episode.summary, .facts[].content'
     """
     with open_heart(agent) as heart:
         memory, events = heart.get(memory_id), heart.history(memory_id)
@@ -403,11 +374,8 @@ def split(
 ) -> object:
     """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
-
-    [dim]$[/dim] nous split $STATEMENT --json | jq .id
+    $ nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
+    $ nous split $STATEMENT --json | jq .id
     """
     with open_heart(agent) as heart:
         fact = heart.split(statement_id, reason=reason)
@@ -439,11 +407,8 @@ def contradictions(
 ) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous contradictions
-
-    [dim]$[/dim] nous contradictions --status resolved --json
+    $ nous contradictions
+    $ nous contradictions --status resolved --json
     """
     from nous_online.interfaces.questions import as_plain, questions_of
 
@@ -502,17 +467,11 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
     and this decides, so or otherwise, or rejects it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous resolve $ID b_wins --note "the contract was renewed"
-
-    [dim]$[/dim] nous resolve $ID --keep $FACT
-
-    [dim]$[/dim] nous resolve $ID merged --into $FACT
-
-    [dim]$[/dim] nous resolve all both_valid --source inventory.md
-
-    [dim]$[/dim] nous resolve $ID --reject
+    $ nous resolve $ID b_wins --note "the contract was renewed"
+    $ nous resolve $ID --keep $FACT
+    $ nous resolve $ID merged --into $FACT
+    $ nous resolve all both_valid --source inventory.md
+    $ nous resolve $ID --reject
     """
     if reject == bool(resolution or keep or note or into):
         message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"

@@ -79,11 +79,8 @@ def up() -> object:
 
     With NOUS_DATABASE_URL that server is prepared instead.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous up
-
-    [dim]$[/dim] NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
+    $ nous up
+    $ NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
     """
     from nous_online.database.connection import open_url, prepare
 
@@ -114,11 +111,8 @@ def down(
 ) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous down
-
-    [dim]$[/dim] nous down --demo
+    $ nous down
+    $ nous down --demo
     """
     from nous_online.core.files import demo_home
     from nous_online.core.settings import settings
@@ -140,11 +134,8 @@ def down(
 def doctor(*, as_json: JsonOption = False) -> None:
     """Check what Nous needs, and say how to mend what is wrong (exit code 1).
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous doctor
-
-    [dim]$[/dim] nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
+    $ nous doctor
+    $ nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
     """
     from nous_online.interfaces.doctor import checks
 
@@ -177,11 +168,8 @@ def worker(
     Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
     something is an object on a line of its own. The exit code is 1 when --once met a failure.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous worker
-
-    [dim]$[/dim] nous worker --once --json | jq .completed
+    $ nous worker
+    $ nous worker --once --json | jq .completed
     """
     from nous_online.queue.worker import open_staff
 
@@ -208,9 +196,7 @@ def retry(
 
     One is set aside when five attempts failed at it, as its completion note says. Its text stays as it is.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
+    $ nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
     """
     with open_heart(agent) as heart:
         episode = heart.retry_episode(episode_id)
