@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -24,6 +23,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.files import replacing
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
 from nous_online.database.statements import fetch, statements
@@ -223,24 +223,16 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
 
     Raises `InvalidInput` when it can't be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        # O_EXCL: never through a link that somebody left under that name.
-        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as plain:
+        with replacing(path) as plain:
             if path.name.endswith(COMPRESSED):
                 # Without name and time in its header: equal content gives equal bytes.
                 with gzip.GzipFile("", "wb", 6, plain, mtime=0) as compressed:
                     yield cast("BinaryIO", compressed)
             else:
                 yield plain
-            plain.flush()
-            os.fsync(plain.fileno())  # before the rename, or a power cut could leave an empty file
-        partial.replace(path)
     except OSError as error:
         raise InvalidInput(f"can't write {path}: {error.strerror or error}; name another place") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 PAGES = statements("nous_online.interfaces", "export_pages.sql")
