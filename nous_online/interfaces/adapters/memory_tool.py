@@ -13,8 +13,6 @@ from nous_online.memories.agent import Agent
 from nous_online.memories.documents import Document, Documents, Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
     from pydantic import BaseModel
 

@@ -14,15 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 from nous_online.core.errors import InvalidInput, NousError, Refused
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.session_notes import context_for_prompt
-
-if TYPE_CHECKING:
-    from nous_online.heart import Heart
 
 logger = logging.getLogger(__name__)
 RECALL_S, OPEN_S = 1.0, 5.0

@@ -33,8 +33,6 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nous_online.interfaces.imports.importing import BadRecord, ImportProgress, ImportReport
     from nous_online.memories.erasure import Erased
 

@@ -70,11 +70,6 @@ class ImportReport:
     """The first ten memories of a dry run, a line each."""
 
     @property
-    def is_resumed(self) -> bool:
-        """Whether an earlier import had already stored some of it."""
-        return self.already_known > 0
-
-    @property
     def is_useful(self) -> bool:
         """Whether any record was good."""
         return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
