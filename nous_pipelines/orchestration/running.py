@@ -108,8 +108,8 @@ def run_night(
     with night_database(options) as database:
         check_options(night, options, database)
         # From here on, since they load Dagster: what is refused is refused at once.
+        from nous_pipelines.orchestration.code_location import defs, trials
         from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
-        from nous_pipelines.orchestration.definitions import defs, trials
 
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")

@@ -19,7 +19,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.memories.erasure import exclusive_copies_lock
 from nous_pipelines.commands import batch_command
-from nous_pipelines.orchestration.automation import batch_results, close_staff
+from nous_pipelines.orchestration.code_location import batch_results, close_staff
 
 
 @pytest.fixture
