@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from nous_online.core.errors import InvalidInput
 
@@ -150,6 +153,22 @@ def whole(name: str, value: float) -> int:
     if value in (inf, -inf) or value != int(value):
         raise InvalidInput(f"policy field {name} must be a whole number, got {value!r}")
     return int(value)
+
+
+@cache
+def meanings() -> dict[str, str]:
+    """Return the sentence below each field of `NightPolicy`."""
+    # From the source: a string below a field is no docstring that Python keeps.
+    (policy,) = ast.parse(inspect.getsource(NightPolicy)).body
+    return {
+        field.target.id: inspect.cleandoc(sentence.value.value).replace("\n", " ")
+        for field, sentence in pairwise(cast("ast.ClassDef", policy).body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(sentence, ast.Expr)
+        and isinstance(sentence.value, ast.Constant)
+        and isinstance(sentence.value.value, str)
+    }
 
 
 RANGES: Mapping[str, tuple[float, float]] = {

@@ -14,7 +14,7 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
-from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.night_policy import NightPolicy, meanings
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_of, short
 
@@ -345,7 +345,7 @@ def policy(
     [dim]$[/dim] nous policy --agent aria --reset
     """
     from nous_online.core.settings import settings
-    from nous_pipelines.plan.agent_policies import own_policy, set_policy
+    from nous_pipelines.plan.apply import own_policy, set_policy
 
     name, values = agent or settings().agent, numbers(assignments or [])
     with opened_database() as database:
@@ -372,8 +372,6 @@ def numbers(assignments: list[str]) -> dict[str, float]:
 
 def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
     """Return each field with its value, its default and what it means."""
-    from nous_pipelines.plan.agent_policies import meanings
-
     usual = NightPolicy().as_dict()
     return {
         name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
