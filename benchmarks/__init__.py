@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from nous_online.core.errors import NotFound
+from nous_online.database import postgres
 
 
 def cases(data: Path, name: str) -> list[dict[str, Any]]:
@@ -28,3 +33,15 @@ def peak_mb() -> float:
         return int(fields["VmHWM"].split()[0]) / 1024
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, Path]]:
+    """Yield the URL of a server of our own, as `nous up` starts it, and its home; all of it goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="nous-bench-") as folder:
+        home = Path(folder) / "home"
+        try:
+            yield postgres.ensure(home).dsn(), home
+        finally:
+            postgres.stop(home)
+            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder

@@ -16,9 +16,10 @@ from typing import Any
 import httpx
 import numpy as np
 
+from benchmarks import server
 from benchmarks.drawn_memories import World
 from benchmarks.intervals import of_medians
-from benchmarks.online import server, timed
+from benchmarks.online import timed
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
@@ -43,7 +44,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     stored, calls = (QUICK_STORED, QUICK_CALLS) if quick else (STORED, CALLS)
     world = World(3)
     questions, news = world.questions(calls).texts, itertools.cycle(world.memories(calls * 4).texts)
-    with server() as url, opened(url, world.memories(stored).texts) as heart, served(url) as (address, headers):
+    with server() as (url, _), opened(url, world.memories(stored).texts) as heart, served(url) as (address, headers):
 
         def over_http(path: str, body: Callable[[int], dict[str, str]]) -> Call:
             local = threading.local()

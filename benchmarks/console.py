@@ -16,8 +16,9 @@ import httpx
 import numpy as np
 import psycopg
 
+from benchmarks import server
 from benchmarks.drawn_memories import Drawn, DrawnEmbedder, World, load
-from benchmarks.online import opened, server
+from benchmarks.online import opened
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
@@ -39,7 +40,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     stored, visits = (QUICK_STORED, QUICK_VISITS) if quick else (STORED, VISITS)
     world = World(7)
     memories, questions = world.memories(stored), world.questions(visits + WARM_UP)
-    with server() as url:
+    with server() as (url, _):
         load(url, {AGENT: memories})
         facts = lived_in(url, visits + WARM_UP)
         with opened(url, DrawnEmbedder(questions)):  # counts its words, as a night does

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from benchmarks import cases
+from benchmarks import cases, server
 from benchmarks.context_cases import ASKER, allowed, excluded, learn_beliefs, must, out_of_reach, project_of, shown_of
 from benchmarks.drawn_memories import DrawnEmbedder, World, load
 from benchmarks.intervals import of_count, of_mean, of_ratio, of_share
@@ -23,7 +20,6 @@ from benchmarks.recall_cases import Question, Store, beam, locomo
 from nous_online.context.context_lines import Context, cost_of, one_line
 from nous_online.context.packing import heading_tokens
 from nous_online.core.policy import MAX_RECALL_LIMIT
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
@@ -54,7 +50,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Ask every question at every budget, then the cases of the beliefs, then measure the time among 100,000 facts."""
     stores = [store for read in (locomo, beam) for store in read(data, quick=quick)]
     embedder = Remembering()
-    with server() as url:
+    with server() as (url, _):
         database = Database(url)
         asked = [each for store in stores for each in all_budgets(store, database, embedder, quick=quick)]
         of_beliefs = beliefs(data, Heart.open("beliefs", database=database, embedder=embedder))
@@ -74,18 +70,6 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         "peers": {name: value for name, value in named.items() if name not in own},
         "notes": notes(asked, quick=quick),
     }
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Yield the URL of a server of our own, as `nous up` starts it."""
-    with tempfile.TemporaryDirectory(prefix="nous-context-") as folder:
-        home = Path(folder) / "home"
-        try:
-            yield postgres.ensure(home).dsn()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
 
 
 # --- evidence ---

@@ -6,8 +6,6 @@ Nobody is paid for it: an API on this machine counts the tokens, the price list 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +13,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks import server
 from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
 from benchmarks.anthropic_server.counting import CHARACTERS_A_TOKEN
 from benchmarks.drawn_nights import add_facts, fill
 from benchmarks.night import with_database
 from nous_online.core.details import FactDetails
 from nous_online.core.settings import settings
-from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
 from nous_online.language.claude.client import claude_of
@@ -68,15 +66,9 @@ class Dense:
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Draw a store, run its first night and one with news against the local API, then ask the same without a batch."""
     facts = QUICK_FACTS if quick else FACTS
-    with tempfile.TemporaryDirectory(prefix="nous-cost-") as folder:
-        home = Path(folder) / "home"
-        try:
-            url = postgres.ensure(home).dsn()
-            found = measured(url, home, facts)
-            dense = None if quick else dense_history(with_database(url, "dense"), home)
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, home):
+        found = measured(url, home, facts)
+        dense = None if quick else dense_history(with_database(url, "dense"), home)
     result = described(found, facts)
     return result if dense is None else {**result, "peers": {**result["peers"], **told_of(dense)}}
 

@@ -93,15 +93,10 @@ def rates(merged: Flags, labels: NDArray[np.str_], prefix: str) -> Metrics:
     """Return precision and recall of `duplicate`, and the share of each other label that was merged."""
     positive = labels == "duplicate"
     found = {
-        f"{prefix}precision": share(positive[merged]),
-        f"{prefix}recall": share(merged[positive]),
+        f"{prefix}precision": of_share(positive[merged]),
+        f"{prefix}recall": of_share(merged[positive]),
     }
-    return found | {f"{prefix}false_merge_{label}": share(merged[labels == label]) for label in LABELS}
-
-
-def share(flags: Flags) -> float:
-    """Return the share of true flags; 0 when there are none at all."""
-    return of_share(flags)
+    return found | {f"{prefix}false_merge_{label}": of_share(merged[labels == label]) for label in LABELS}
 
 
 def cosines(texts: Sequence[tuple[str, str]], embedder: LocalMiniLM) -> NDArray[np.float64]:
@@ -139,9 +134,9 @@ def agreement(accepted: pl.DataFrame, truth: NDArray[np.int64], ends: NDArray[np
     made[members["member_id"].to_numpy()] = members["cluster_id"].to_numpy()
     together, joined = paired(truth, made), np.bincount(np.unique(made, return_inverse=True)[1])
     return {
-        "pair_precision": share(right_pairs),
+        "pair_precision": of_share(right_pairs),
         "pair_recall": of_count(int(right_pairs.sum()), true_pairs),
-        "same_triple_pair_precision": share(right_pairs | (ends[left] == ends[right])),
+        "same_triple_pair_precision": of_share(right_pairs | (ends[left] == ends[right])),
         "clustered_pair_precision": together / max(1, int((joined * (joined - 1) // 2).sum())),
         "clustered_pair_recall": together / true_pairs,
         "bcubed_f1": bcubed(truth, made),

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import cases
 from benchmarks.intervals import of_mean, of_share
-from benchmarks.porter import stemmed
+from benchmarks.rouge import stemmed
 from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import FUNCTION_WORDS
 from nous_online.language.minilm import LocalMiniLM

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import server
 from benchmarks.api import AGENT, opened
 from benchmarks.drawn_memories import World
-from benchmarks.online import server
 from nous_online.core.errors import Unavailable
 from nous_online.interfaces.hooks.client_settings import launcher
 from nous_online.interfaces.hooks.hook import SOCKET
@@ -70,7 +70,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     stored, warm, cold = (QUICK_STORED, QUICK_WARM, QUICK_COLD) if quick else (STORED, WARM, COLD)
     world = World(5)
     prompts = world.questions(warm).texts
-    with server() as url, opened(url, world.memories(stored).texts), machine(url) as here:
+    with server() as (url, _), opened(url, world.memories(stored).texts), machine(url) as here:
         colds = [cold_start(here) for _ in range(cold)]
         here.warm_up()
         starts = [here.call("SessionStart", "") for _ in range(warm)]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import cases
-from benchmarks.dedup import share
+from benchmarks.intervals import of_share
 from benchmarks.judge_cases import (
     CONFLICTS,
     PARTED,
@@ -54,7 +54,7 @@ def run(data: Path, *, quick: bool) -> dict[str, Any]:
         **of_same(facts, judged),
         "calibration_error": held,
         "strict_calibration_error": calibration(judged, facts.labels, STRICTLY_RIGHT)[0],
-        "unsure_ratio": share(np.array([said.verdict is Verdict.UNSURE for said in judged])),
+        "unsure_ratio": of_share(np.array([said.verdict is Verdict.UNSURE for said in judged])),
         "pairs_per_s": len(facts.pairs) / seconds,
         **of_updates(data, embedder, quick=quick),
         **of_talks(data, embedder, quick=quick),
@@ -78,10 +78,10 @@ def of_conflicts(facts: Labelled, judged: Sequence[Judgement]) -> Metrics:
     seen = np.array([sees_conflict(said) for said in judged])
     verdicts = np.array([said.verdict in PARTED for said in judged])
     return {
-        "conflict_recall": share(verdicts[truth]),
-        "conflict_precision": share(truth[verdicts]),
-        "flagged_conflict_recall": share(seen[truth]),
-        "flagged_conflict_precision": share(truth[seen]),
+        "conflict_recall": of_share(verdicts[truth]),
+        "conflict_precision": of_share(truth[verdicts]),
+        "flagged_conflict_recall": of_share(seen[truth]),
+        "flagged_conflict_precision": of_share(truth[seen]),
     }
 
 
@@ -89,14 +89,14 @@ def of_sick(sick: Labelled) -> Metrics:
     """Return precision and recall of contradictions over SICK, of the verdicts alone."""
     truth = np.array([label == "contradiction" for label in sick.labels])
     seen = np.array([said.verdict in PARTED for said in OfflineJudge().judge(sick.pairs)])
-    return {"sick_contradiction_recall": share(seen[truth]), "sick_contradiction_precision": share(truth[seen])}
+    return {"sick_contradiction_recall": of_share(seen[truth]), "sick_contradiction_precision": of_share(truth[seen])}
 
 
 def of_same(facts: Labelled, judged: Sequence[Judgement]) -> Metrics:
     """Return precision and recall of `same`."""
     truth = np.array([label == "duplicate" for label in facts.labels])
     seen = np.array([said.verdict is Verdict.SAME for said in judged])
-    return {"same_precision": share(truth[seen]), "same_recall": share(seen[truth])}
+    return {"same_precision": of_share(truth[seen]), "same_recall": of_share(seen[truth])}
 
 
 def of_updates(data: Path, embedder: LocalMiniLM, *, quick: bool) -> Metrics:
@@ -104,7 +104,7 @@ def of_updates(data: Path, embedder: LocalMiniLM, *, quick: bool) -> Metrics:
     found: Metrics = {}
     for name, texts in (("fc", conflicts_of_stores(data)), ("dyknow", successive_values(data))):
         judged = OfflineJudge().judge(stated(texts[: QUICK_ROWS // 10] if quick else texts, embedder))
-        found[f"{name}_update_recall"] = share(np.array([said.verdict is Verdict.UPDATES for said in judged]))
+        found[f"{name}_update_recall"] = of_share(np.array([said.verdict is Verdict.UPDATES for said in judged]))
     return found
 
 
@@ -114,8 +114,8 @@ def of_talks(data: Path, embedder: LocalMiniLM, *, quick: bool) -> Metrics:
     for name, talks in (("lme_update", updated_turns(data)), ("beam_contradiction", contradicted_turns(data))):
         crossings = talks[:QUICK_TALKS] if quick else talks
         flags = [seen_in(crossing, embedder) for crossing in crossings]
-        found[f"{name}_recall"] = share(np.array([any(seen) for seen in flags]))
-        found[f"{name}_crossed_ratio"] = share(np.array([flag for seen in flags for flag in seen]))
+        found[f"{name}_recall"] = of_share(np.array([any(seen) for seen in flags]))
+        found[f"{name}_crossed_ratio"] = of_share(np.array([flag for seen in flags for flag in seen]))
     return found
 
 
@@ -169,7 +169,7 @@ def shared_share(pair: Pair) -> float:
 def at_its_best(name: str, score: NDArray[np.float64], allowed: Flags, truth: Flags) -> Metrics:
     """Return precision and recall where their harmonic mean is highest among floors for the score."""
     flags = [(score >= floor) & allowed for floor in np.linspace(0, 1, 101)]
-    rates = [(share(seen[truth]), share(truth[seen])) for seen in flags]
+    rates = [(of_share(seen[truth]), of_share(truth[seen])) for seen in flags]
     recall, precision = max(rates, key=lambda rate: 2 * rate[0] * rate[1] / max(sum(rate), 1e-9))
     return {f"{name}_conflict_recall": recall, f"{name}_conflict_precision": precision}
 

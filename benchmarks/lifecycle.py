@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -13,11 +11,11 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks import server
 from benchmarks.intervals import of_mean, of_ratio, of_share
 from benchmarks.recall import BATCH, LEARNING_S, Remembering
 from benchmarks.recall_cases import Question, Store, beam, longmemeval
 from nous_online.core.details import FactDetails
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.nights import last_night, nights_between
@@ -54,19 +52,13 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     stores = [*longmemeval(data, quick=quick), *beam(data, quick=quick)]
     last = last_night(datetime.now(UTC))
     nights = list(nights_between(last - timedelta(days=(QUICK_NIGHTS if quick else NIGHTS) - 1), last))
-    with tempfile.TemporaryDirectory(prefix="nous-lifecycle-") as folder:
-        home = Path(folder) / "home"
-        try:
-            url = postgres.ensure(home).dsn()
-            database = Database(url)
-            hearts = [remembered(store, database, embedder, last) for embedder in [Remembering()] for store in stores]
-            before = state(hearts, stores, url, Path(folder) / "before")
-            outcomes = list(lived(nights, NightOptions(url, home)))
-            after = state(hearts, stores, url, Path(folder) / "after")
-            database.close()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, home):
+        database = Database(url)
+        hearts = [remembered(store, database, embedder, last) for embedder in [Remembering()] for store in stores]
+        before = state(hearts, stores, url, home.parent / "before")
+        outcomes = list(lived(nights, NightOptions(url, home)))
+        after = state(hearts, stores, url, home.parent / "after")
+        database.close()
     return described(before, after, outcomes, stores)
 
 

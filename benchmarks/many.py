@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -13,10 +12,10 @@ import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
 
+from benchmarks import server
 from benchmarks.drawn_memories import SPACE, World
 from benchmarks.drawn_nights import SQL, Facts, add_facts, copy_drawn, fill, store_copy, store_recalls
 from benchmarks.night import one_night, told, with_database
-from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.language.pairs.slots import slot_key
 from nous_pipelines.nights import end_of, last_night
@@ -38,17 +37,11 @@ MAPPED = {"neighbours", "judgements", *(each.name for each in (*NIGHT_TABLES, EP
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Draw a large and a small store, let a night pass over each, and time the next with news for 1 % of the agents."""
     counts = (QUICK_AGENTS if quick else AGENTS, FEW_AGENTS)
-    with tempfile.TemporaryDirectory(prefix="nous-many-") as folder:
-        home = Path(folder) / "home"
-        server = postgres.ensure(home)
-        try:
-            large, small = (
-                measured(with_database(server.dsn(), f"agents{count}"), Path(folder) / f"nights{count}", count)
-                for count in counts
-            )
-            workers = by_workers(server.dsn(), Path(folder), QUICK_WORKED if quick else WORKED)
-        finally:
-            postgres.stop(home)
+    with server() as (url, home):
+        large, small = (
+            measured(with_database(url, f"agents{count}"), home.parent / f"nights{count}", count) for count in counts
+        )
+        workers = by_workers(url, home.parent, QUICK_WORKED if quick else WORKED)
     changed = [changed_facts(count) for count in counts]
     return {
         "metrics": {

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -17,9 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from benchmarks import peak_mb
+from benchmarks import peak_mb, server
 from benchmarks.drawn_nights import SQL, add_facts, fill, learn_facts
-from nous_online.database import postgres
 from nous_online.database.connection import prepare
 from nous_online.processes import child_environment, python_module
 from nous_pipelines.nights import last_night
@@ -50,17 +48,10 @@ class Measured:
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Draw two stores and run their nights, each in a process of its own, as `nous night` does."""
     agents, large, episodes = (QUICK_AGENTS, QUICK_FACTS, QUICK_EPISODES) if quick else (AGENTS, LARGE_FACTS, EPISODES)
-    with tempfile.TemporaryDirectory(prefix="nous-night-") as folder:
-        home = Path(folder) / "home"
-        server = postgres.ensure(home)
-        try:
-            many = measured(
-                server.dsn(), Path(folder) / "many", {f"agent-{n:03}": AGENT_FACTS for n in range(agents)}, episodes=0
-            )
-            one_url = with_database(server.dsn(), "one")
-            one = measured(one_url, Path(folder) / "one", {"aria": large}, episodes=episodes)
-        finally:
-            postgres.stop(home)
+    with server() as (url, home):
+        many = measured(url, home.parent / "many", {f"agent-{n:03}": AGENT_FACTS for n in range(agents)}, episodes=0)
+        one_url = with_database(url, "one")
+        one = measured(one_url, home.parent / "one", {"aria": large}, episodes=episodes)
     return described(
         many, one, f"{agents} agents x {AGENT_FACTS:,} facts; 1 agent x {large:,} facts, {episodes:,} episodes"
     )
@@ -84,9 +75,9 @@ def described(many: Measured, one: Measured, stores: str) -> dict[str, Any]:
         "notes": [
             f"{stores}; 3 % repeats, 1 % new values, 2 % as many recalls as facts; offline judge",
             "default policy but for the blast radius, which a first night over an import has to widen",
-            "each night in a process of its own, recorded in Dagster's own database; starting it (start_s) comes extra,"
-            f" once for a whole backfill; before the third night the agents learn {NEWS_SHARE:.0%} more (Heart.learn),"
-            " before the fourth as much is imported",
+            "each night in a process of its own, recorded in Dagster's own database; starting it and loading the assets"
+            " (start_s) comes extra, once for a whole backfill; before the third night the agents learn"
+            f" {NEWS_SHARE:.0%} more (Heart.learn), before the fourth as much is imported",
             f"many: {summed(many)}",
             f"one: {summed(one)}",
             *(f"{name}: {told(night)}" for name, night in (("many", many.full), ("one", one.full), ("news", one.news))),
@@ -188,10 +179,14 @@ def main(night: str, cores: str) -> None:
     """Run one night as `nous night` does, and print its peak memory, its steps and what was applied."""
     if cores != "0":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
-    from nous_pipelines.commands.night_commands import options_for, recorded_runs
+    from nous_pipelines import definitions
+    from nous_pipelines.commands.night_commands import options_for
+    from nous_pipelines.orchestration.instance import dagster_instance
     from nous_pipelines.orchestration.running import run_night
 
-    with recorded_runs() as instance:
+    definitions.defs.resolve_job_def("nightly")  # part of starting, once for all nights of a process
+
+    with dagster_instance() as instance:
         start, cpu = perf_counter(), process_time()
         outcome = run_night(date.fromisoformat(night), options_for(None, policy=POLICY), instance=instance)
         took, cpu_s = perf_counter() - start, process_time() - cpu

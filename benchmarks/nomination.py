@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cases
+from benchmarks import cases, server
 from benchmarks.intervals import of_mean, of_share
 from benchmarks.recall import Remembering
 from benchmarks.supersession_cases import FIRST_DAY, Said, Story, fact_consolidation, knowledge_updates, project_chats
 from nous_online.core.details import FactDetails
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Pair, Verdict
@@ -54,23 +51,17 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         "beam": [] if quick else [with_updates(story) for story in project_chats(data)],
     }
     embedder = Remembering()
-    with tempfile.TemporaryDirectory(prefix="nous-nomination-") as folder:
-        home = Path(folder) / "home"
-        try:
-            database = Database(postgres.ensure(home).dsn())
-            found = {
-                name: [met(story, database, embedder, Listener()) for story in stories]
-                for name, stories in sets.items()
-            }
-            read = [
-                met(replace(story, name=f"{story.name} again"), database, embedder, OfflineListener())
-                for stories in sets.values()
-                for story in stories
-            ]
-            database.close()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, _):
+        database = Database(url)
+        found = {
+            name: [met(story, database, embedder, Listener()) for story in stories] for name, stories in sets.items()
+        }
+        read = [
+            met(replace(story, name=f"{story.name} again"), database, embedder, OfflineListener())
+            for stories in sets.values()
+            for story in stories
+        ]
+        database.close()
     return {"metrics": metrics(found, read), "peers": {}, "notes": notes(sets, quick=quick)}
 
 

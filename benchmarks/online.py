@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +15,9 @@ import psycopg
 from pgvector import Vector
 from pgvector.psycopg import register_vector
 
+from benchmarks import server
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, DrawnEmbedder, World, load
 from benchmarks.intervals import of_medians
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.minilm import LocalMiniLM
@@ -44,7 +42,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     memories, questions = world.memories(sizes[-1]), world.questions(ROUNDS * BLOCK * len(sizes))
     news, actions = world.memories(ROUNDS * LEARN_BLOCK * len(sizes)), world.memories(CENSORS + CHECKS)
     embedder = DrawnEmbedder(questions, news, actions)
-    with server() as url:
+    with server() as (url, _):
         metrics: dict[str, float] = {}
         for before, size in zip((0, *sizes), sizes, strict=False):
             added = Drawn(memories.texts[before:size], memories.vectors[before:size])
@@ -64,18 +62,6 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         "peers": peers,
         "notes": notes(sizes),
     }
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Yield the URL of a server of our own, as `nous up` starts it."""
-    with tempfile.TemporaryDirectory(prefix="nous-online-") as folder:
-        home = Path(folder) / "home"
-        try:
-            yield postgres.ensure(home).dsn()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
 
 
 @contextmanager

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from benchmarks import server
 from benchmarks.intervals import of_mean
 from benchmarks.recall_cases import Question, Store, beam, locomo, longmemeval
 from nous_online.core.details import FactDetails
 from nous_online.core.domain import EmbeddingSpace
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder
@@ -33,15 +31,10 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Learn every turn as a memory, ask every question, and count the share of its evidence among the answers."""
     stores = [store for read in (locomo, longmemeval, beam) for store in read(data, quick=quick)]
     embedder = Remembering()
-    with tempfile.TemporaryDirectory(prefix="nous-recall-") as folder:
-        home = Path(folder) / "home"
-        try:
-            database = Database(postgres.ensure(home).dsn())
-            rankings = [all_rankings(store, database, embedder) for store in stores]
-            database.close()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, _):
+        database = Database(url)
+        rankings = [all_rankings(store, database, embedder) for store in stores]
+        database.close()
     return {
         "metrics": dict(metrics(stores, rankings, "")),
         "peers": {name: value for peer in PEERS for name, value in metrics(stores, rankings, peer)},

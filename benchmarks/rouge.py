@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-
-from benchmarks.porter import stemmed
+from Stemmer import Stemmer
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 STEMMED_FROM = 4
+stemmed = Stemmer("porter").stemWord
+"""Returns the stem of a lower-case English word (M. F. Porter, An algorithm for suffix stripping, 1980)."""
 
 
 def rouge(summary: str, references: Sequence[str]) -> dict[str, float]:

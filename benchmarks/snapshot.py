@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,9 +18,8 @@ import psycopg
 from pgvector import Vector
 from pgvector.psycopg import register_vector
 
-from benchmarks import peak_mb
+from benchmarks import peak_mb, server
 from benchmarks.intervals import of_medians
-from nous_online.database import postgres
 from nous_online.database.connection import Database, prepare
 from nous_online.language.minilm import unit_rows
 from nous_online.processes import child_environment, python_module
@@ -39,14 +37,9 @@ COLUMN_TYPES = ("text", "text", "text", "text[]", "text", "timestamptz", "vector
 def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Take the snapshot of a night and copy the same rows, in turns, each in a process of its own."""
     rows = QUICK_FACTS if quick else FACTS
-    with tempfile.TemporaryDirectory(prefix="nous-snapshot-") as folder:
-        home = Path(folder) / "home"
-        url = postgres.ensure(home).dsn()
-        try:
-            fill(url, rows)
-            rounds = [(one("raw", url, folder), one("ours", url, folder)) for _ in range(ROUNDS)]
-        finally:
-            postgres.stop(home)
+    with server() as (url, home):
+        fill(url, rows)
+        rounds = [tuple(one(method, url, str(home.parent)) for method in ("raw", "ours")) for _ in range(ROUNDS)]
     raw_s = median(raw["seconds"] for raw, _ in rounds)
     ours_s = median(ours["seconds"] for _, ours in rounds)
     return {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
+from benchmarks import server
 from benchmarks.intervals import of_count, of_share
 from benchmarks.recall import Remembering, bm25
 from benchmarks.supersession_cases import (
@@ -24,7 +23,6 @@ from benchmarks.supersession_cases import (
     project_chats,
 )
 from nous_online.core.details import FactDetails
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import passages
@@ -55,15 +53,10 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         "dyknow": dated_facts(data, quick=quick),
     }
     embedder = Remembering()
-    with tempfile.TemporaryDirectory(prefix="nous-supersession-") as folder:
-        home = Path(folder) / "home"
-        try:
-            database = Database(postgres.ensure(home).dsn())
-            ours = {name: [lived(story, database, embedder) for story in stories] for name, stories in sets.items()}
-            database.close()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, _):
+        database = Database(url)
+        ours = {name: [lived(story, database, embedder) for story in stories] for name, stories in sets.items()}
+        database.close()
     peers = {
         f"{peer}{metric}": value
         for peer, (answer, told) in PEERS.items()

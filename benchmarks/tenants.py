@@ -10,9 +10,9 @@ import psycopg
 from pgvector import Vector
 from pgvector.psycopg import register_vector
 
+from benchmarks import server
 from benchmarks.drawn_memories import SPACE, SQL, Drawn, World, load
 from benchmarks.intervals import of_count
-from benchmarks.online import server
 from nous_online.core.errors import NotFound
 from nous_online.database.connection import Database
 from nous_online.language.minilm import Vectors
@@ -31,7 +31,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     tenants = {f"tenant-{size}": QUICK_LARGEST if quick and size == SIZES[-1] else size for size in SIZES}
     world = World(3)
     questions = world.questions(QUESTIONS)
-    with server() as url:
+    with server() as (url, _):
         load(url, {name: world.memories(rows) for name, rows in tenants.items()})
         database = Database(url)
         with psycopg.connect(url, autocommit=True) as owner:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks import cases
+from benchmarks import cases, server
 from benchmarks.intervals import of_count, of_share
+from benchmarks.lifecycle import lived
 from benchmarks.recall import Remembering
 from nous_online.core.details import FactDetails
-from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.nights import last_night
-from nous_pipelines.orchestration.running import NightOptions, run_night
+from nous_pipelines.orchestration.running import NightOptions
 
 AGENT = "wording"
 STRANGERS = "strangers"
@@ -67,25 +65,19 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
     """Learn both statements of each pair, run one night over all of them, and ask."""
     rows = cases(data, "wording")[:: QUICK_EVERY if quick else 1]
     night = last_night(datetime.now(UTC))
-    with tempfile.TemporaryDirectory(prefix="nous-wording-") as folder:
-        home = Path(folder) / "home"
-        try:
-            url = postgres.ensure(home).dsn()
-            database = Database(url)
-            heart = Heart.open(AGENT, database=database, embedder=embedder_of(rows), deadline_s=DEADLINE_S)
-            said_at = datetime.combine(night, time(12), UTC)
-            learned = [learn_both(heart, row, said_at) for row in rows]
-            strangers = Heart.open(STRANGERS, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
-            met = [strangers.learn(row["first"], learned_at=said_at - APART).memory.id for row in rows]
-            stopped = live_through(night, NightOptions(url, home))
-            outcomes = [outcome_of(heart, *pair) for pair in zip(rows, learned, strict=True)]
-            among = among_strangers(strangers, met)
-            for each in (heart, strangers):
-                each.close()
-            database.close()
-        finally:
-            postgres.stop(home)
-            shutil.rmtree(postgres.data_directory(home), ignore_errors=True)  # root's data lie outside the folder
+    with server() as (url, home):
+        database = Database(url)
+        heart = Heart.open(AGENT, database=database, embedder=embedder_of(rows), deadline_s=DEADLINE_S)
+        said_at = datetime.combine(night, time(12), UTC)
+        learned = [learn_both(heart, row, said_at) for row in rows]
+        strangers = Heart.open(STRANGERS, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
+        met = [strangers.learn(row["first"], learned_at=said_at - APART).memory.id for row in rows]
+        stopped = [f"THE NIGHT WAS STOPPED: {why}" for why in lived([night], NightOptions(url, home)) if why]
+        outcomes = [outcome_of(heart, *pair) for pair in zip(rows, learned, strict=True)]
+        among = among_strangers(strangers, met)
+        for each in (heart, strangers):
+            each.close()
+        database.close()
     return {
         "metrics": {**all_metrics(outcomes), **among},
         "peers": {},
@@ -123,15 +115,6 @@ def among_strangers(heart: Heart, learned: Sequence[UUID]) -> dict[str, float]:
         "strangers_joined_ratio": of_count(len(learned) - len(facts) + merged, len(learned)),
         "strangers_hurt_ratio": of_count(hurt, len(learned)),
     }
-
-
-def live_through(night: date, options: NightOptions) -> list[str]:
-    """Run one night; return what stopped it, if anything did."""
-    from dagster import DagsterInstance
-
-    with DagsterInstance.ephemeral() as instance:
-        outcome = run_night(night, options, instance=instance)
-    return [] if outcome.is_success else [f"THE NIGHT WAS STOPPED: {'; '.join(outcome.failures)[:300]}"]
 
 
 def outcome_of(heart: Heart, row: dict[str, Any], learned: tuple[UUID, UUID]) -> Outcome:

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
-from uuid import UUID, uuid4
 
-from nous_online.context import assembling
-from nous_online.context.context_lines import Context, Prediction
-from nous_online.context.predicting import PredictionRequest, predict
-from nous_online.context.scorer import checked_signals
+from nous_online.context.assembling import ContextVerbs
 from nous_online.core.details import (
     MAX_REASON_CHARACTERS,
-    AskedAt,
-    AskedLimit,
-    AskingProject,
-    AskingSession,
-    AskingUser,
-    AssemblyDetails,
     DecisionDetails,
     DecisionFilter,
     DecisionTitle,
-    Query,
-    RecallDetails,
-    SignalsInput,
 )
 from nous_online.core.domain import DecisionId
 from nous_online.core.errors import Unavailable
+from nous_online.core.fields import check_known, checked_details
 from nous_online.core.policy import LearnPolicy
 from nous_online.core.rights import Rights
 from nous_online.core.settings import settings
@@ -42,134 +30,37 @@ from nous_online.core.validation import (
     checked_agent,
     checked_choice,
     checked_decision,
-    checked_id,
-    checked_ids,
-    checked_limit,
-    checked_moment,
     checked_optional,
     checked_said,
 )
 from nous_online.database.connection import Database, open_url
+from nous_online.database.statements import fetch
 from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
-from nous_online.memories.agent import Agent, Handler, Subscription, Verbs, register
+from nous_online.memories.agent import Agent, Verbs, register
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
 from nous_online.memories.episodes import EpisodeVerbs
-from nous_online.memories.memory_verbs import FactVerbs, MemoryVerbs
+from nous_online.memories.facts import FactVerbs
+from nous_online.memories.memory_verbs import MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
 from nous_online.memories.sessions import SessionVerbs, WorkingMemory
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
-from nous_online.queue import outbox, reactions
+from nous_online.queue.outbox import EventVerbs, react_soon
 from nous_online.queue.webhooks import WebhookVerbs
 from nous_online.queue.worker import Background, Worked, has_work, work
-from nous_online.recall import recall
-from nous_online.recall.recall import Recall
+from nous_online.recall.recall import RecallVerbs
 
 if TYPE_CHECKING:
     from nous_online.language.writing.writer import Writer
 
 
-class RecallVerbs(Verbs):
-    """What an agent does with all its memories."""
-
-    def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
-        """Return the memories that answer `query`, best first, with the parts of each score, and log the recall.
-
-        A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times;
-        neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing.
-        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        return recall.recall_and_log(self.agent, query, details, self.agent.deadline(deadline_s))
-
-    def cite(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        *,
-        at: datetime | str | None = None,
-        deadline_s: float | None = None,
-    ) -> int:
-        """Record which answers of a recall were used; return for how many of them that was new.
-
-        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
-        """
-        return self._give_feedback(recall_id, memory_ids, "cited", at, deadline_s)
-
-    def ignore(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        *,
-        at: datetime | str | None = None,
-        deadline_s: float | None = None,
-    ) -> int:
-        """Record which answers of a recall were of no use; return for how many of them that was new."""
-        return self._give_feedback(recall_id, memory_ids, "ignored", at, deadline_s)
-
-    def _give_feedback(
-        self,
-        recall_id: UUID,
-        memory_ids: Iterable[UUID],
-        use: Literal["cited", "ignored"],
-        at: datetime | str | None,
-        deadline_s: float | None,
-    ) -> int:
-        deadline = self.agent.deadline(deadline_s)
-        moment = checked_moment("at", at) or datetime.now(UTC)
-        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
-        return recall.give_feedback(self.agent, asked, named, use, at=moment, deadline=deadline)
-
-
-class ContextVerbs(Verbs):
-    """What goes before the model, and what the agent is likely to want next."""
-
-    def assemble_context(self, *, deadline_s: float | None = None, **details: Unpack[AssemblyDetails]) -> Context:
-        """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there.
-
-        `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open
-        contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what
-        matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore`
-        take its `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        return assembling.assemble(self.agent, details, self.agent.deadline(deadline_s))
-
-    def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
-        self,
-        *,
-        signals: SignalsInput,
-        session_id: AskingSession = None,
-        limit: AskedLimit = 50,
-        user_id: AskingUser = None,
-        project_id: AskingProject = None,
-        at: AskedAt = None,
-        deadline_s: float | None = None,
-    ) -> Prediction:
-        """Return the memories this session is likely to want, each with its chance and reasons, and store its signals.
-
-        Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without
-        any such session, on memories near to the words of the signals. The session's next context starts from it.
-        With `at` it is a prediction for another moment, and nothing is stored.
-        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        told_at = checked_moment("at", at)
-        wanted = PredictionRequest(
-            session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
-            at=told_at or datetime.now(UTC),
-            limit=checked_limit(limit),
-            user_id=checked_optional("user_id", user_id, max_characters=100),
-            project_id=checked_optional("project_id", project_id, max_characters=100),
-        )
-        return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
-
-
 class DecisionVerbs(Verbs):
-    """Decisions and events."""
+    """What an agent does with its decisions."""
 
     def record_decision(
         self, title: DecisionTitle, *, deadline_s: float | None = None, **details: Unpack[DecisionDetails]
@@ -181,9 +72,8 @@ class DecisionVerbs(Verbs):
         was used for anything else, or the reference for another decision.
         """
         deadline = self.agent.deadline(deadline_s)
-        new = decisions.new_decision(title, details, now=datetime.now(UTC), rights=self.agent.rights)
-        recorded = decisions.record(self.agent, new, deadline)
-        reactions.react_soon(self.agent, deadline)
+        recorded = decisions.record(self.agent, title, details, deadline)
+        react_soon(self.agent, deadline)
         return decisions.reread(self.agent, recorded, deadline)  # a reaction has linked it to its episode by now
 
     def resolve_decision(
@@ -205,7 +95,7 @@ class DecisionVerbs(Verbs):
         said = checked_optional("outcome", outcome, max_characters=MAX_REASON_CHARACTERS)
         moment, known_id = checked_said("at", at, now=now) or now, checked_decision("decision_id", decision_id)
         resolved = decisions.resolve(self.agent, known_id, found, said, at=moment, deadline=deadline)
-        reactions.react_soon(self.agent, deadline)
+        react_soon(self.agent, deadline)
         return resolved
 
     def get_decision(self, decision_id: DecisionId, *, deadline_s: float | None = None) -> Decision:
@@ -216,53 +106,10 @@ class DecisionVerbs(Verbs):
 
     def decisions(self, *, deadline_s: float | None = None, **wanted: Unpack[DecisionFilter]) -> list[Decision]:
         """Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode."""
+        check_known(wanted, DecisionFilter)
+        filters = {"agent_id": self.agent.id, **checked_details(DecisionFilter, wanted)}
         with self._transaction(deadline_s) as connection:
-            return decisions.find(connection, self.agent.id, wanted)
-
-    def publish(
-        self,
-        name: str,
-        payload: Mapping[str, Any] | None = None,
-        *,
-        memory_id: UUID | None = None,
-        deadline_s: float | None = None,
-    ) -> None:
-        """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own.
-
-        `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its
-        `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell
-        `drift` and a `note`. Raises `InvalidInput` for a name or payload that can't be sent.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        outbox.publish(self.agent, name, payload or {}, memory_id, deadline)
-        reactions.react_soon(self.agent, deadline)
-
-    def subscribe(
-        self,
-        name: str | Sequence[str],
-        handler: Handler,
-        *,
-        consumer: str,
-        since: Literal["now", "beginning"] = "now",
-        deadline_s: float | None = None,
-    ) -> Subscription:
-        """Call `handler` with every event of that name or those names, or with every event for `"*"`.
-
-        Each event comes at least once and in order. `consumer` names a place in the queue that is kept: a consumer that
-        was away gets what it missed; `since` says where a new one begins. Subscriptions of one consumer share its
-        place and must ask for the same names: raises `InvalidInput` otherwise. Names added later are delivered from
-        where the consumer stands. A handler that raises gets the same event again after a pause, and the next one only
-        then. Handlers run when events are delivered: by the worker, or by `deliver`.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        is_from_now = checked_choice("since", since, ("now", "beginning")) == "now"
-        return outbox.subscribe(
-            self.agent, name, handler, consumer=consumer, is_from_now=is_from_now, deadline=deadline
-        )
-
-    def deliver(self, *, deadline_s: float | None = None) -> int:
-        """Deliver the events that are due, and return the number of deliveries; a worker does so by itself."""
-        return outbox.deliver_due(self.agent, self.agent.deadline(deadline_s))
+            return fetch(connection, Decision, decisions.BLOCKS["find_decisions"], filters)
 
 
 class Heart(
@@ -275,6 +122,7 @@ class Heart(
     CensorVerbs,
     SessionVerbs,
     DecisionVerbs,
+    EventVerbs,
     ContradictionVerbs,
     HistoryVerbs,
     MemoryVerbs,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from nous_online.core.errors import InvalidInput
 
@@ -16,110 +19,104 @@ WEIGHTS = (0.25, 4.0)
 """What `rank_weight` may be at all; the schema holds it too."""
 
 
+def between(least: float, most: float, default: float) -> Any:
+    """Return a field that must be from `least` to `most`; below a cosine of 0.5 everything is related to everything."""
+    return field(default=default, metadata={"between": (least, most)})
+
+
 @dataclass(frozen=True)
 class NightPolicy:
     """Thresholds and limits of a night; every field can be overridden for an agent and for a run. Ages are in days."""
 
-    candidate_similarity: float = 0.92
+    candidate_similarity: float = between(0.5, 1, 0.92)
     """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
-    same_similarity: float = 0.50
+    same_similarity: float = between(0.5, 1, 0.50)
     """Cosine from which two facts a judge is sure of are merged all the same (`LearnPolicy`)."""
-    neighbour_similarity: float = 0.80
+    neighbour_similarity: float = between(0.5, 1, 0.80)
     """Cosine from which two facts may be about one subject, and are compared for updates and contradictions."""
-    neighbour_count: int = 20
+    neighbour_count: int = between(0, 1000, 20)
     """How many of its nearest facts below `candidate_similarity` each fact is compared with."""
-    ranked_count: int = 6
+    ranked_count: int = between(0, 100, 6)
     """How many of its `neighbour_count` nearest a new fact meets, however far they are: the likeliest."""
-    ranked_similarity: float = 0.25
+    ranked_similarity: float = between(0, 1, 0.25)
     """Cosine from which it meets them."""
-    ranked_within: float = 0.06
+    ranked_within: float = between(0, 2, 0.06)
     """Cosine by which one of them may stand behind the nearest, apart from what shared words are worth.
 
     The three are those of `LearnPolicy`, where they come from: what stands further behind is a stranger.
     """
-    ranked_facts: int = 1000
+    ranked_facts: int = between(0, 100_000, 1000)
     """Of the new facts the latest so many: what was learned while somebody waited was compared then."""
 
-    summary_after_days: int = 7
+    summary_after_days: int = between(0, MOST_DAYS, 7)
     """Age at which a closed episode keeps its summary and its full text moves to cold storage."""
-    compressed_after_days: int = 30
+    compressed_after_days: int = between(0, MOST_DAYS, 30)
     """Age at which it keeps its compressed line."""
-    fossil_after_days: int = 90
+    fossil_after_days: int = between(0, MOST_DAYS, 90)
     """Age at which it keeps its title and index word."""
 
-    max_promotion: float = 1.5
+    max_promotion: float = between(1, WEIGHTS[1], 1.5)
     """Largest `rank_weight` that use alone can earn a memory."""
-    min_demotion: float = 0.7
+    min_demotion: float = between(WEIGHTS[0], 1, 0.7)
     """Smallest `rank_weight` that being ignored can bring a memory."""
-    rank_step: float = 0.05
+    rank_step: float = between(0, 1, 0.05)
     """Weights move in steps of this size; a smaller change is not worth a new version."""
 
-    superseded_grace_days: int = 30
+    superseded_grace_days: int = between(0, MOST_DAYS, 30)
     """For how long a superseded fact stays within reach before it is archived."""
-    unused_after_days: int = 90
+    unused_after_days: int = between(0, MOST_DAYS, 90)
     """Age from which a memory nobody ever used is archived (living memory, active forgetting); never earlier."""
-    unused_return_share: float = 0.01
+    unused_return_share: float = between(0, 1, 0.01)
     """Share of its unused memories that may still come to use at that age in as many days; the night waits for it.
 
     Measured on each agent's own last year: on traces of real use one in nine came back at 90 days. 1 waits for nothing.
     """
-    unused_asked_days: int = 10
+    unused_asked_days: int = between(0, MOST_DAYS, 10)
     """On how many of these days an agent must have recalled anything; where nobody asks, unused says nothing."""
 
-    links_per_memory: int = 5
+    links_per_memory: int = between(0, 100, 5)
     """How many links a memory keeps to others of one kind of link."""
-    share_among_users: int = 2
+    share_among_users: int = between(2, 1_000_000, 2)
     """How many users of a project must hold a fact before it becomes the project's."""
-    false_positive_majority: float = 0.5
+    false_positive_majority: float = between(0, 1, 0.5)
     """Share of a censor's activations reported as false above which it retires."""
-    censor_activations: int = 3
+    censor_activations: int = between(1, 1_000_000, 3)
     """Activations below which the share says nothing."""
-    review_below_success: float = 0.4
+    review_below_success: float = between(0, 1, 0.4)
     """Success rate under which a procedure is flagged for review (living memory, procedures)."""
-    review_after_uses: int = 5
+    review_after_uses: int = between(1, 1_000_000, 5)
     """Uses below which the rate says nothing."""
 
-    max_leaving_share: float = 0.40
+    max_leaving_share: float = between(0, 1, 0.40)
     """Largest share of an agent's active memories one night may retire; a first night over an import needs most."""
-    max_leaving_count: int = 20_000
+    max_leaving_count: int = between(0, 1e9, 20_000)
     """Largest number of memories one night may retire for one agent."""
-    max_leaving_jump: float = 10.0
+    max_leaving_jump: float = between(0, 1e9, 10.0)
     """Retired tonight over the median of the last 14 nights; above it something changed that a person should see."""
-    free_leaving_count: int = 20
+    free_leaving_count: int = between(0, 1e9, 20)
     """Up to here the share and the jump say nothing: a young agent has few memories."""
-    max_cost_usd: float = 5.0
+    max_cost_usd: float = between(0, 1e9, 5.0)
     """What one night's verdicts and texts for one agent may cost."""
-    probe_days: int = 30
+    probe_days: int = between(0, MOST_DAYS, 30)
     """For how many days what was recalled and used stays a probe that must not get worse."""
 
-    cold_texts_kept_days: int = 0
+    cold_texts_kept_days: int = between(0, MOST_DAYS, 0)
     """For how many days the texts of condensed episodes can be restored before a purge deletes them; 0 is for ever."""
-    outbox_kept_days: int = 30
+    outbox_kept_days: int = between(0, MOST_DAYS, 30)
     """For how many days announcements are kept that every consumer has heard; 0 is for ever, here and below."""
-    completions_kept_days: int = 30
+    completions_kept_days: int = between(0, MOST_DAYS, 30)
     """For how many days it is kept how a closed episode was completed."""
-    requests_kept_days: int = 90
+    requests_kept_days: int = between(0, MOST_DAYS, 90)
     """For how many days an idempotency key is known; those of imports for ever."""
 
     def __post_init__(self) -> None:
-        self._check_cosines()
-        self._check_ranges()
-        self._check_order()
-
-    def _check_cosines(self) -> None:
-        for name in ("candidate_similarity", "neighbour_similarity", "same_similarity"):
-            if not 0.5 <= getattr(self, name) <= 1:  # noqa: PLR2004 (below 0.5 everything is related to everything)
-                raise InvalidInput(f"{name} must be between 0.5 and 1, got {getattr(self, name)!r}")
-
-    def _check_ranges(self) -> None:
-        for name, (least, most) in RANGES.items():
-            if not least <= getattr(self, name) <= most or getattr(self, name) == inf:
-                raise InvalidInput(f"{name} must be between {least} and {most}, got {getattr(self, name)!r}")
+        for each in fields(self):
+            value, (least, most) = getattr(self, each.name), each.metadata["between"]
+            if not least <= value <= most or value == inf:
+                raise InvalidInput(f"{each.name} must be between {least} and {most}, got {value!r}")
         for name in ("max_leaving_share", "rank_step"):
             if not getattr(self, name) > 0:
                 raise InvalidInput(f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}")
-
-    def _check_order(self) -> None:
         ages = (self.summary_after_days, self.compressed_after_days, self.fossil_after_days)
         if sorted(ages) != list(ages):
             raise InvalidInput(
@@ -152,44 +149,20 @@ def whole(name: str, value: float) -> int:
     return int(value)
 
 
-RANGES: Mapping[str, tuple[float, float]] = {
-    "neighbour_count": (0, 1000),
-    "ranked_count": (0, 100),
-    "ranked_similarity": (0, 1),
-    "ranked_within": (0, 2),
-    "ranked_facts": (0, 100_000),
-    **dict.fromkeys(
-        (
-            "summary_after_days",
-            "compressed_after_days",
-            "fossil_after_days",
-            "superseded_grace_days",
-            "unused_after_days",
-            "probe_days",
-            "cold_texts_kept_days",
-            "outbox_kept_days",
-            "completions_kept_days",
-            "requests_kept_days",
-        ),
-        (0, MOST_DAYS),
-    ),
-    "max_promotion": (1, WEIGHTS[1]),
-    "min_demotion": (WEIGHTS[0], 1),
-    "rank_step": (0, 1),
-    "links_per_memory": (0, 100),
-    "unused_return_share": (0, 1),
-    "unused_asked_days": (0, MOST_DAYS),
-    "share_among_users": (2, 1_000_000),
-    "false_positive_majority": (0, 1),
-    "censor_activations": (1, 1_000_000),
-    "review_below_success": (0, 1),
-    "review_after_uses": (1, 1_000_000),
-    "max_leaving_share": (0, 1),
-    "max_leaving_count": (0, 1e9),
-    "max_leaving_jump": (0, 1e9),
-    "free_leaving_count": (0, 1e9),
-    "max_cost_usd": (0, 1e9),
-}
+@cache
+def meanings() -> dict[str, str]:
+    """Return the sentence below each field of `NightPolicy`."""
+    # From the source: a string below a field is no docstring that Python keeps.
+    (policy,) = ast.parse(inspect.getsource(NightPolicy)).body
+    return {
+        field.target.id: inspect.cleandoc(sentence.value.value).replace("\n", " ")
+        for field, sentence in pairwise(cast("ast.ClassDef", policy).body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(sentence, ast.Expr)
+        and isinstance(sentence.value, ast.Constant)
+        and isinstance(sentence.value.value, str)
+    }
 
 
 LIMITS: Mapping[str, int] = {

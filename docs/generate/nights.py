@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from docs.generate.pictures import arrow, drawing
-from nous_pipelines.orchestration.definitions import ASSETS, defs
+from nous_pipelines.orchestration.code_location import ASSETS, defs
 from nous_pipelines.phases.phase_table import PHASES, SCHEMAS
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain, groupby
-from typing import Any
-from uuid import UUID
+from typing import Any, Unpack
+from uuid import UUID, uuid4
 
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
@@ -31,6 +31,7 @@ from nous_online.context.context_lines import (
     Contradicting,
     Known,
     Linked,
+    Prediction,
     Tier,
 )
 from nous_online.context.packing import (
@@ -47,21 +48,36 @@ from nous_online.context.packing import (
     topics_of,
     usual_budget,
 )
-from nous_online.context.predicting import PredictionRequest, nearness_of, predict_memories, record_sighting, vectors_of
+from nous_online.context.predicting import (
+    PredictionRequest,
+    nearness_of,
+    predict,
+    predict_memories,
+    record_sighting,
+    vectors_of,
+)
 from nous_online.context.scorer import Signals, checked_signals, file_words
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import AssemblyDetails
+from nous_online.core.details import (
+    AskedAt,
+    AskedLimit,
+    AskingProject,
+    AskingSession,
+    AskingUser,
+    AssemblyDetails,
+    SignalsInput,
+)
 from nous_online.core.domain import KINDS
 from nous_online.core.fields import check_known, checked_details
 from nous_online.core.policy import DEFAULT_SESSION
+from nous_online.core.validation import checked_limit, checked_moment, checked_optional
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.language.tokens import counting, tokens_of
 from nous_online.memories import sessions
-from nous_online.memories.agent import Agent, loggable
+from nous_online.memories.agent import Agent, Verbs, loggable
 from nous_online.memories.sessions import NOTE, Session, held_items
-from nous_online.recall.periods import periods_in
-from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import BLOCKS as RECALL
 from nous_online.recall.recall import Cue, FoundMemory, recall
 
@@ -107,35 +123,74 @@ class ContextRequest:
         return [ContextCue(kind, text, file_words(text) if kind == FILE else text) for kind, text in cues if text]
 
 
-def assemble(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> Context:
-    """Return a context within its budget; raise `InvalidInput`, and `Unavailable` when the database fails."""
-    request = checked_request(agent, details, deadline)
-    # Embedded in one call and before the transaction opens; texts that `predict` has embedded come from its cache.
-    texts = [cue.searched for cue in request.cues]
-    vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
-    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
-        prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
-        known = read_known(connection, agent, request, vectors or [None] * len(texts))
-        placed, left_out = arrangement(known, request)
-        recall_id, can_be_logged = prepared.fetchall()[0][:2]
-        lines = lines_of(placed)
-        parts = render(lines)
-        text = "\n".join(parts.values())
-        context = Context(
-            recall_id=recall_id,
-            text=text,
-            budget=request.budget,
-            token_count=tokens_of(text),
-            counting=counting(),
-            tokens={tier: tokens_of(parts.get(tier, "")) for tier in TIERS},
-            lines=lines,
-            left_out=left_out,
-            is_by_words=vectors is None,
+class ContextVerbs(Verbs):
+    """What goes before the model, and what the agent is likely to want next."""
+
+    def assemble_context(self, *, deadline_s: float | None = None, **details: Unpack[AssemblyDetails]) -> Context:
+        """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there.
+
+        `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open
+        contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what
+        matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore`
+        take its `recall_id`. Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        request = checked_request(agent, details, deadline)
+        # Embedded in one call and before the transaction opens; texts that `predict` has embedded come from its cache.
+        texts = [cue.searched for cue in request.cues]
+        vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
+        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+            prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
+            known = read_known(connection, agent, request, vectors or [None] * len(texts))
+            placed, left_out = arrangement(known, request)
+            recall_id, can_be_logged = prepared.fetchall()[0][:2]
+            lines = lines_of(placed)
+            parts = render(lines)
+            text = "\n".join(parts.values())
+            context = Context(
+                recall_id=recall_id,
+                text=text,
+                budget=request.budget,
+                token_count=tokens_of(text),
+                counting=counting(),
+                tokens={tier: tokens_of(parts.get(tier, "")) for tier in TIERS},
+                lines=lines,
+                left_out=left_out,
+                is_by_words=vectors is None,
+            )
+            if can_be_logged:
+                sought = (line for line in placed["relevant"] if line.entry.is_sought)
+                log_context(connection, agent, context, request, ids_of(sought))
+        return context
+
+    def predict(  # noqa: PLR0913 (what is seen, and when, where and for whom)
+        self,
+        *,
+        signals: SignalsInput,
+        session_id: AskingSession = None,
+        limit: AskedLimit = 50,
+        user_id: AskingUser = None,
+        project_id: AskingProject = None,
+        at: AskedAt = None,
+        deadline_s: float | None = None,
+    ) -> Prediction:
+        """Return the memories this session is likely to want, each with its chance and reasons, and store its signals.
+
+        Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without
+        any such session, on memories near to the words of the signals. The session's next context starts from it.
+        With `at` it is a prediction for another moment, and nothing is stored.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        told_at = checked_moment("at", at)
+        wanted = PredictionRequest(
+            session_id=checked_optional("session_id", session_id, max_characters=100) or str(uuid4()),
+            at=told_at or datetime.now(UTC),
+            limit=checked_limit(limit),
+            user_id=checked_optional("user_id", user_id, max_characters=100),
+            project_id=checked_optional("project_id", project_id, max_characters=100),
         )
-        if can_be_logged:
-            sought = (line for line in placed["relevant"] if line.entry.is_sought)
-            log_context(connection, agent, context, request, ids_of(sought))
-    return context
+        return predict(self.agent, checked_signals(signals), wanted, deadline, is_now=told_at is None)
 
 
 def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) -> ContextRequest:

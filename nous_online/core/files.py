@@ -6,10 +6,11 @@ import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from nous_online.core.errors import InvalidInput, Unavailable
 
@@ -117,13 +118,21 @@ def text_of_file(path: Path) -> str | None:
 def put(path: Path, text: str, *, like: Path) -> None:
     """Replace a file's text atomically, with the mode of the file `like`, or 0600 where that does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with replacing(path, mode=like.stat().st_mode & 0o777 if like.exists() else 0o600) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o600) -> Generator[BinaryIO]:
+    """Yield a new file that replaces `path` once it is complete; of one that is not, nothing is left."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-            file.write(text)
+        # O_EXCL: never through a link that somebody left under that name.
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            yield file
             file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+            os.fsync(file.fileno())  # before the rename, or a power cut could leave an empty file
+        partial.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()

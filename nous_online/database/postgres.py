@@ -262,11 +262,6 @@ def _new_cluster(place: Path, until: float) -> ServerRecord:
     if aside := set_aside(data):
         logger.warning("%s had no server.json, so it was half-made; kept as %s", data, aside)
     password = secrets.token_urlsafe(24)
-    _initialise(place, data, password=password, account=account, until=until)
-    return ServerRecord(data, 0, USER, password)
-
-
-def _initialise(place: Path, data: Path, *, password: str, account: SystemAccount | None, until: float) -> None:
     note = data.with_name("initdb.password")
     data.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -284,6 +279,7 @@ def _initialise(place: Path, data: Path, *, password: str, account: SystemAccoun
         _run_logged(place, data, command, account=account, until=until)
     finally:
         note.unlink(missing_ok=True)
+    return ServerRecord(data, 0, USER, password)
 
 
 def _start(place: Path, record: ServerRecord, account: SystemAccount | None, until: float) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,15 +17,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 from psycopg import Connection
-from psycopg.rows import TupleRow, class_row
+from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
+from nous_online.core.files import replacing
 from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
@@ -196,8 +196,7 @@ def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
 
 def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
     """Return the embedding spaces of an agent's vectors, its current one first."""
-    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
-        return cursor.execute(BLOCKS["spaces_of"], {"agent_id": agent_id}).fetchall()
+    return fetch(connection, EmbeddingSpace, BLOCKS["spaces_of"], {"agent_id": agent_id})
 
 
 def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
@@ -224,24 +223,16 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
 
     Raises `InvalidInput` when it can't be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        # O_EXCL: never through a link that somebody left under that name.
-        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as plain:
+        with replacing(path) as plain:
             if path.name.endswith(COMPRESSED):
                 # Without name and time in its header: equal content gives equal bytes.
                 with gzip.GzipFile("", "wb", 6, plain, mtime=0) as compressed:
                     yield cast("BinaryIO", compressed)
             else:
                 yield plain
-            plain.flush()
-            os.fsync(plain.fileno())  # before the rename, or a power cut could leave an empty file
-        partial.replace(path)
     except OSError as error:
         raise InvalidInput(f"can't write {path}: {error.strerror or error}; name another place") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 PAGES = statements("nous_online.interfaces", "export_pages.sql")
@@ -340,9 +331,7 @@ class Restored:
     """The number of its memories that had been erased here on request, and were erased again."""
 
 
-def restore_agent(
-    database: Database, path: Path, *, agent_id: str | None = None, on_rows: OnRows | None = None
-) -> Restored:
+def restore_agent(database: Database, path: Path, *, agent_id: str | None = None) -> Restored:
     """Store all rows of an export in one transaction, for its agent or under another name, and return their number.
 
     Memories that were erased here on request are erased again. Raises `InvalidInput` when the file is not an export,
@@ -360,13 +349,15 @@ def restore_agent(
         connection.execute(BLOCKS["act_as_night"])
         store.lock_agent(connection, agent_id)
         create_agent(connection, agent_id, header.spaces[0])
-        stored = 0
         for table, batch in batches(path):
             known = batch if header.format == FORMAT else with_succession(table, batch, merged)
-            store_batch(connection, agent_id, table, [without_future(table, row) for row in known])
-            stored += len(batch)
-            if on_rows:
-                on_rows(stored)
+            connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
+            owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+            owned = [{**row, **owner} for row in [without_future(table, row) for row in known]]
+            if table.name == EVENTS:
+                store_events(connection, agent_id, table, owned)
+            else:
+                store_rows(connection, table, owned)
         if header.format < FORMAT:
             connection.execute(BLOCKS["act_as_app"])
             connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
@@ -453,7 +444,8 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
         while line := file.readline(MAX_LINE_BYTES):
             fields = parsed_line(line, path)
             if "end" in fields:
-                check_end(fields["end"], counts, digest.hexdigest(), path)
+                if fields["end"] != {"rows": counts, "sha256": digest.hexdigest()}:
+                    raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
                 if file.read(1):
                     raise damaged(path, "something follows its last line")
                 return
@@ -472,12 +464,6 @@ def parsed_line(line: bytes, path: Path) -> Row:
         return parse_object(line)
     except InvalidInput as error:
         raise damaged(path, f"one of its lines can't be read ({error})") from error
-
-
-def check_end(end: object, counts: Mapping[str, int], checksum: str, path: Path) -> None:
-    """Raise `InvalidInput` unless the last line of an export has the counts and checksum of what was read."""
-    if end != {"rows": counts, "sha256": checksum}:
-        raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
 
 
 def damaged(path: Path, what: str) -> InvalidInput:
@@ -511,17 +497,6 @@ def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
     for table, group in groupby(rows_in(path), key=lambda found: found[0]):
         while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
             yield table, batch
-
-
-def store_batch(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:
-    """Store rows of one table, in the role that may write it."""
-    connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
-    owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-    owned = [{**row, **owner} for row in rows]
-    if table.name == EVENTS:
-        store_events(connection, agent_id, table, owned)
-    else:
-        store_rows(connection, table, owned)
 
 
 def store_events(connection: Connection, agent_id: str, table: Table, rows: Sequence[Row]) -> None:

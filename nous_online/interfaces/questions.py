@@ -8,12 +8,12 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
 from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.heart import Heart
+from nous_online.memories.contradictions import Ruling, losers
 
 SQL = statements("nous_online.interfaces", "questions.sql")
 Alike = Literal["sources", "subject"]
@@ -43,8 +43,7 @@ class OpenQuestion:
 
 def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
     """Return the open contradictions and doubts between facts that are not archived, the oldest first."""
-    with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
-        return cursor.execute(SQL["open_questions"], {"agent_id": agent_id}).fetchall()
+    return fetch(connection, OpenQuestion, SQL["open_questions"], {"agent_id": agent_id})
 
 
 def questions_of(heart: Heart) -> list[OpenQuestion]:
@@ -72,41 +71,26 @@ def hold_both(heart: Heart, questions: Iterable[OpenQuestion], *, why: str) -> i
 
 
 def settle_doubt(
-    heart: Heart,
-    later: Fact,
-    ruling: str,
-    *,
-    against: UUID | None = None,
-    into: UUID | None = None,
-    why: str | None = None,
+    heart: Heart, later: Fact, ruling: Ruling, *, against: UUID | None = None, why: str | None = None
 ) -> list[UUID]:
     """Decide whether a fact replaces those it perhaps replaces, or one of them; return the earlier facts it was about.
 
-    `a_wins` puts the earlier fact in the place of the later one, `b_wins` the later in that of the earlier, `merged`
-    puts `into` in the place of both, and with `both_valid` both stay. Raises `InvalidInput` where a ruling needs one
-    earlier fact and there are several.
+    It is ruled as of a contradiction between the earlier fact (`a`) and the later one (`b`). Raises `InvalidInput`
+    where a ruling needs one earlier fact and there are several.
     """
     earlier = [against] if against else list(later.perhaps_replaces)
     if not {*earlier} <= {*later.perhaps_replaces} or not earlier:
         raise NotFound(f"fact {later.id} is in no doubt{f' to replace {against}' if against else ''}")
-    if ruling == "a_wins" and len(earlier) > 1:
+    if ruling.resolution == "a_wins" and len(earlier) > 1:
         raise InvalidInput(NOT_ONE.format(later.id, len(earlier)))
     for each in earlier:
-        if ruling == "both_valid":
+        if ruling.resolution == "both_valid":
             heart.keep_both(later.id, each, reason=why)
-        elif ruling == "a_wins":
-            heart.supersede_fact(later.id, each, reason=why)
-        else:
-            supersede_unless(heart, each, into or later.id, why)
-    if into is not None:
-        supersede_unless(heart, later.id, into, why)
+        for loser, winner in losers(each, later.id, ruling).items():
+            # Of several, one may have left already, and the later fact leaves with the first.
+            if ruling.resolution == "a_wins" or heart.get_fact(loser).state == "active":
+                heart.supersede_fact(loser, winner, reason=why)
     return earlier
-
-
-def supersede_unless(heart: Heart, old: UUID, new: UUID, why: str | None) -> None:
-    """Put a fact in the place of another, unless they are the same or that has left already."""
-    if old != new and heart.get_fact(old).state == "active":
-        heart.supersede_fact(old, new, reason=why)
 
 
 def alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> list[OpenQuestion]:

@@ -8,7 +8,7 @@ with pairs as (
     union all
     select 'doubt', f.id, o.id, f.id, f.learned_at
     from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
-    where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
+    where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
 )
 select p.kind, p.id,
        case when p.kind = 'doubt' or (a.learned_at, a.id) <= (b.learned_at, b.id) then a.id else b.id end as earlier_id,

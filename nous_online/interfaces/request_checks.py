@@ -149,7 +149,9 @@ class PageGate:
             return None
         given = token_in(connection.scope["query_string"])
         if is_read and given and secrets_match(given, self._token):
-            return self._sign_in(connection)
+            response = HTMLResponse(SIGNED_IN_PAGE, headers=PAGE_HEADERS)
+            response.set_cookie(cookie_name(connection), self._cookie, httponly=True, samesite="strict")
+            return response
         if not self._is_signed_in(connection):
             return HTMLResponse(OPEN_PAGE, 401, PAGE_HEADERS)
         return None if connection.scope["type"] == "websocket" else self.refuse_misuse(connection, is_read=is_read)
@@ -158,11 +160,6 @@ class PageGate:
         return secrets_match(bearer_of(connection.headers), self._token) or secrets_match(
             connection.cookies.get(cookie_name(connection), ""), self._cookie
         )
-
-    def _sign_in(self, connection: HTTPConnection) -> Response:
-        response = HTMLResponse(SIGNED_IN_PAGE, headers=PAGE_HEADERS)
-        response.set_cookie(cookie_name(connection), self._cookie, httponly=True, samesite="strict")
-        return response
 
 
 def cookie_name(connection: HTTPConnection) -> str:
@@ -194,7 +191,16 @@ class Connection(Protocol):
         """Start the deadline of the first request."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
-            self._close_longest_waiting()
+            # The one that has waited longest for its headers is closed, or this one where all are being served.
+            others: Iterable[Any] = self.connections
+            waiting = [
+                (each._deadline.when(), each)
+                for each in others
+                if isinstance(each, Connection) and each._deadline is not None
+            ]
+            _, oldest = min(waiting, key=lambda found: found[0], default=(0.0, self))
+            oldest._cancel_deadline()
+            oldest.transport.abort()
         self._update_deadline()
 
     def data_received(self, data: bytes) -> None:
@@ -221,15 +227,3 @@ class Connection(Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-    def _close_longest_waiting(self) -> None:
-        """Close the connection that has waited longest for its headers, or this one where all are being served."""
-        others: Iterable[Any] = self.connections
-        waiting = [
-            (each._deadline.when(), each)
-            for each in others
-            if isinstance(each, Connection) and each._deadline is not None
-        ]
-        _, oldest = min(waiting, key=lambda found: found[0], default=(0.0, self))
-        oldest._cancel_deadline()
-        oldest.transport.abort()

@@ -38,7 +38,7 @@ from nous_online.database.changes import (
     lock_memory,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, fill_columns, statements
 from nous_online.language.actions.triggers import checked_literal, folded
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
@@ -56,7 +56,7 @@ from nous_online.memories.checking import (
 )
 from nous_online.memories.episodes import with_episode_trust
 from nous_online.memories.status import check_quota
-from nous_online.memories.store import fetch, fill_columns, lock_agent, query_space, require_space
+from nous_online.memories.store import lock_agent, query_space, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
 REPORTERS = ("agent", "user")

@@ -26,9 +26,8 @@ from nous_online.database.changes import (
     lock_memories,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.store import fetch
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -237,7 +236,10 @@ def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapp
     # `both_valid` clears the doubt about the fact with less trust, so it needs two of equal rank.
     if ruling.resolution == "both_valid":
         return rights.may_retire(a, b) and rights.may_retire(b, a)
-    return all(rights.may_retire(facts[loser], facts[winner]) for loser, winner in losers(found, ruling).items())
+    return all(
+        rights.may_retire(facts[loser], facts[winner])
+        for loser, winner in losers(found.memory_a, found.memory_b, ruling).items()
+    )
 
 
 def winner_of(found: Contradiction, keep: UUID) -> Resolution:
@@ -262,7 +264,7 @@ def apply_ruling(
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
     how = "merged" if ruling.resolution == "merged" else "replaced"
     cause = Cause("agent", "superseded", reason, at)
-    for loser, winner in losers(found, ruling).items():
+    for loser, winner in losers(found.memory_a, found.memory_b, ruling).items():
         if facts[loser].state != "active":
             continue
         if how == "merged":  # the version of the winner moves with each fact that is merged into it
@@ -285,8 +287,8 @@ def apply_ruling(
             set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
 
 
-def losers(found: Contradiction, ruling: Ruling) -> dict[UUID, UUID]:
-    a, b = found.memory_a, found.memory_b
+def losers(a: UUID, b: UUID, ruling: Ruling) -> dict[UUID, UUID]:
+    """Return which of two facts lose by a ruling, each with the fact it is superseded by."""
     if ruling.merged_into is not None:
         return {each: ruling.merged_into for each in (a, b) if each != ruling.merged_into}
     return {"a_wins": {b: a}, "b_wins": {a: b}}.get(str(ruling.resolution), {})

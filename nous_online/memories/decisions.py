@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import DecisionDetails, DecisionFilter, DecisionTitle
+from nous_online.core.details import DecisionDetails, DecisionTitle
 from nous_online.core.domain import DECISION_STATUSES, EPISODE, DecisionId, shortened
 from nous_online.core.errors import Conflict, NotFound, NousError
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.database.changes import get_memory
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, emit, hide_credentials
 from nous_online.memories.episodes import current_episode
@@ -57,62 +57,49 @@ class Decision:
         return self.reference or self.id
 
 
-@dataclass(frozen=True)
-class NewDecision:
-    """A decision checked and ready to be stored."""
+def record(agent: Agent, title: object, details: DecisionDetails, deadline: Deadline) -> Decision:
+    """Store a decision and announce it, once for each idempotency key.
 
-    title: str
-    rationale: str | None
-    confidence: float | None
-    files: list[str]
-    tags: list[str]
-    session_id: str | None
-    episode_id: UUID | None
-    decided_at: datetime
-    reference: str | None
-    call: KeyedCall
-    """By which a retry is recognised."""
-
-
-def new_decision(title: object, details: DecisionDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewDecision:
-    """Return a checked decision; raise `InvalidInput` for the first wrong argument."""
+    Returns the first answer for a known key. Raises `InvalidInput` for the first wrong argument, and `Conflict` for a
+    key used otherwise, or a reference that is taken.
+    """
     check_known(details, DecisionDetails)
-    checked = checked_details(DecisionDetails, details, now=now)
+    now = datetime.now(UTC)
     arguments, _ = hide_credentials(
-        {"title": checked_as(DecisionTitle, "title", title), **checked}, ("title", "rationale"), rights
+        {"title": checked_as(DecisionTitle, "title", title), **checked_details(DecisionDetails, details, now=now)},
+        ("title", "rationale"),
+        agent.rights,
     )
     key, reference = arguments.pop("idempotency_key"), arguments.pop("reference")
     arguments |= {"files": arguments["files"] or [], "tags": arguments["tags"] or []}
     arguments |= {"reference": reference} if reference else {}
-    new: dict[str, Any] = {**arguments, "reference": reference, "decided_at": arguments["decided_at"] or now}
     # Without the default of `decided_at`, which differs at each retry.
-    return NewDecision(**new, call=KeyedCall.of("record_decision", key, arguments, action="recorded"))
-
-
-def record(agent: Agent, new: NewDecision, deadline: Deadline) -> Decision:
-    """Store a decision and announce it, once for each idempotency key.
-
-    Returns the first answer for a known key. Raises `Conflict` for a key used otherwise, or a reference that is taken.
-    """
+    call = KeyedCall.of("record_decision", key, arguments, action="recorded")
+    row = {**arguments, "reference": reference, "decided_at": arguments["decided_at"] or now}
     with agent.transaction(deadline) as connection:
         return store.act_once(
             connection,
             agent.id,
-            new.call,
+            call,
             read=lambda known_id: get(connection, agent.id, known_id),
-            act=lambda: store_decision(connection, agent.id, new),
+            act=lambda: store_decision(connection, agent.id, row),
         )
 
 
-def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> Decision:
+def store_decision(connection: Connection, agent_id: str, new: Mapping[str, Any]) -> Decision:
     """Insert a decision with its event; raise `NotFound` for an unknown episode, `Conflict` for a reference in use."""
-    if new.episode_id is not None:
-        get_memory(connection, agent_id, EPISODE, new.episode_id)
+    if new["episode_id"] is not None:
+        get_memory(connection, agent_id, EPISODE, new["episode_id"])
     # Read now: when the event is reacted to, the episode may be over, or another one open.
-    episode_id = new.episode_id or getattr(current_episode(connection, agent_id, new.session_id), "id", None)
-    if new.reference is not None:
-        check_reference_free(connection, agent_id, new.reference)
-    (decision,) = store.fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **vars(new)})
+    episode_id = new["episode_id"] or getattr(current_episode(connection, agent_id, new["session_id"]), "id", None)
+    if new["reference"] is not None:
+        store.lock_agent(connection, agent_id)
+        key = {"agent_id": agent_id, "id": None, "reference": new["reference"]}
+        for known in fetch(connection, Decision, BLOCKS["get_decision"], key):
+            raise Conflict(
+                f"decision {known.id} has the reference {new['reference']!r} already; use another, or resolve that one"
+            )
+    (decision,) = fetch(connection, Decision, BLOCKS["store_decision"], {"agent_id": agent_id, **new})
     payload = {
         "decision_id": str(decision.id),
         "title": decision.title,
@@ -121,14 +108,6 @@ def store_decision(connection: Connection, agent_id: str, new: NewDecision) -> D
     }
     emit(connection, agent_id, "decision_recorded", memory_id=decision.id, payload=payload)
     return decision
-
-
-def check_reference_free(connection: Connection, agent_id: str, reference: str) -> None:
-    """Raise `Conflict` when a decision with this reference exists; holds the agent's lock from then on."""
-    store.lock_agent(connection, agent_id)
-    key = {"agent_id": agent_id, "id": None, "reference": reference}
-    for known in store.fetch(connection, Decision, BLOCKS["get_decision"], key):
-        raise Conflict(f"decision {known.id} has the reference {reference!r} already; use another, or resolve that one")
 
 
 def resolve(
@@ -149,7 +128,7 @@ def resolve(
             )
         key = {"agent_id": agent.id, "id": known.id, "row_version": known.row_version}
         values = {**key, "status": status, "outcome": outcome, "at": at}
-        (resolved,) = store.fetch(connection, Decision, BLOCKS["resolve_decision"], values)
+        (resolved,) = fetch(connection, Decision, BLOCKS["resolve_decision"], values)
         if status == "failed":
             payload = {"decision_id": str(known.id), "title": resolved.title, "outcome": resolved.outcome}
             emit(connection, agent.id, "decision_failed", memory_id=known.id, payload=payload)
@@ -160,7 +139,7 @@ def get(connection: Connection, agent_id: str, decision_id: DecisionId, *, state
     """Return one decision by its id or reference; raise `NotFound` when this agent has none."""
     is_id = isinstance(decision_id, UUID)
     names = {"id": decision_id if is_id else None, "reference": None if is_id else decision_id}
-    for found in store.fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
+    for found in fetch(connection, Decision, BLOCKS[statement], {"agent_id": agent_id, **names}):
         return found
     raise NotFound(f"agent {agent_id!r} has no decision {decision_id}")
 
@@ -179,10 +158,3 @@ def link(connection: Connection, agent_id: str, decision_id: UUID, episode_id: U
     """Set the episode of a decision, unless it has one."""
     row = {"agent_id": agent_id, "id": decision_id, "episode_id": episode_id}
     connection.execute(BLOCKS["link_decision"], row)
-
-
-def find(connection: Connection, agent_id: str, given: DecisionFilter) -> list[Decision]:
-    """Return decisions, the latest first; raise `InvalidInput` for a wrong filter."""
-    check_known(given, DecisionFilter)
-    parameters = {"agent_id": agent_id, **checked_details(DecisionFilter, given)}
-    return store.fetch(connection, Decision, BLOCKS["find_decisions"], parameters)

@@ -17,7 +17,7 @@ from nous_online.core.domain import DOCUMENT, FACT, Fact, NewFact
 from nous_online.core.errors import Stale
 from nous_online.core.validation import is_blank
 from nous_online.database.changes import Cause, change_memory, version_of
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.store import Embedded
@@ -90,7 +90,7 @@ class Documents(Verbs):
         """Return the documents whose names begin with `prefix`, by name."""
         parameters = {"agent_id": self.agent.id, "place": self.place, "prefix": prefix}
         with self.agent.transaction(self.agent.deadline(deadline_s)) as connection:
-            return [Document(fact) for fact in store.fetch(connection, Fact, BLOCKS["list_documents"], parameters)]
+            return [Document(fact) for fact in fetch(connection, Fact, BLOCKS["list_documents"], parameters)]
 
     def change(self, decide: Callable[[], Sequence[Edit]], *, deadline_s: float | None = None) -> None:
         """Apply the edits that `decide` returns, all or none; call it again when a document it read has changed.
@@ -124,7 +124,7 @@ class Documents(Verbs):
 
 def current(connection: Connection, agent_id: str, place: str, names: Sequence[str]) -> dict[str, Document]:
     parameters = {"agent_id": agent_id, "place": place, "names": list(names)}
-    found = map(Document, store.fetch(connection, Fact, BLOCKS["find_documents"], parameters))
+    found = map(Document, fetch(connection, Fact, BLOCKS["find_documents"], parameters))
     return {each.name: each for each in found}
 
 

@@ -11,7 +11,6 @@ from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
 from psycopg import Connection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline
@@ -32,13 +31,12 @@ from nous_online.core.policy import DEFAULT_SESSION, MAX_DETAIL_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import checked_id, checked_moment, checked_said, checked_text
 from nous_online.database.changes import Cause, Growth, add_memory, change_memory, get_memory, lock_memory, version_of
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, with_session_frame
-from nous_online.memories.facts import IMPORTED
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import KeyedCall, KeyedRequest
+from nous_online.memories.store import IMPORTED, KeyedCall, KeyedRequest
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
@@ -267,9 +265,7 @@ class EpisodeVerbs(Verbs):
         wanted = checked_id("episode_id", episode_id)
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, EPISODE, wanted)
-            key = {"agent_id": self.agent.id, "episode_id": wanted}
-            with connection.cursor(row_factory=class_row(Artifact)) as cursor:
-                return cursor.execute(SQL["artifacts_of"], key).fetchall()
+            return fetch(connection, Artifact, SQL["artifacts_of"], {"agent_id": self.agent.id, "episode_id": wanted})
 
 
 # --- checks, and columns; pure ---
@@ -386,11 +382,9 @@ def get_episode(agent: Agent, episode_id: UUID, deadline: Deadline) -> Episode:
 
 def full_text(connection: Connection, agent_id: str, episode_id: UUID) -> FullText:
     """Return the most detailed text of an episode, condensed or not; raise `NotFound` for an unknown episode."""
-    with connection.cursor(row_factory=class_row(FullText)) as cursor:
-        found = cursor.execute(SQL["full_text"], {"agent_id": agent_id, "id": episode_id}).fetchone()
-    if found is None:
-        raise NotFound(f"agent {agent_id!r} has no episode {episode_id}")
-    return found
+    for found in fetch(connection, FullText, SQL["full_text"], {"agent_id": agent_id, "id": episode_id}):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no episode {episode_id}")
 
 
 def current_episode(connection: Connection, agent_id: str, session_id: str | None) -> Episode | None:

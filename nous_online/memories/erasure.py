@@ -22,7 +22,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
@@ -30,7 +30,7 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
 from nous_online.database.connection import Database, connect, driver_errors_translated
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
@@ -216,7 +216,13 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
     erasers = list(installed_erasers() if erasers is None else erasers)
     with purge_transaction(url) as connection:
         contents = find_part(connection, agent_id, part)
-        rows = count_part(connection, contents)
+        counts = {
+            table: connection.execute(part_statement("count_of_part", table, condition), vars(contents)).fetchall()[0][
+                0
+            ]
+            for table, condition in ROWS
+        }
+        rows = {table: count for table, count in sorted(counts.items()) if count}
         erasure = erasure_of(connection, url, contents, is_dry_run=is_dry_run)
         new_values = {} if is_dry_run else remaining_fact_values(connection, contents, embedder_of)
     if is_dry_run:
@@ -315,8 +321,7 @@ def lock_agent_exclusively(connection: Connection, agent_id: str) -> None:
 
 def tables_in_order(connection: Connection) -> list[AgentTable]:
     """Return the tables with rows of agents, each before those its foreign keys point to."""
-    with connection.cursor(row_factory=class_row(AgentTable)) as cursor:
-        tables = {table.name: table for table in cursor.execute(BLOCKS["find_tables"]).fetchall()}
+    tables = {table.name: table for table in fetch(connection, AgentTable, BLOCKS["find_tables"], {})}
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
     for from_schema, from_table, to_schema, to_table in connection.execute(BLOCKS["find_references"]).fetchall():
         order.add(f"{to_schema}.{to_table}", f"{from_schema}.{from_table}")
@@ -395,15 +400,6 @@ def quotations_of(connection: Connection, contents: PartContents) -> frozenset[s
     return frozenset(text for (text,) in connection.execute(BLOCKS["part_quotations"], vars(contents)))
 
 
-def count_part(connection: Connection, contents: PartContents) -> dict[str, int]:
-    """Return how many rows of each table belong to a part."""
-    counts = {
-        table: connection.execute(part_statement("count_of_part", table, condition), vars(contents)).fetchall()[0][0]
-        for table, condition in ROWS
-    }
-    return {table: count for table, count in sorted(counts.items()) if count}
-
-
 def part_statement(block: str, table: str, condition: str) -> Composed:
     """Fill a table and the condition for its rows into a statement."""
     return SQL(BLOCKS[block]).format(table=Identifier(*table.split(".")), condition=SQL(BLOCKS[condition]))
@@ -457,8 +453,7 @@ def vectors_of(
     """Return the vector columns for statements, by text and subject."""
     if not rows:
         return {}
-    with connection.cursor(row_factory=class_row(EmbeddingSpace)) as cursor:
-        (space,) = cursor.execute(BLOCKS["agent_space"], {"agent_id": agent_id}).fetchall()
+    (space,) = fetch(connection, EmbeddingSpace, BLOCKS["agent_space"], {"agent_id": agent_id})
     embedder = find_embedder(space)
     if embedder is None:
         message = (
@@ -611,7 +606,19 @@ def scrub(url: str) -> tuple[str, ...]:
         if connection.execute(SCRUB["is_superuser"]).fetchone() != (True,):
             return (NEEDS_SUPERUSER,)
         try:
-            empty_log(connection)
+            # Every segment is filled, and the server removes them instead of recycling them.
+            connection.execute(SCRUB["set_recycling"])
+            try:
+                connection.execute(SCRUB["reload"])
+                connection.execute(SCRUB["checkpoint"])
+                (count,) = connection.execute(SCRUB["count_segments"]).fetchone() or (0,)
+                for _ in range(count + 1):
+                    connection.execute(SCRUB["leave_segment"])
+                for _ in range(2):  # the first leaves the segment that holds its own beginning
+                    connection.execute(SCRUB["checkpoint"])
+            finally:
+                connection.execute(SCRUB["reset_recycling"])
+                connection.execute(SCRUB["reload"])
         except InsufficientPrivilege:  # hosted servers forbid their superusers some of it
             return (NEEDS_SUPERUSER,)
     return ()
@@ -623,19 +630,3 @@ def rewrite_tables(connection: Connection) -> None:
         connection.execute(SQL(SCRUB["rewrite_table"]).format(table=Identifier(schema, table)))
     with suppress(InsufficientPrivilege):
         connection.execute(SCRUB["rewrite_statistics"])
-
-
-def empty_log(connection: Connection) -> None:
-    """Fill every segment of the write-ahead log, and have the server remove them instead of recycling them."""
-    connection.execute(SCRUB["set_recycling"])
-    try:
-        connection.execute(SCRUB["reload"])
-        connection.execute(SCRUB["checkpoint"])
-        (count,) = connection.execute(SCRUB["count_segments"]).fetchone() or (0,)
-        for _ in range(count + 1):
-            connection.execute(SCRUB["leave_segment"])
-        for _ in range(2):  # the first leaves the segment that holds its own beginning
-            connection.execute(SCRUB["checkpoint"])
-    finally:
-        connection.execute(SCRUB["reset_recycling"])
-        connection.execute(SCRUB["reload"])

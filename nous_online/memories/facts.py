@@ -1,4 +1,4 @@
-"""Learning facts: embed, compare with the nearest, ask the judge, and write in one transaction."""
+"""Facts and their verbs. Learning: embed, compare with the nearest, ask the judge, and write in one transaction."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Unpack, cast
 from uuid import UUID, uuid5
 
 from psycopg import Connection
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import Content, FactDetails
-from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact
+from nous_online.core.details import Content, FactDetails, Replaces
+from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.rights import UNLIMITED, Rights
-from nous_online.core.validation import LARGEST_LEAD
+from nous_online.core.validation import LARGEST_LEAD, checked_id, checked_optional, checked_said
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
 from nous_online.language.embedding import passages, recall_vector, with_context
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
-from nous_online.memories import store
-from nous_online.memories.agent import Agent, hide_credentials
+from nous_online.memories import episodes, store
+from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import (
     LearningDecision,
@@ -31,6 +31,7 @@ from nous_online.memories.learning import (
     decide_and_doubt,
     holds_since,
     is_later,
+    named_facts,
     near_facts,
     pair_of,
     partition_neighbours,
@@ -41,9 +42,15 @@ from nous_online.memories.learning import (
 )
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import Embedded, KeyedRequest, confirming_statement, keep_readings
+from nous_online.memories.store import (
+    IMPORTED,
+    Embedded,
+    KeyedRequest,
+    confirming_statement,
+    find_superseded,
+    keep_readings,
+)
 
-IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 ROUNDS = 12  # so many processes can learn values of one slot at once; the rest is left to the night
 UNDECIDED = Judgement(
     verdict=Verdict.UNSURE,
@@ -63,6 +70,158 @@ ACTIONS: dict[str, LearnAction] = {
 }
 
 
+class FactVerbs(Verbs):
+    """What an agent does with facts."""
+
+    def learn(
+        self,
+        content: Content,
+        *,
+        replaces: Replaces = None,
+        deadline_s: float | None = None,
+        **details: Unpack[FactDetails],
+    ) -> Learned:
+        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
+
+        Returns what was done and why, with the facts `near` it. Raises `InvalidInput` for an argument that can't be
+        stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
+        project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
+        key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
+        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
+        is stored, and a night compares it again.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        framed = with_session_frame(agent, details, FactDetails, deadline)
+        (complete,) = episodes.with_episode_trust(agent, [framed], "source_episode_id", deadline)
+        new = new_fact(content, cast("FactDetails", complete), now=datetime.now(UTC), rights=agent.rights)
+        learned = learn(agent, new, deadline, replaces=named_facts(replaces))
+        if agent.subscriptions:
+            agent.awake.set()
+        return learned
+
+    def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
+        """Store many facts without matching, which a night does later, and return how many were new.
+
+        For importing histories: nothing is confirmed or superseded here, so every line can be found, and every later
+        merge can be undone. All are stored, or none; raises as `learn` does.
+        """
+        agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
+        complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
+        news = [
+            new_fact(content, cast("FactDetails", details), now=now, rights=agent.rights)
+            for (content, _), details in zip(entries, complete, strict=True)
+        ]
+        return store_deferred(agent, news, deadline)
+
+    def confirm_fact(
+        self,
+        fact_id: UUID,
+        *,
+        at: datetime | str | None = None,
+        source: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Confirm that a fact still holds: add to its confirmations, with date and source, and return it.
+
+        Raises `NotFound` when this agent has no fact of that id, and `Conflict` when it is no longer active.
+        """
+        agent, known_id, now = self.agent, checked_id("fact_id", fact_id), datetime.now(UTC)
+        moment = checked_said("at", at, now=now) or now
+        told = checked_optional("source", source, max_characters=500)
+        with self._transaction(deadline_s) as connection:
+            known = lock_memory(connection, agent.id, FACT, known_id)
+            check_active(known, "confirmed")
+            whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
+            details: FactDetails = {**whose, "subject": known.subject, "source": told}
+            details["trust"] = min(known.trust, agent.rights.max_trust)
+            repeated = new_fact(known.content, details, now=moment)
+            return confirm(connection, agent, known, repeated, "confirmed by its id")
+
+    def supersede_fact(
+        self,
+        old_id: UUID,
+        new_id: UUID,
+        *,
+        reason: str | None = None,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> Fact:
+        """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
+
+        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
+        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
+        was superseded by it.
+        """
+        agent, one, other = self.agent, checked_id("old_id", old_id), checked_id("new_id", new_id)
+        why = checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it"
+        moment = checked_said("at", at, now=datetime.now(UTC))
+        if one == other:
+            raise InvalidInput(f"fact {one} can't supersede itself; name the fact that replaces it")
+        with self._transaction(deadline_s) as connection:
+            known = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, [one, other])}
+            for fact_id in (one, other):
+                if fact_id not in known:
+                    raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
+            old, new = known[one], known[other]
+            check_active(old, "superseded")
+            if not agent.rights.may_retire(old, new):
+                message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
+                raise Forbidden(f"{message}, so only an operator puts that one in its place")
+            check_successor(connection, agent, new, one)
+            moment = moment or max(old.learned_at, new.learned_at)
+            return supersede(connection, agent, old=old, by=new, at=moment, reason=why)
+
+    def keep_both(
+        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
+    ) -> Fact:
+        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
+
+        Both stay active, and recall no longer puts one before the other. Raises `NotFound` when there is no such
+        fact, or it does not name the earlier one in `perhaps_replaces`.
+        """
+        agent, later, earlier = self.agent, checked_id("later_id", later_id), checked_id("earlier_id", earlier_id)
+        why = checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold"
+        with self._transaction(deadline_s) as connection:
+            fact = lock_memory(connection, agent.id, FACT, later)
+            if not agent.rights.is_operator:
+                agent.rights.check_may_change(fact)
+            if earlier not in fact.perhaps_replaces:
+                raise NotFound(f"fact {later} is not in doubt to replace {earlier}; `perhaps_replaces` names those")
+            left = [str(each) for each in fact.perhaps_replaces if each != earlier]
+            cause = Cause("agent", "kept_beside", why, datetime.now(UTC))
+            return change_memory(connection, agent.id, version_of(FACT, fact), {"perhaps_replaces": left}, cause=cause)
+
+    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
+        """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
+        return self._get(FACT, fact_id, deadline_s)
+
+    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
+        """Return the statements of a fact in any state, word for word, the oldest first.
+
+        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
+        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
+        """
+        with self._transaction(deadline_s) as connection:
+            return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
+
+    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
+        """Return the facts that one has superseded, replaced or merged into it, the latest first.
+
+        The fact that superseded it is in `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
+        """
+        known_id = checked_id("fact_id", fact_id)
+        with self._transaction(deadline_s) as connection:
+            get_memory(connection, self.agent.id, FACT, known_id)
+            superseded = find_superseded(connection, self.agent.id, known_id)
+            earlier = [get_memory(connection, self.agent.id, FACT, each) for each, _ in superseded]
+        return sorted(earlier, key=lambda each: (each.learned_at, each.id), reverse=True)
+
+    def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
+        """Return how many facts the agent has in each state."""
+        with self._transaction(deadline_s) as connection:
+            return store.count_facts(connection, self.agent.id)
+
+
 def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Rights = UNLIMITED) -> NewFact:
     """Return a checked new fact; raise `InvalidInput`, and `Forbidden` for more than the caller may claim."""
     check_known(details, FactDetails)
@@ -70,16 +229,6 @@ def new_fact(content: object, details: FactDetails, *, now: datetime, rights: Ri
     text = checked_as(Content, "content", content, now=now)
     told, hidden = hide_credentials({**told, "content": text}, ("content", "subject", "context"), rights)
     text = told.pop("content")
-    check_interval(told, now=now)
-    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
-    values["tags"] = told["tags"] or []
-    frame, censors = values.pop("frame"), values.pop("active_censors")
-    slot = slot_of(text, told["subject"])
-    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, hidden=hidden, **values)
-
-
-def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
-    """Raise `InvalidInput` for an interval that ends before it begins, and for a future value of a key."""
     valid_from, valid_to = told["valid_from"], told["valid_to"]
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput(f"valid_to {valid_to.isoformat()} lies before valid_from {valid_from.isoformat()}")
@@ -87,6 +236,11 @@ def check_interval(told: Mapping[str, Any], *, now: datetime) -> None:
     if valid_from and told["key"] and valid_from > now + LARGEST_LEAD:
         message = f"valid_from {valid_from.isoformat()} lies ahead, and key {told['key']!r} has a value that holds now"
         raise InvalidInput(f"{message}; learn it without the key, or once it holds")
+    values: dict[str, Any] = {**told, **rights.checked_claims(told), "learned_at": told["learned_at"] or now}
+    values["tags"] = told["tags"] or []
+    frame, censors = values.pop("frame"), values.pop("active_censors")
+    slot = slot_of(text, told["subject"])
+    return NewFact(content=text, slot=slot, encoded_frame=frame, encoded_censors=censors, hidden=hidden, **values)
 
 
 def embed_facts(
@@ -258,64 +412,6 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
     wording = confirming_statement(known, new)
     return change_memory(connection, agent.id, version_of(FACT, known), values, cause=cause, noted=wording)
-
-
-def confirm_by_id(agent: Agent, fact_id: UUID, *, at: datetime, source: str | None, deadline: Deadline) -> Fact:
-    """Confirm an active fact by its id; raise `NotFound` for an unknown one, `Conflict` when it is no longer active."""
-    with agent.transaction(deadline) as connection:
-        known = lock_memory(connection, agent.id, FACT, fact_id)
-        check_active(known, "confirmed")
-        whose: FactDetails = {"scope": known.scope, "user_id": known.user_id, "project_id": known.project_id}
-        details: FactDetails = {**whose, "subject": known.subject, "source": source}
-        details["trust"] = min(known.trust, agent.rights.max_trust)
-        return confirm(connection, agent, known, new_fact(known.content, details, now=at), "confirmed by its id")
-
-
-def supersede_by_id(
-    agent: Agent, old_id: UUID, new_id: UUID, *, reason: str, at: datetime | None, deadline: Deadline
-) -> Fact:
-    """Supersede an active fact by another one, and return the superseded fact.
-
-    It counts from `at`, otherwise from when the later of both was learned. Raises `NotFound` when one of them doesn't
-    exist, `InvalidInput` when both are one, and `Conflict` when the old one is no longer active or the new one leads
-    back to it.
-    """
-    if old_id == new_id:
-        raise InvalidInput(f"fact {old_id} can't supersede itself; name the fact that replaces it")
-    with agent.transaction(deadline) as connection:
-        known = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, [old_id, new_id])}
-        for fact_id in (old_id, new_id):
-            if fact_id not in known:
-                raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
-        old, new = known[old_id], known[new_id]
-        check_active(old, "superseded")
-        check_may_retire(agent, old, new)
-        check_successor(connection, agent, new, old_id)
-        moment = at or max(old.learned_at, new.learned_at)
-        return supersede(connection, agent, old=old, by=new, at=moment, reason=reason)
-
-
-def keep_both(agent: Agent, later_id: UUID, earlier_id: UUID, *, reason: str, deadline: Deadline) -> Fact:
-    """Remove the doubt whether one fact replaces another, and return the first; both stay active.
-
-    Raises `NotFound` when there is no such fact, or no such doubt.
-    """
-    with agent.transaction(deadline) as connection:
-        fact = lock_memory(connection, agent.id, FACT, later_id)
-        if not agent.rights.is_operator:
-            agent.rights.check_may_change(fact)
-        if earlier_id not in fact.perhaps_replaces:
-            raise NotFound(f"fact {later_id} is not in doubt to replace {earlier_id}; `perhaps_replaces` names those")
-        left = [str(each) for each in fact.perhaps_replaces if each != earlier_id]
-        cause = Cause("agent", "kept_beside", reason, datetime.now(UTC))
-        return change_memory(connection, agent.id, version_of(FACT, fact), {"perhaps_replaces": left}, cause=cause)
-
-
-def check_may_retire(agent: Agent, old: Fact, new: Fact) -> None:
-    """Raise `Forbidden` when a caller below operator would supersede a fact that is pinned or trusted more."""
-    if not agent.rights.may_retire(old, new):
-        message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
-        raise Forbidden(f"{message}, so only an operator puts that one in its place")
 
 
 def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUID) -> None:

@@ -209,3 +209,14 @@ select content, id from apart
 
 -- name: count_facts
 select state, count(*) from heart.facts where agent_id = %(agent_id)s group by state order by state
+
+-- name: gave_way_to
+-- Facts that gave way to one: what was merged into it, directly or by a detour, and what it replaced.
+-- Each of the two by an index of its own: asked for as one, every fact is read.
+with gone as (
+    select id, true as is_merged from heart.merged_into(%(agent_id)s, %(id)s) m(id)
+    union all
+    select id, false from heart.facts where agent_id = %(agent_id)s and superseded_by = %(id)s
+)
+select id, bool_or(is_merged) as is_merged from gone where id <> %(id)s
+group by id order by id

@@ -5,17 +5,6 @@ select kind from heart.memories where agent_id = %(agent_id)s and id = %(id)s
 -- Of which kind a memory is, and whether it is pinned, if whoever asks could recall it.
 select f.kind, f.is_pinned from heart.memories f where f.agent_id = %(agent_id)s and f.id = %(id)s and {in_reach}
 
--- name: gave_way_to
--- Facts that gave way to one: what was merged into it, directly or by a detour, and what it replaced.
--- Each of the two by an index of its own: asked for as one, every fact is read.
-with gone as (
-    select id, true as is_merged from heart.merged_into(%(agent_id)s, %(id)s) m(id)
-    union all
-    select id, false from heart.facts where agent_id = %(agent_id)s and superseded_by = %(id)s
-)
-select id, bool_or(is_merged) as is_merged from gone where id <> %(id)s
-group by id order by id
-
 -- name: state_before_archive
 -- From where a memory left for the archive, the last time it did.
 select from_state from lifecycle.events

@@ -1,11 +1,11 @@
-"""The verbs of facts, and those for memories of any kind: get, forget, restore, pin, and update besides the text."""
+"""The verbs for memories of any kind: get, forget, restore, pin, and update besides the text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,19 +13,19 @@ from psycopg.errors import UniqueViolation
 from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import Content, FactDetails, MemoryChanges, Replaces
-from nous_online.core.domain import DOCUMENT, EPISODE, FACT, KINDS, Episode, Fact, Kind, Learned, Memory, Statement
+from nous_online.core.details import MemoryChanges
+from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kind, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import rows_of
 from nous_online.core.policy import MAX_REASON_BYTES
-from nous_online.core.validation import checked_id, checked_optional, checked_said, checked_text
+from nous_online.core.validation import checked_id, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
 from nous_online.database.statements import statements
 from nous_online.language.embedding import passages
-from nous_online.memories import episodes, facts, store
-from nous_online.memories.agent import Agent, Verbs, with_session_frame
+from nous_online.memories import store
+from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.learning import named_facts, slot_of
+from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.undoing import check_names
 
@@ -49,142 +49,6 @@ class Forgotten:
     """Facts that were merged into it; they don't become active again."""
     replaced: tuple[UUID, ...]
     """Facts that it had replaced; they don't become active again."""
-
-
-class FactVerbs(Verbs):
-    """What an agent does with facts."""
-
-    def learn(
-        self,
-        content: Content,
-        *,
-        replaces: Replaces = None,
-        deadline_s: float | None = None,
-        **details: Unpack[FactDetails],
-    ) -> Learned:
-        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it.
-
-        Returns what was done and why, with the facts `near` it. Raises `InvalidInput` for an argument that can't be
-        stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
-        project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
-        key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
-        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
-        is stored, and a night compares it again.
-        """
-        agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        framed = with_session_frame(agent, details, FactDetails, deadline)
-        (complete,) = episodes.with_episode_trust(agent, [framed], "source_episode_id", deadline)
-        new = facts.new_fact(content, cast("FactDetails", complete), now=datetime.now(UTC), rights=agent.rights)
-        learned = facts.learn(agent, new, deadline, replaces=named_facts(replaces))
-        if agent.subscriptions:
-            agent.awake.set()
-        return learned
-
-    def learn_deferred(self, entries: Sequence[tuple[str, FactDetails]], *, deadline_s: float | None = None) -> int:
-        """Store many facts without matching, which a night does later, and return how many were new.
-
-        For importing histories: nothing is confirmed or superseded here, so every line can be found, and every later
-        merge can be undone. All are stored, or none; raises as `learn` does.
-        """
-        agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
-        complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
-        news = [
-            facts.new_fact(content, cast("FactDetails", details), now=now, rights=agent.rights)
-            for (content, _), details in zip(entries, complete, strict=True)
-        ]
-        return facts.store_deferred(agent, news, deadline)
-
-    def confirm_fact(
-        self,
-        fact_id: UUID,
-        *,
-        at: datetime | str | None = None,
-        source: str | None = None,
-        deadline_s: float | None = None,
-    ) -> Fact:
-        """Confirm that a fact still holds: add to its confirmations, with date and source, and return it.
-
-        Raises `NotFound` when this agent has no fact of that id, and `Conflict` when it is no longer active.
-        """
-        deadline, now = self.agent.deadline(deadline_s), datetime.now(UTC)
-        return facts.confirm_by_id(
-            self.agent,
-            checked_id("fact_id", fact_id),
-            at=checked_said("at", at, now=now) or now,
-            source=checked_optional("source", source, max_characters=500),
-            deadline=deadline,
-        )
-
-    def supersede_fact(
-        self,
-        old_id: UUID,
-        new_id: UUID,
-        *,
-        reason: str | None = None,
-        at: datetime | str | None = None,
-        deadline_s: float | None = None,
-    ) -> Fact:
-        """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
-
-        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
-        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
-        was superseded by it.
-        """
-        deadline = self.agent.deadline(deadline_s)
-        return facts.supersede_by_id(
-            self.agent,
-            checked_id("old_id", old_id),
-            checked_id("new_id", new_id),
-            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it",
-            at=checked_said("at", at, now=datetime.now(UTC)),
-            deadline=deadline,
-        )
-
-    def keep_both(
-        self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
-    ) -> Fact:
-        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
-
-        Both stay active, and recall no longer puts one before the other. Raises `NotFound` when there is no such
-        fact, or it does not name the earlier one in `perhaps_replaces`.
-        """
-        return facts.keep_both(
-            self.agent,
-            checked_id("later_id", later_id),
-            checked_id("earlier_id", earlier_id),
-            reason=checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold",
-            deadline=self.agent.deadline(deadline_s),
-        )
-
-    def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
-        """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""
-        return self._get(FACT, fact_id, deadline_s)
-
-    def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
-        """Return the statements of a fact in any state, word for word, the oldest first.
-
-        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
-        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
-        """
-        with self._transaction(deadline_s) as connection:
-            return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))
-
-    def predecessors(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Fact]:
-        """Return the facts that one has superseded, replaced or merged into it, the latest first.
-
-        The fact that superseded it is in `superseded_by`. Raises `NotFound` when this agent has no fact of that id.
-        """
-        known_id = checked_id("fact_id", fact_id)
-        with self._transaction(deadline_s) as connection:
-            get_memory(connection, self.agent.id, FACT, known_id)
-            superseded = find_superseded(connection, self.agent.id, known_id)
-            earlier = [get_memory(connection, self.agent.id, FACT, each) for each, _ in superseded]
-        return sorted(earlier, key=lambda each: (each.learned_at, each.id), reverse=True)
-
-    def count(self, *, deadline_s: float | None = None) -> dict[str, int]:
-        """Return how many facts the agent has in each state."""
-        with self._transaction(deadline_s) as connection:
-            return store.count_facts(connection, self.agent.id)
 
 
 class MemoryVerbs(Verbs):
@@ -221,7 +85,7 @@ class MemoryVerbs(Verbs):
                 cause = Cause("agent", "forgotten", why, effective_at=now)
                 memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
                 mark_sides(connection, agent.id, known_id, cause=replace(cause, action="marked"))
-            superseded = find_superseded(connection, agent.id, known_id)
+            superseded = store.find_superseded(connection, agent.id, known_id)
         merged = tuple(each for each, is_merged in superseded if is_merged)
         replaced = tuple(each for each, is_merged in superseded if not is_merged)
         return Forgotten(memory, merged, replaced)
@@ -240,7 +104,25 @@ class MemoryVerbs(Verbs):
                 return memory
             agent.rights.check_may_change(memory)
             cause = Cause("agent", "restored", why, effective_at=datetime.now(UTC))
-            memory = bring_back(connection, agent.id, kind, memory, cause=cause)
+            key = {"agent_id": agent.id, "id": memory.id}
+            row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
+            state = row[0] if row else "active"
+            if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
+                state = "active"
+            values = {"state": state, "archived_at": None, "is_forgotten": False}
+            try:
+                change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+            except UniqueViolation as error:
+                message = (
+                    f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
+                )
+                raise Conflict(message) from error
+            check_names(connection, agent.id, [memory.id])
+            mark_sides(connection, agent.id, memory.id, cause=replace(cause, action="marked"))
+            back = get_memory(connection, agent.id, kind, memory.id)
+            if kind is EPISODE and state == "closed" and back.completed_at is None:
+                connection.execute(BLOCKS["queue_again"], key)
+            memory = back
         if isinstance(memory, Episode):
             agent.awake.set()
         return memory
@@ -323,32 +205,6 @@ def lock_any_memory(connection: Connection, agent_id: str, memory_id: UUID) -> t
     store.lock_agent(connection, agent_id)
     kind = kind_of(connection, agent_id, memory_id)
     return kind, lock_memory(connection, agent_id, kind, memory_id)
-
-
-def find_superseded(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
-    """Return the ids of the facts superseded by a memory, each with whether it was merged into it (else replaced)."""
-    return connection.execute(BLOCKS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
-
-
-def bring_back(connection: Connection, agent_id: str, kind: Kind[Any], memory: Any, *, cause: Cause) -> Memory:
-    """Restore an archived memory to its earlier state; an episode that was not completed is queued again."""
-    key = {"agent_id": agent_id, "id": memory.id}
-    row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
-    state = row[0] if row else "active"
-    if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
-        state = "active"
-    values = {"state": state, "archived_at": None, "is_forgotten": False}
-    try:
-        change_memory(connection, agent_id, version_of(kind, memory), values, cause=cause)
-    except UniqueViolation as error:
-        message = f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
-        raise Conflict(message) from error
-    check_names(connection, agent_id, [memory.id])
-    mark_sides(connection, agent_id, memory.id, cause=replace(cause, action="marked"))
-    back = get_memory(connection, agent_id, kind, memory.id)
-    if kind is EPISODE and state == "closed" and back.completed_at is None:
-        connection.execute(BLOCKS["queue_again"], key)
-    return back
 
 
 def checked_changes(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:

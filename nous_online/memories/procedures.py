@@ -36,7 +36,7 @@ from nous_online.database.changes import (
     lock_memory,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials
@@ -147,10 +147,7 @@ class ProcedureVerbs(Verbs):
         deadline_s: float | None = None,
     ) -> Procedure:
         """Count a success of a procedure; raise `NotFound` when there is none of that id."""
-        cause = outcome_cause("succeeded", note, at, usual="it worked")
-        known_id = checked_id("procedure_id", procedure_id)
-        with self._transaction(deadline_s) as connection:
-            return record_outcome(connection, self.agent.id, known_id, is_success=True, cause=cause)
+        return self._record_outcome(procedure_id, at, note, deadline_s, is_success=True)
 
     def record_procedure_failure(
         self,
@@ -161,10 +158,17 @@ class ProcedureVerbs(Verbs):
         deadline_s: float | None = None,
     ) -> Procedure:
         """Count a failure of a procedure; nights flag those that mostly fail for review."""
-        cause = outcome_cause("failed", note, at, usual="it failed")
+        return self._record_outcome(procedure_id, at, note, deadline_s, is_success=False)
+
+    def _record_outcome(
+        self, procedure_id: UUID, at: object, note: str | None, deadline_s: float | None, *, is_success: bool
+    ) -> Procedure:
+        action, usual = ("succeeded", "it worked") if is_success else ("failed", "it failed")
+        reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
+        cause = Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
         known_id = checked_id("procedure_id", procedure_id)
         with self._transaction(deadline_s) as connection:
-            return record_outcome(connection, self.agent.id, known_id, is_success=False, cause=cause)
+            return record_outcome(connection, self.agent.id, known_id, is_success=is_success, cause=cause)
 
     def get_procedure(self, procedure_id: UUID, *, deadline_s: float | None = None) -> Procedure:
         """Return one procedure in whatever state it is; raise `NotFound` when this agent has none of that id."""
@@ -178,7 +182,7 @@ class ProcedureVerbs(Verbs):
         chosen = None if state is None else checked_choice("state", state, STATES)
         key = {"agent_id": self.agent.id, "domain": domain, "state": chosen}
         with self._transaction(deadline_s) as connection:
-            return store.fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
+            return fetch(connection, Procedure, BLOCKS["list_procedures"], key, row="p")
 
     def related_procedures(
         self, procedure_id: UUID, *, limit: int = 5, deadline_s: float | None = None
@@ -188,7 +192,7 @@ class ProcedureVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             get_memory(connection, self.agent.id, PROCEDURE, known_id)
             key = {"agent_id": self.agent.id, "id": known_id, "similarity": RELATED_SIMILARITY, "limit": count}
-            return store.fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
+            return fetch(connection, Procedure, BLOCKS["related_procedures"], key, row="p")
 
 
 # --- checks, and columns; pure ---
@@ -204,7 +208,12 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     steps: list[Any] = values["steps"] or []
     usual = "workflow" if steps and not any(bands.values()) else "k_line"
     kind = values["kind"] if "kind" in details else usual
-    check_substance(title, kind, bands=bands, steps=steps, template=values["template"])
+    if kind == "workflow" and not steps:
+        raise InvalidInput(f'workflow {title!r} has no steps; give some, such as steps=["test", "build"]')
+    if kind == "pattern" and not values["template"]:
+        raise InvalidInput(f"pattern {title!r} has no template; give a JSON object with what is to be filled in")
+    if kind == "k_line" and not any(bands.values()):
+        raise InvalidInput(f"k_line {title!r} has none of {', '.join(BANDS)}; give at least one")
     content = {
         **bands,
         **{name: values[name] for name in ("domain", "template", "trigger")},
@@ -218,39 +227,11 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     return NewProcedure(title, kind, content, origin_of(details, rights), values["idempotency_key"])
 
 
-def check_substance(
-    name: str, kind: str, *, bands: Mapping[str, Sequence[str]], steps: Sequence[Any], template: object
-) -> None:
-    """Raise `InvalidInput` for a procedure without the steps, template or bands that its kind needs."""
-    if kind == "workflow" and not steps:
-        raise InvalidInput(f'workflow {name!r} has no steps; give some, such as steps=["test", "build"]')
-    if kind == "pattern" and not template:
-        raise InvalidInput(f"pattern {name!r} has no template; give a JSON object with what is to be filled in")
-    if kind == "k_line" and not any(bands.values()):
-        raise InvalidInput(f"k_line {name!r} has none of {', '.join(BANDS)}; give at least one")
-
-
 def text_to_embed(name: str, content: Mapping[str, Any]) -> str:
     """Return the text that is embedded for a procedure, from its name and its columns."""
     lines = [content["domain"], *(line for band in BANDS for line in content[band])]
     steps = [step_name(step) for step in content["steps"]]
     return "\n".join(filter(None, (name, content["trigger"], *lines, *steps)))
-
-
-def changed_content(known: Procedure, new: NewProcedure) -> dict[str, Any]:
-    """Return the columns whose new values differ from the known procedure's."""
-    before = {
-        name: list(map(str, value)) if name.startswith("related_") else value
-        for name in new.content
-        for value in [getattr(known, name)]
-    }
-    return {name: value for name, value in new.content.items() if value != before[name]}
-
-
-def outcome_cause(action: str, note: str | None, at: datetime | str | None, *, usual: str) -> Cause:
-    """Return the cause of counting an outcome, from a checked note and time."""
-    reason = checked_optional("note", note, max_characters=NOTE_CHARACTERS) or usual
-    return Cause("agent", action, reason, effective_at=checked_moment("at", at) or datetime.now(UTC))
 
 
 # --- reading and writing ---
@@ -274,7 +255,12 @@ def store_or_revise(
         values = {"name": new.name, "kind": new.kind, **new.content, **new.origin.row(now=cause.effective_at)}
         return add_memory(connection, agent.id, PROCEDURE, {**values, **space}, cause=cause)
     known = lock_memory(connection, agent.id, PROCEDURE, row[0])
-    changed = changed_content(known, new)
+    before = {
+        name: list(map(str, value)) if name.startswith("related_") else value
+        for name in new.content
+        for value in [getattr(known, name)]
+    }
+    changed = {name: value for name, value in new.content.items() if value != before[name]}
     check_revisable(known, new, is_changed=bool(changed))
     values = {**changed, **space} if changed else {}
     if changed and known.state == "review":

@@ -7,14 +7,16 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from difflib import get_close_matches
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.errors import DeadlineExceeded, QuotaExceeded
-from nous_online.database.statements import statements
+from nous_online.core.errors import DeadlineExceeded, NotFound, NousError, QuotaExceeded
+from nous_online.core.settings import Settings
+from nous_online.database.connection import as_night
+from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent
 
 SQL = statements("nous_online.memories", "status.sql")
@@ -126,8 +128,7 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     found = connection.execute(SQL["find_nights"], {**key, "over": last_night_end()}).fetchone()
     last, first_change, changes = found or (None, None, 0)
     nights = Nights(last, first_change.astimezone(UTC).date() if first_change else None, changes)
-    with connection.cursor(row_factory=class_row(OpenQuestions)) as cursor:
-        questions = cursor.execute(SQL["count_questions"], key).fetchone() or OpenQuestions()
+    (questions,) = fetch(connection, OpenQuestions, SQL["count_questions"], key)
     failing = connection.execute(SQL["failing_consumers"], key).fetchall()
     needs = [*needs_of(questions, waiting, nights), *(f"{who} failed {n} times: {error}" for who, n, error in failing)]
     return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))
@@ -220,3 +221,36 @@ def measure(agent: Agent, deadline: Deadline) -> Holding | None:
 
 def size_of(*texts: str | None) -> int:
     return sum(len(text.encode()) for text in texts if text)
+
+
+# --- agents that nobody began: who reads is told of the nearest names, and nothing is created ---
+
+UNNAMED = str(Settings.model_fields["agent"].default)
+"""The agent of whoever names none: it may be read before it knows anything, since its name is no mistake."""
+MOST_NEAR, CONNECT_S = 3, 3.0
+
+
+def unknown_agent(url: str, agent_id: str) -> NotFound:
+    """Return the error for an agent that is not known: its name, the nearest known ones, and how an agent begins."""
+    known = known_agents(url)
+    near = get_close_matches(agent_id, known, n=MOST_NEAR, cutoff=0.5) or sorted(known)[:MOST_NEAR]
+    names = f"; known are: {', '.join(near)}" if near else ""
+    begins = f'nous learn "…" --agent {agent_id}, or nous import FILE --agent {agent_id}'
+    return NotFound(f"agent {agent_id!r} is not known here{names}. One begins with the first thing it learns: {begins}")
+
+
+def check_known(url: str, agent_id: str) -> None:
+    """Raise `NotFound` for an agent that is not known, where all agents can be listed."""
+    known = known_agents(url)
+    if known and agent_id not in {UNNAMED, *known}:
+        raise unknown_agent(url, agent_id)
+
+
+def known_agents(url: str) -> list[str]:
+    """Return all agents by name; none where they can't be listed."""
+    try:
+        # The role of calls sees one agent only; that of nights sees all.
+        with as_night(url, seconds=CONNECT_S) as connection:
+            return [row[0] for row in connection.execute(SQL["known_agents"])]
+    except NousError:
+        return []

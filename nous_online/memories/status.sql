@@ -29,7 +29,7 @@ group by l.night
 -- that are not believed, procedures that failed more often than they worked.
 select (select count(*) from heart.contradictions where agent_id = %(agent_id)s and status = 'open') as contradictions,
        (select count(*) from heart.facts f
-        where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
+        where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
           and exists (select from heart.facts o
                       where o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active')) as doubts,
        (select count(*) from heart.facts where agent_id = %(agent_id)s and state = 'quarantined') as quarantined,
@@ -78,3 +78,6 @@ from (
     union all
     select 0 from heart.censors where agent_id = %(agent_id)s
 ) memory
+
+-- name: known_agents
+select id from heart.agents order by id

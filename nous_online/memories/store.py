@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 from pgvector import Vector
@@ -21,7 +21,7 @@ from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, N
 from nous_online.core.errors import Conflict, Moved, NotFound
 from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.language.embedding import recall_vector
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judgement
@@ -34,6 +34,7 @@ STATEMENTS = statements("nous_online.memories", "fact_statements.sql")
 VERDICTS = statements("nous_online.memories", "verdicts.sql")
 REEMBEDDED = "re-embedded"
 """The action of an event that moved a memory to another embedding space; it changes no text, so it is never undone."""
+IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
 
 
@@ -106,31 +107,6 @@ def fact_statement(
         columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
     )
     return parts.as_bytes()
-
-
-def fetch(
-    connection: Connection,
-    value: type[V],
-    statement: LiteralString,
-    parameters: Mapping[str, Any],
-    *,
-    row: str | None = None,
-    **parts: LiteralString,
-) -> list[V]:
-    """Return the rows of a statement as instances of `value`, its columns filled in by `fill_columns`."""
-    with connection.cursor(row_factory=class_row(value)) as cursor:
-        return cursor.execute(fill_columns(statement, value, row, **parts), parameters).fetchall()
-
-
-@cache
-def fill_columns(statement: LiteralString, value: type[Any], row: str | None = None, **parts: LiteralString) -> bytes:
-    """Return a statement with the columns of a dataclass (of table `row`) and other parts filled in.
-
-    Cached: composing it takes as long as some queries.
-    """
-    names = [field.name for field in fields(value)]
-    columns = SQL(", ").join(Identifier(row, name) if row else Identifier(name) for name in names)
-    return SQL(statement).format(columns=columns, **{name: SQL(part) for name, part in parts.items()}).as_bytes()
 
 
 def lock_agent(connection: Connection, agent_id: str) -> None:
@@ -314,6 +290,11 @@ def value_of_key(connection: Connection, agent_id: str, new: NewFact) -> Fact | 
     return next(iter(fetch(connection, Fact, FACTS["value_of_key"], key, row="f")), None)
 
 
+def find_superseded(connection: Connection, agent_id: str, memory_id: UUID) -> list[tuple[UUID, bool]]:
+    """Return the ids of the facts superseded by a memory, each with whether it was merged into it (else replaced)."""
+    return connection.execute(FACTS["gave_way_to"], {"agent_id": agent_id, "id": memory_id}).fetchall()
+
+
 def store_fact(
     connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, actor: str, reason: str
 ) -> Fact:
@@ -401,8 +382,7 @@ def confirming_statement(known: Fact, new: NewFact) -> ConfirmingStatement:
 
 def statements_of(connection: Connection, agent_id: str, fact_id: UUID) -> list[Statement]:
     """Return the statements of a fact, the oldest first; raise `NotFound` for an unknown fact."""
-    with connection.cursor(row_factory=class_row(Statement)) as cursor:
-        found = cursor.execute(STATEMENTS["statements_of"], {"agent_id": agent_id, "fact_id": fact_id}).fetchall()
+    found = fetch(connection, Statement, STATEMENTS["statements_of"], {"agent_id": agent_id, "fact_id": fact_id})
     if not found:
         raise NotFound(f"agent {agent_id!r} has no fact {fact_id}")
     return found
@@ -415,11 +395,9 @@ def facts_drawn_from(connection: Connection, agent_id: str, episode_id: UUID) ->
 
 def get_statement(connection: Connection, agent_id: str, statement_id: UUID) -> Statement:
     """Return one statement; raise `NotFound` when this agent has none of that id."""
-    with connection.cursor(row_factory=class_row(Statement)) as cursor:
-        found = cursor.execute(STATEMENTS["get_statement"], {"agent_id": agent_id, "id": statement_id}).fetchone()
-    if found is None:
-        raise NotFound(f"agent {agent_id!r} has no statement {statement_id}")
-    return found
+    for found in fetch(connection, Statement, STATEMENTS["get_statement"], {"agent_id": agent_id, "id": statement_id}):
+        return found
+    raise NotFound(f"agent {agent_id!r} has no statement {statement_id}")
 
 
 def revoke_statement(connection: Connection, agent_id: str, statement_id: UUID) -> None:

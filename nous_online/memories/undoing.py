@@ -13,7 +13,6 @@ from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
@@ -32,7 +31,7 @@ from nous_online.database.changes import (
     lock_memory,
     version_of,
 )
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
@@ -199,8 +198,7 @@ class HistoryVerbs(Verbs):
 
 def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[PastChange]:
     """Return every change of one memory, the latest first; raise `NotFound` when it has none."""
-    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
-        events = cursor.execute(BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id}).fetchall()
+    events = fetch(connection, PastChange, BLOCKS["history"], {"agent_id": agent_id, "memory_id": memory_id})
     if not events:
         raise NotFound(f"agent {agent_id!r} has no memory {memory_id}")
     return events
@@ -459,16 +457,6 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     return values
 
 
-def values_without_confirmation(connection: Connection, agent_id: str, event: PastChange) -> dict[str, Any]:
-    """Return the columns of a fact without what a confirmation added; columns changed since are left as they are."""
-    _, columns = lock_rows(connection, agent_id, [event]).rows[event.memory_id]
-    return {
-        name: value_after_undo(name, before, event.after[name], columns[name])
-        for name, before in event.before.items()
-        if name in COUNTED or columns[name] == event.after[name]
-    }
-
-
 def texts_from_cold_storage(event: PastChange, cold: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the texts an event moved to cold storage, by column; raise `Refused` when one was purged since."""
     tiers = cold_tiers(event)
@@ -517,8 +505,7 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
 
 def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
     """Return the changes by a source that are in effect, the latest first."""
-    with connection.cursor(row_factory=class_row(PastChange)) as cursor:
-        return cursor.execute(BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source}).fetchall()
+    return fetch(connection, PastChange, BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source})
 
 
 def undo_source_change(
@@ -538,26 +525,23 @@ def undo_source_change(
         restore(connection, agent.id, event, cause=cause)
     elif memory.state != "archived":
         if kind is FACT:
-            check_unshared(connection, agent.id, event, memory.state, of_source)
+            if memory.state != "active":
+                raise Refused(
+                    f"fact {event.memory_id} is {memory.state}, so it is out of recall; undo what took its place first"
+                )
+            parameters = {"agent_id": agent.id, "fact_id": event.memory_id, "events": list(of_source)}
+            ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
+            if count:
+                times = "once" if count == 1 else f"{count} times"
+                raise Refused(
+                    f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it"
+                )
         values = {"state": "archived", "archived_at": now.isoformat()}
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
     superseded = supersessions(connection, agent.id, event)
     restore_all(connection, agent.id, superseded, reason=reason, besides=[event.memory_id])
     if statement is not None:
         revoke_statement(connection, agent.id, statement.id)
-
-
-def check_unshared(
-    connection: Connection, agent_id: str, event: PastChange, state: str, of_source: Sequence[int]
-) -> None:
-    """Raise `Refused` for a fact that is not active, or that other sources stated too."""
-    if state != "active":
-        raise Refused(f"fact {event.memory_id} is {state}, so it is out of recall; undo what took its place first")
-    parameters = {"agent_id": agent_id, "fact_id": event.memory_id, "events": list(of_source)}
-    ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
-    if count:
-        times = "once" if count == 1 else f"{count} times"
-        raise Refused(f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it")
 
 
 # --- splitting a statement off its fact ---
@@ -594,7 +578,13 @@ def split_from_fact(
     )
     cause = Cause("agent", "split", reason, datetime.now(UTC))
     note = EventNote({"statement": str(statement.id), "split_off": str(new.id)})
-    values = values_without_confirmation(connection, agent.id, confirmation)
+    # Columns that were changed since are left as they are.
+    _, columns = lock_rows(connection, agent.id, [confirmation]).rows[confirmation.memory_id]
+    values = {
+        name: value_after_undo(name, before, confirmation.after[name], columns[name])
+        for name, before in confirmation.before.items()
+        if name in COUNTED or columns[name] == confirmation.after[name]
+    }
     change_memory(connection, agent.id, version_of(FACT, fact), values, cause=cause, noted=note)
     return new
 

@@ -24,9 +24,8 @@ from uuid import UUID
 from nous_online.core.deadline import Deadline
 from nous_online.core.errors import InvalidInput, NotFound, QuotaExceeded, Unavailable
 from nous_online.core.validation import checked_flag, checked_id
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent, Event, Subscription, Verbs
-from nous_online.memories.store import fetch
 from nous_online.queue import outbox
 
 TIMEOUT_S = 10.0
@@ -120,7 +119,17 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
     # Checked again at each delivery: what the name resolves to, or what is allowed, may have changed.
     address = checked_url(url, allows_private=allows_private)
     number = resolve_address(address, allows_private=allows_private)
-    body = body_of(event)
+    body = {
+        "type": event.name,
+        "timestamp": event.created_at.isoformat(),
+        "data": {
+            "event_id": event.id,
+            "agent_id": event.agent_id,
+            "memory_id": None if event.memory_id is None else str(event.memory_id),
+            "payload": event.payload,
+        },
+    }
+    body = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
     # Names and form of the headers are those of Standard Webhooks (https://www.standardwebhooks.com).
     headers = {
@@ -142,21 +151,6 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
             connection.close()
     if status not in SUCCESS:
         raise Unavailable(f"{address.host} answered {status}")
-
-
-def body_of(event: Event) -> bytes:
-    """Return the JSON body for an event."""
-    body = {
-        "type": event.name,
-        "timestamp": event.created_at.isoformat(),
-        "data": {
-            "event_id": event.id,
-            "agent_id": event.agent_id,
-            "memory_id": None if event.memory_id is None else str(event.memory_id),
-            "payload": event.payload,
-        },
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def signature(secret: str, name: str, moment: str, body: bytes) -> str:

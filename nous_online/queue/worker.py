@@ -1,40 +1,366 @@
-"""Background work: a thread beside the heart, `nous worker` and a sensor all complete episodes and deliver events."""
+"""Background work: a thread beside the heart, `nous worker` and a sensor all complete episodes and deliver events.
+
+An episode is completed exactly once: it gets a title, a summary and facts, and its procedures and censors. Every step
+can be repeated after a crash: the draft is stored before it is used, each fact has an idempotency key of its own, and
+everything that is counted happens in the one transaction that marks the episode as complete.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
-from nous_online.core.deadline import Deadline
-from nous_online.core.errors import DeadlineExceeded, Moved, NousError
-from nous_online.core.policy import CompletionPolicy, LearnPolicy, WorkerPolicy
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from nous_online.core.deadline import Deadline, pause_s, within
+from nous_online.core.details import FactDetails, OriginDetails
+from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, Episode, NewFact, decision_of
+from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, Moved, NousError, Unavailable
+from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy, LearnPolicy, WorkerPolicy
+from nous_online.database.changes import Cause, change_memory, lock_memories, lock_memory, version_of
 from nous_online.database.connection import Database, open_url
-from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder
+from nous_online.database.statements import fetch, statements
+from nous_online.language.embedding import Embedder, default_embedder
+from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge
-from nous_online.memories.agent import Agent
+from nous_online.memories import censors, facts, procedures, store
+from nous_online.memories.agent import Agent, emit
+from nous_online.memories.censors import CensorDetails, NewCensor
+from nous_online.memories.episodes import (
+    Unwritten,
+    full_text,
+    get_episode,
+    set_aside,
+    text_to_embed,
+    union,
+    vector_values,
+)
 from nous_online.memories.store import query_space, require_space
-from nous_online.queue.completion import complete_due
-from nous_online.queue.outbox import HEART, deliver_due
-from nous_online.queue.reactions import REACTIONS
+from nous_online.queue.outbox import HEART, REACTIONS, deliver_due
 
 if TYPE_CHECKING:
     from nous_online.language.claude.spending import Meter
-    from nous_online.language.writing.writer import Writer
+    from nous_online.language.writing.writer import Draft, Writer
+
 
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "worker.sql")
-POLICY = WorkerPolicy()
-EPISODE_LIMIT = CompletionPolicy().episode_limit
+COMPLETION = CompletionPolicy()
+NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
+DRAWN_FROM = ("outcome", "detail", "summary")
+"""The fields of an episode its draft depends on: when one of them changes, the draft is written again."""
 
 
-def never() -> bool:
-    """Return False: the default of `is_stopping`."""
+@dataclass(frozen=True)
+class Task:
+    """A closed episode, leased to be completed."""
+
+    episode_id: UUID
+    attempt_count: int
+    draft: dict[str, Any] | None
+    failure_count: int = 0
+    """Attempts that failed other than by an outage, this one included."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was extracted from an episode and is still to be stored; facts are stored already."""
+
+    draft: Draft | None = None
+    facts: Sequence[UUID] = ()
+    vector: Vectors | None = None
+    censors: Sequence[tuple[NewCensor, Vectors]] = ()
+
+
+def complete_due(
+    agent: Agent,
+    deadline: Deadline,
+    *,
+    limit: int = COMPLETION.episode_limit,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Complete the closed episodes that are due, at most `limit`, and return how many are complete now.
+
+    None is begun after half of the time, or once `is_stopping` returns true. An episode whose writer or embedder fails
+    is tried again later, with the reason in `last_error`. Raises `Unavailable` and `DeadlineExceeded` when the database
+    fails; an episode leased then falls due again when its lease ends.
+    """
+    completed = 0
+    for _ in range(limit):
+        if is_stopping() or deadline.remaining() < deadline.seconds * COMPLETION.finishing_share:
+            break
+        task = lease_next(agent, deadline)
+        if task is None:
+            break
+        completed += attempt(agent, task, deadline)
+    return completed
+
+
+def lease_next(agent: Agent, deadline: Deadline) -> Task | None:
+    """Lease the episode that has been due the longest; None when none is due."""
+    parameters = {"agent_id": agent.id, "lease_s": COMPLETION.lease_s, "longest_wait_s": COMPLETION.longest_wait_s}
+    with agent.transaction(deadline) as connection:
+        return next(iter(fetch(connection, Task, SQL["take_due"], parameters)), None)
+
+
+def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Complete one episode, or reschedule it with the reason; return whether it is complete.
+
+    The pause doubles with each failure; after `most_failures` the episode is set aside.
+    """
+    # An attempt is counted when it is leased, so one that killed its process counts too: its successor finds more
+    # failures than there may be, and sets the episode aside without trying.
+    failure_count, is_outage = COMPLETION.most_failures, False
+    reason = "every attempt ended its process"
+    if task.failure_count <= COMPLETION.most_failures:
+        try:
+            return complete(agent, task, deadline)
+        except NousError as error:
+            logger.warning("episode %s of agent %r was not completed: %s", task.episode_id, agent.id, error)
+            failure_count, reason = task.failure_count, str(error)
+            is_outage = isinstance(error, Unavailable | Conflict)
+    if is_outage or failure_count < COMPLETION.most_failures:
+        wait_s = pause_s(task.attempt_count, first_s=COMPLETION.first_wait_s, longest_s=COMPLETION.longest_wait_s)
+        row = {"agent_id": agent.id, "episode_id": task.episode_id, "wait_s": wait_s, "is_outage": is_outage}
+        with agent.transaction(deadline) as connection:
+            connection.execute(SQL["put_off"], {**row, "error": reason})
+    else:
+        logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
+        set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
     return False
+
+
+def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
+    """Write the draft of an episode or continue a stored one, store what it says, and return whether it is complete.
+
+    An episode whose start was undone is left as it is, and its task ends with a note that says so.
+    """
+    episode = source = get_episode(agent, task.episode_id, deadline)
+    # A night may have condensed it meanwhile: the draft still comes from the most detailed text, wherever that is.
+    if not episode.detail and episode.compression_tier != "raw":
+        with agent.transaction(deadline) as connection:
+            found = full_text(connection, agent.id, episode.id)
+        source = replace(episode, detail=None if found.level == "title" else found.text)
+    if episode.completed_at or episode.state != "closed" or not (source.detail or source.summary):
+        return finish(agent, episode, Drawn(), deadline)
+    draft = get_or_write_draft(agent, source, task, deadline)
+    check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
+    # Facts are stored before the last transaction, one by one: after a crash their keys keep them from coming twice.
+    learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
+    text = text_to_embed(source.title or draft.title, source.summary or draft.summary, source.detail)
+    news = new_censors(source, draft) if source.outcome == "failure" else []
+    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
+    drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
+    return finish(agent, episode, drawn, deadline)
+
+
+# --- the draft ---
+
+
+def get_or_write_draft(agent: Agent, episode: Episode, task: Task, deadline: Deadline) -> Draft:
+    """Return the stored draft of an episode; where there is none for its current text, write and store one first.
+
+    Raises `InvalidInput` when the stored draft has another format.
+    """
+    from nous_online.language.writing.writer import Draft
+
+    texts = [getattr(episode, name) for name in DRAWN_FROM]
+    source = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    kept = task.draft
+    if kept is None or kept.get("drawn_from") != source:
+        own = {**write_draft(agent, episode, deadline), "drawn_from": source}
+        row = {"agent_id": agent.id, "episode_id": episode.id, "lease_s": COMPLETION.lease_s, "drawn_from": source}
+        with agent.transaction(deadline) as connection:
+            # Returns the draft another worker stored first, if one did: all attempts must use the same.
+            stored = connection.execute(SQL["keep_draft"], {**row, "draft": Jsonb(own)}).fetchone()
+        kept = stored[0] if stored else own
+    return Draft.from_json({name: value for name, value in kept.items() if name != "drawn_from"})
+
+
+def write_draft(agent: Agent, episode: Episode, deadline: Deadline) -> dict[str, Any]:
+    """Return the draft the writer makes of an episode, as JSON.
+
+    Raises `Unwritten` when the writer fails or exceeds its time, and the writer's own `NousError`, as for an outage.
+    """
+    from nous_online.language.writing.writer import Draft, EndedEpisode
+
+    ended = EndedEpisode(
+        detail=episode.detail or episode.summary or "",
+        title=episode.title,
+        outcome=episode.outcome,
+        participants=episode.participants,
+        lessons=episode.lessons_learned,
+        ended_at=episode.ended_at,
+    )
+    try:
+        seconds = deadline.remaining() * COMPLETION.writer_share
+        draft = within(seconds, lambda: agent.writer.write(ended), name="writer")
+        if not isinstance(cast("object", draft), Draft):
+            raise TypeError(f"it returned a {type(draft).__name__}, which is no Draft")
+        return draft.as_json()
+    except DeadlineExceeded as error:
+        raise Unwritten(str(error)) from error
+    except NousError:
+        raise
+    except Exception as error:  # a writer may be third-party code, and its failure must not lose an episode
+        raise Unwritten(f"the writer failed: {error!r}") from error
+
+
+def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
+    """Return the facts of a draft, checked, with the episode's trust and scope.
+
+    The idempotency key of each is a hash of its content, so it is the same in every draft that has this fact.
+    """
+    details, ended_at = inherited_details(episode), end_of(episode)
+    news: list[NewFact] = []
+    for place, fact in enumerate(draft.facts[: COMPLETION.most_facts]):
+        key = f"episode:{episode.id}:{hashlib.sha256(json.dumps(fact.content).encode()).hexdigest()}"
+        own: FactDetails = {"subject": fact.subject, "category": fact.category, "idempotency_key": key}
+        try:
+            new = facts.new_fact(fact.content, {**details, **own}, now=ended_at)
+        except InvalidInput as error:
+            logger.warning("fact %d of episode %s was left out: %s", place, episode.id, error)
+            continue
+        news.append(replace(new, source_episode_id=episode.id))
+    return news
+
+
+def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:
+    """Return the censors a failed episode suggests, checked; they only warn."""
+    details: CensorDetails = {**inherited_details(episode), "severity": "warn", "learned_from_episode_id": episode.id}
+    news: list[NewCensor] = []
+    for candidate in draft.censors:
+        try:
+            news.append(censors.new_censor(candidate.trigger, candidate.reason, details))
+        except InvalidInput as error:
+            logger.warning("a censor of episode %s was left out: %s", episode.id, error)
+    return news
+
+
+def inherited_details(episode: Episode) -> OriginDetails:
+    """Return the fields that facts and censors of an episode inherit: its trust, scope, time, frame and censors."""
+    return {
+        "source": f"episode:{episode.id}",
+        "source_kind": "episode",
+        "trust": episode.trust,
+        "learned_at": end_of(episode),
+        "encoded_frame": episode.frame_used,
+        "encoded_censors": episode.encoded_censors,
+        "scope": episode.scope,
+        "user_id": episode.user_id,
+        "project_id": episode.project_id,
+    }
+
+
+def end_of(episode: Episode) -> datetime:
+    """Return when an episode ended; only an open one has no end, and falls back to its start."""
+    return episode.ended_at or episode.started_at
+
+
+# --- storing the results ---
+
+
+def finish(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> bool:
+    """Store all results in one transaction, unless another worker did; return whether the episode is complete now.
+
+    Nothing is stored for an episode that was undone. Raises `Conflict` when it changed since it was read.
+    """
+    with agent.space_transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)  # before the episode, as learning from one does
+        episode = lock_memory(connection, agent.id, EPISODE, read.id)
+        is_standing = episode.completed_at is not None or episode.state == "closed"
+        if is_standing:
+            check_unchanged(read, episode)
+        if is_standing and episode.completed_at is None:
+            write_results(connection, agent, episode, drawn)
+        note = None if is_standing else f"not completed: the episode is {episode.state}"
+        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
+    return is_standing
+
+
+def check_unchanged(read: Episode, now: Episode) -> None:
+    """Raise `Conflict` when an episode that is not complete has changed since it was read."""
+    is_changed = any(getattr(read, name) != getattr(now, name) for name in (*DRAWN_FROM, "title", "state"))
+    if is_changed and now.completed_at is None:
+        raise Conflict(f"episode {read.id} was updated or undone while it was completed; it is tried again")
+
+
+def write_results(connection: Connection, agent: Agent, episode: Episode, drawn: Drawn) -> None:
+    """Complete the episode, count its procedures, store its censors, link its decisions and emit the event."""
+    by = f"drawn by {drawn.draft.writer}" if drawn.draft else NOTHING_TOLD
+    cause = Cause("agent", "completed", by, effective_at=end_of(episode))
+    decisions = link_decisions(connection, agent.id, episode)
+    values = completed_values(agent, episode, drawn, decisions)
+    change_memory(connection, agent.id, version_of(EPISODE, episode), values, cause=cause)
+    if episode.outcome in ("success", "failure"):
+        reason = f"episode {episode.id} ended in {episode.outcome}"
+        counted, is_success = replace(cause, action=episode.outcome, reason=reason), episode.outcome == "success"
+        # Locked first: those erased since are left out then, where counting them by id would raise.
+        for procedure in lock_memories(connection, agent.id, PROCEDURE, episode.procedures_activated):
+            procedures.record_outcome(connection, agent.id, procedure.id, is_success=is_success, cause=counted)
+    suggested = replace(cause, action="suggested", reason=f"episode {episode.id} failed")
+    stored = [censors.store_censor(connection, agent, new, vector, cause=suggested) for new, vector in drawn.censors]
+    payload = {
+        "episode_id": str(episode.id),
+        "facts": [str(fact_id) for fact_id in dict.fromkeys(drawn.facts)],
+        "censors": [str(censor_id) for censor_id in dict.fromkeys(censor.id for censor in stored)],
+    }
+    emit(connection, agent.id, "episode_completed", memory_id=episode.id, payload=payload)
+
+
+def link_decisions(connection: Connection, agent_id: str, episode: Episode) -> list[DecisionId]:
+    """Link the decisions made during an episode to it, and return all it has."""
+    during = {
+        "agent_id": agent_id,
+        "episode_id": episode.id,
+        "session_id": episode.session_id,
+        "default_session": DEFAULT_SESSION,
+        "started_at": episode.started_at,
+        "ended_at": end_of(episode),
+    }
+    found = [decision_of(row[0]) for row in connection.execute(SQL["decisions_during"], during)]
+    linked = union(episode.decision_ids, found)
+    names = {
+        "ids": [each for each in linked if isinstance(each, UUID)],
+        "references": [each for each in linked if isinstance(each, str)],
+    }
+    # Skips locked decisions: their own reaction is linking them, and may be waiting for this very episode.
+    connection.execute(SQL["link_decisions"], {"agent_id": agent_id, "episode_id": episode.id, **names})
+    return linked
+
+
+def completed_values(agent: Agent, episode: Episode, drawn: Drawn, decisions: Sequence[DecisionId]) -> dict[str, Any]:
+    """Return the columns of a completed episode; a title and summary given by the agent stay."""
+    values: dict[str, Any] = {"completed_at": datetime.now(UTC).isoformat()}
+    if list(decisions) != episode.decision_ids:
+        values["decision_ids"] = [str(decision_id) for decision_id in decisions]
+    draft = drawn.draft
+    if draft is None:
+        return {**values, "completion_note": NOTHING_TOLD}
+    texts = {
+        "title": episode.title or draft.title or None,
+        "summary": episode.summary or draft.summary or None,
+        "compressed": draft.compressed or None,
+        "index_word": draft.index_word or None,
+    }
+    # A night may have condensed the episode already: texts that its tier has given up must not come back.
+    gone = {"compressed": ("summary",), "fossil": ("summary", "compressed")}.get(episode.compression_tier, ())
+    kept = {name: text for name, text in texts.items() if name not in gone}
+    return {**values, **vector_values(agent, drawn.vector), **kept}
+
+
+# --- the work of an agent, and of all ---
+
+WORKER = WorkerPolicy()
 
 
 @dataclass(frozen=True)
@@ -49,7 +375,11 @@ class Worked:
 
 
 def work(
-    agent: Agent, deadline: Deadline, *, limit: int = EPISODE_LIMIT, is_stopping: Callable[[], bool] = never
+    agent: Agent,
+    deadline: Deadline,
+    *,
+    limit: int = COMPLETION.episode_limit,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Worked:
     """Complete the closed episodes that are due, at most `limit`, then deliver events; raises as either does.
 
@@ -98,11 +428,11 @@ class Background:
         self._agent.awake.set()  # it may be waiting for work
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(POLICY.stop_s)
+            thread.join(WORKER.stop_s)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._agent.awake.wait(POLICY.poll_s)
+            self._agent.awake.wait(WORKER.poll_s)
             self._agent.awake.clear()
             if not self._stopping.is_set() and self._work_once():
                 self._agent.awake.set()
@@ -110,7 +440,7 @@ class Background:
     def _work_once(self) -> bool:
         """Return whether anything was done, so that there may be more."""
         try:
-            return bool(work(self._agent, Deadline(POLICY.pass_s), is_stopping=self._stopping.is_set))
+            return bool(work(self._agent, Deadline(WORKER.pass_s), is_stopping=self._stopping.is_set))
         except Moved as moved:
             try:
                 self._agent = self._agent.followed(moved)
@@ -120,7 +450,7 @@ class Background:
                 return True
         except Exception as error:  # the top of a thread: whatever fails, it continues
             logger.warning("the work of agent %r failed and is tried again: %r", self._agent.id, error)
-        self._stopping.wait(POLICY.rest_s)
+        self._stopping.wait(WORKER.rest_s)
         return False
 
 
@@ -170,16 +500,16 @@ class Staff:
             judge=self.judge_for(meter),
             writer=self.writer_for(meter),
             policy=LearnPolicy(),
-            deadline_s=POLICY.pass_s,
+            deadline_s=WORKER.pass_s,
         )
 
     def look(
         self,
         *,
-        seconds: float = POLICY.pass_s,
-        limit: int = EPISODE_LIMIT,
+        seconds: float = WORKER.pass_s,
+        limit: int = COMPLETION.episode_limit,
         only: str | None = None,
-        is_stopping: Callable[[], bool] = never,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> Round:
         """Do the work that is due for all agents, or for `only` one, within `seconds` and at most `limit` episodes.
 
@@ -192,7 +522,7 @@ class Staff:
             due = connection.execute(SQL["agents_with_work"], {"consumer": HEART, "only": only}).fetchall()
         for agent_id, space_id in due:
             left = limit - sum(each.completed for each in worked.values())
-            if is_stopping() or left <= 0 or deadline.remaining() < deadline.seconds * POLICY.finishing_share:
+            if is_stopping() or left <= 0 or deadline.remaining() < deadline.seconds * WORKER.finishing_share:
                 break
             if space_id != self.embedder.space.id:
                 skipped[agent_id] = f"its memories live in embedding space {space_id!r}, not {self.embedder.space.id!r}"
@@ -219,7 +549,6 @@ def open_staff(
     """
     from nous_online.language.claude.judge import judge_factory
     from nous_online.language.claude.model_writer import writer_factory
-    from nous_online.language.embedding import default_embedder
 
     embedder = embedder or default_embedder()
     judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)

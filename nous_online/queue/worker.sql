@@ -1,3 +1,63 @@
+-- name: take_due
+-- Taking moves due_at ahead, so that others leave the episode alone; when the one who took it dies, it falls due again,
+-- later each time: an episode that kills its workers must not keep killing them. What fell due in the last hour goes before
+-- an imported past, which is due since its episodes ended.
+with due as (
+    select agent_id, episode_id
+    from heart.completions
+    where agent_id = %(agent_id)s and finished_at is null and due_at <= now()
+    order by due_at < now() - interval '1 hour', due_at, episode_id
+    limit 1
+    for update skip locked
+)
+update heart.completions c
+set due_at = now() + make_interval(secs => least(%(lease_s)s * 2 ^ least(c.attempt_count, 20), %(longest_wait_s)s)),
+    attempt_count = c.attempt_count + 1
+from due
+where c.agent_id = due.agent_id and c.episode_id = due.episode_id
+returning c.episode_id, c.attempt_count, c.draft, c.attempt_count - c.outage_count as failure_count
+
+-- name: keep_draft
+-- The first draft of what was told wins, so that whoever continues carries out the same one. The lease begins anew.
+update heart.completions
+set draft = case when draft->>'drawn_from' = %(drawn_from)s then draft else %(draft)s end,
+    due_at = greatest(due_at, now() + make_interval(secs => %(lease_s)s))
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s
+returning draft
+
+-- name: put_off
+update heart.completions
+set due_at = now() + make_interval(secs => %(wait_s)s), last_error = %(error)s,
+    outage_count = outage_count + %(is_outage)s::boolean::integer
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
+
+-- name: finish
+update heart.completions
+set finished_at = now(), last_error = %(note)s
+where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
+
+-- name: decisions_during
+-- Decisions of the session made while the episode went on, and those that name it already; by what the agent calls them.
+select coalesce(reference, id::text) from brain.decisions
+where agent_id = %(agent_id)s
+  and (episode_id = %(episode_id)s
+       or (episode_id is null and decided_at between %(started_at)s and %(ended_at)s
+           and coalesce(session_id, %(default_session)s) = coalesce(%(session_id)s, %(default_session)s)))
+order by decided_at, id
+
+-- name: link_decisions
+-- One that is locked is being linked by its own reaction, which may be waiting for this very episode.
+with free as (
+    select agent_id, id from brain.decisions
+    where agent_id = %(agent_id)s and (id = any(%(ids)s) or reference = any(%(references)s)) and episode_id is null
+    order by id
+    for update skip locked
+)
+update brain.decisions d
+set episode_id = %(episode_id)s, row_version = d.row_version + 1
+from free
+where d.agent_id = free.agent_id and d.id = free.id
+
 -- name: has_work
 -- Whether a closed episode of this agent waits for its completion, or an event for a reaction, be it hidden behind an
 -- older transaction, or whether a webhook listens. Where the reactions stand is settled first: row-level security lets no `coalesce` use an index.

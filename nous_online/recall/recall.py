@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Literal, LiteralString, Protocol, cast, overload
+from typing import Any, Literal, LiteralString, Protocol, Unpack, cast, overload
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection, Cursor, RawCursor
+from psycopg import Connection, RawCursor
 from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
 from psycopg.types.json import Jsonb
 
-from nous_online.core.deadline import Deadline
 from nous_online.core.details import Query, RecallDetails
 from nous_online.core.domain import KINDS, Detail, EmbeddingSpace, shortened
 from nous_online.core.errors import InvalidInput, NotFound, Unsupported
 from nous_online.core.fields import check_known, checked_as, checked_details
+from nous_online.core.validation import checked_id, checked_ids, checked_moment
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.memories.agent import Agent, loggable, with_session_frame
+from nous_online.memories.agent import Agent, Verbs, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import query_space, require_space
-from nous_online.recall.periods import Period, periods_in
 from nous_online.recall.ranking import (
     Candidate,
     Comparable,
+    Period,
     RecallPolicy,
     ScoreParts,
     Situation,
     confidence,
     later_first,
+    periods_in,
     rank,
 )
 
@@ -125,12 +126,6 @@ class Row(Candidate, Comparable, Protocol):
 FIELDS = len(fields(FoundMemory))
 
 
-def memory_from_row(row: Row) -> FoundMemory:
-    """Return the memory of a candidate."""
-    # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
-    return FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS])
-
-
 @dataclass(frozen=True)
 class Recalled:
     """One answer of a recall, with the parts of its score."""
@@ -191,47 +186,35 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     # A kind without memories is left out of the statement. Which those are is guessed from the last recall, because
     # waiting for the answer of `prepare` would cost a round trip.
     likely = tuple(kind for kind in asked if kind in KINDS_OF_AGENT.get(agent_id, KINDS))
-    prepared = prepare(connection, agent_id, cue, policy)
+    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
+    prepared = connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
     found = search(connection, agent_id, cue, likely, space=space, policy=policy)
     space_cursor = query_space(connection, agent_id)  # after the search: a move in between would leave bad answers
-    recall_id, held, can_be_logged = read_prepared(prepared.fetchall(), cue, policy)
-    cache_kinds(agent_id, held)
+    ((recall_id, scan, breadth, held, can_be_logged),) = prepared.fetchall()
+    check_scan((scan, breadth), scan_breadth(cue, policy))
+    if len(KINDS_OF_AGENT) >= MOST_AGENTS:  # a missing guess costs a round trip at most: no order of eviction is needed
+        KINDS_OF_AGENT.clear()
+    KINDS_OF_AGENT[agent_id] = held
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
         found += search(connection, agent_id, cue, missed, space=space, policy=policy)
         space_cursor = query_space(connection, agent_id)
     require_space(space_cursor, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
+    # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
     answers = [
-        Recalled(memory_from_row(row), parts, cue.detail, put_before, tuple(row.contradicted_by or ()))
+        Recalled(
+            FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS]),
+            parts,
+            cue.detail,
+            put_before,
+            tuple(row.contradicted_by or ()),
+        )
         for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
         if parts.score >= cue.min_score
     ]
     chance = confidence(ranked[0][1], policy) if ranked else 0.0
     return Answers(recall_id, with_full_texts(connection, agent_id, answers), chance, can_be_logged)
-
-
-def prepare(connection: Connection, agent_id: str, cue: Cue, policy: RecallPolicy) -> Cursor[tuple[Any, ...]]:
-    """Send the settings of this transaction; the row has an id for the recall and the kinds the agent has."""
-    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
-    return connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
-
-
-def read_prepared(rows: Sequence[tuple[Any, ...]], cue: Cue, policy: RecallPolicy) -> tuple[UUID, Sequence[str], bool]:
-    """Return the id of the recall, the kinds the agent has memories of, and whether it can be logged.
-
-    Raises `Unsupported` where the settings of the index scan had no effect.
-    """
-    ((recall_id, scan, breadth, held, can_be_logged),) = rows
-    check_scan((scan, breadth), scan_breadth(cue, policy))
-    return recall_id, held, can_be_logged
-
-
-def cache_kinds(agent_id: str, held: Sequence[str]) -> None:
-    """Remember which kinds an agent has memories of, for its next recall."""
-    if len(KINDS_OF_AGENT) >= MOST_AGENTS:  # a missing guess costs a round trip at most: no order of eviction is needed
-        KINDS_OF_AGENT.clear()
-    KINDS_OF_AGENT[agent_id] = held
 
 
 def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
@@ -254,7 +237,16 @@ def search(
     asked = {"past": cue.as_of is not None, "dated": bool(cue.periods), "by_words": cue.embedding is None}
     traits = frozenset(trait for trait, is_so in asked.items() if is_so)
     statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
-    wanted = search_parameters(agent_id, cue)
+    wanted = {
+        "agent_id": agent_id,
+        "query": cue.query,
+        "embedding": None if cue.embedding is None else Vector(cue.embedding),
+        "as_of": cue.as_of,
+        "user_id": cue.user_id,
+        "project_id": cue.project_id,
+        "period_start": cue.periods[0].start if cue.periods else None,
+        "period_end": cue.periods[0].end if cue.periods else None,
+    }
     # Prepared, because planning this statement takes as long as running it (docs/decisions/0007).
     cursor = RawCursor(connection, row_factory=namedtuple_row)
     cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
@@ -361,20 +353,6 @@ def union_of_kinds(block: str, parts: Sequence[Mapping[str, Composable]], joint:
     return SQL(joint).join(SQL(BLOCKS[block]).format(**of_kind) for of_kind in parts)
 
 
-def search_parameters(agent_id: str, cue: Cue) -> dict[str, Any]:
-    """Return the parameters of a search by name."""
-    return {
-        "agent_id": agent_id,
-        "query": cue.query,
-        "embedding": None if cue.embedding is None else Vector(cue.embedding),
-        "as_of": cue.as_of,
-        "user_id": cue.user_id,
-        "project_id": cue.project_id,
-        "period_start": cue.periods[0].start if cue.periods else None,
-        "period_end": cue.periods[0].end if cue.periods else None,
-    }
-
-
 def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
     """Raise `Unsupported` unless the settings of the index scan are those that were sent."""
     # A pgvector without them accepts the settings as unknown placeholders, and would cut filtered answers short.
@@ -433,23 +411,86 @@ class Recall(Sequence[Recalled]):
         return iter(self.answers)
 
 
-def recall_and_log(agent: Agent, query: object, details: RecallDetails, deadline: Deadline) -> Recall:
-    """Return the answers to a question and log them, in one transaction."""
-    check_known(details, RecallDetails)
-    text = checked_as(Query, "query", query)
-    told = checked_details(RecallDetails, with_session_frame(agent, details, RecallDetails, deadline))
-    at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
-    kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
-    vectors = agent.embed_if_able([text], deadline)
-    vector = None if vectors is None else vectors[0]
-    periods = periods_in(text, at=told["as_of"] or at)
-    cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
-    check_kinds(cue)
-    with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
-        found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
-        if found.can_be_logged:
-            log_recall(connection, agent, cue, found, at=at, session_id=session_id)
-    return Recall(found.recall_id, text, tuple(found.answers), found.confidence, is_by_words=vector is None)
+class RecallVerbs(Verbs):
+    """What an agent does with all its memories."""
+
+    def recall(self, query: Query, *, deadline_s: float | None = None, **details: Unpack[RecallDetails]) -> Recall:
+        """Return the memories that answer `query`, best first, with the parts of each score, and log the recall.
+
+        A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times;
+        neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing.
+        Raises `InvalidInput`, `DeadlineExceeded` or `Unavailable`.
+        """
+        agent, deadline = self.agent, self.agent.deadline(deadline_s)
+        check_known(details, RecallDetails)
+        text = checked_as(Query, "query", query)
+        told = checked_details(RecallDetails, with_session_frame(agent, details, RecallDetails, deadline))
+        at, session_id = told.pop("at") or datetime.now(UTC), told.pop("session_id")
+        kinds, min_score = tuple(told.pop("kinds") or KINDS), told.pop("min_score") or 0.0
+        vectors = agent.embed_if_able([text], deadline)
+        vector = None if vectors is None else vectors[0]
+        periods = periods_in(text, at=told["as_of"] or at)
+        cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
+        check_kinds(cue)
+        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+            found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
+            if found.can_be_logged:
+                log_recall(connection, agent, cue, found, at=at, session_id=session_id)
+        return Recall(found.recall_id, text, tuple(found.answers), found.confidence, is_by_words=vector is None)
+
+    def cite(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        *,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Record which answers of a recall were used; return for how many of them that was new.
+
+        What is cited rises with the nights, and becomes a probe that no night may make harder to find.
+        """
+        return self._give_feedback(recall_id, memory_ids, "cited", at, deadline_s)
+
+    def ignore(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        *,
+        at: datetime | str | None = None,
+        deadline_s: float | None = None,
+    ) -> int:
+        """Record which answers of a recall were of no use; return for how many of them that was new."""
+        return self._give_feedback(recall_id, memory_ids, "ignored", at, deadline_s)
+
+    def _give_feedback(
+        self,
+        recall_id: UUID,
+        memory_ids: Iterable[UUID],
+        kind: Feedback,
+        at: datetime | str | None,
+        deadline_s: float | None,
+    ) -> int:
+        """Record how answers were used, the same use of one once.
+
+        Raises `NotFound` for an unknown recall, `InvalidInput` for a memory that is not among its answers.
+        """
+        deadline = self.agent.deadline(deadline_s)
+        moment = checked_moment("at", at) or datetime.now(UTC)
+        asked, named = checked_id("recall_id", recall_id), checked_ids("memory_ids", memory_ids)
+        key = {"agent_id": self.agent.id, "recall_id": asked}
+        with self.agent.transaction(deadline) as connection:
+            row = connection.execute(USAGE["lock_recall"], key).fetchone()
+            if row is None:
+                raise NotFound(f"agent {self.agent.id!r} has no recall {asked}")
+            result_ids, cited_ids, ignored_ids = row
+            foreign = sorted(set(named) - set(result_ids))
+            if foreign:
+                raise InvalidInput(f"recall {asked} did not find memory {foreign[0]}; cite only what it returned")
+            fresh = sorted(set(named) - set(cited_ids if kind == "cited" else ignored_ids))
+            connection.execute(USAGE[f"store_{kind}"], {**key, "ids": fresh})
+            connection.execute(USAGE[f"count_{kind}"], {**key, "ids": fresh, "at": moment})
+        return len(fresh)
 
 
 def log_recall(
@@ -477,26 +518,3 @@ def log_recall(
     # This transaction commits without waiting for the disk (docs/decisions/0007): a crash of the server may lose the
     # log of its last 0.6 s, but never a memory.
     connection.execute(USAGE["log_recall"], row, prepare=True)
-
-
-def give_feedback(
-    agent: Agent, recall_id: UUID, memory_ids: Sequence[UUID], kind: Feedback, *, at: datetime, deadline: Deadline
-) -> int:
-    """Record which answers of a recall were used, or not; return for how many of them that was new.
-
-    Recording the same twice counts once. Raises `NotFound` for an unknown recall, `InvalidInput` for a memory that is
-    not among its answers.
-    """
-    key = {"agent_id": agent.id, "recall_id": recall_id}
-    with agent.transaction(deadline) as connection:
-        row = connection.execute(USAGE["lock_recall"], key).fetchone()
-        if row is None:
-            raise NotFound(f"agent {agent.id!r} has no recall {recall_id}")
-        result_ids, cited_ids, ignored_ids = row
-        foreign = sorted(set(memory_ids) - set(result_ids))
-        if foreign:
-            raise InvalidInput(f"recall {recall_id} did not find memory {foreign[0]}; cite only what it returned")
-        fresh = sorted(set(memory_ids) - set(cited_ids if kind == "cited" else ignored_ids))
-        connection.execute(USAGE[f"store_{kind}"], {**key, "ids": fresh})
-        connection.execute(USAGE[f"count_{kind}"], {**key, "ids": fresh, "at": at})
-    return len(fresh)

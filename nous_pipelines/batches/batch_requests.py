@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from uuid import UUID
 
 import polars as pl
@@ -276,24 +276,8 @@ def moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text is not None else None
 
 
-@dataclass(frozen=True)
-class PriorAttempts:
-    """The attempts of earlier batches that left pairs undecided: for each model and pair, a count by reason."""
-
-    counts: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict[tuple[str, str], Counter[str]])
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[str, str, str]]) -> PriorAttempts:
-        """Count rows of model, hash of a pair, and reason."""
-        counts: dict[tuple[str, str], Counter[str]] = {}
-        for model, pair_hash, reason in rows:
-            counts.setdefault((model, pair_hash), Counter())[reason] += 1
-        return cls(counts)
-
-    def count(self, model: str, pair_hash: str, reason: str) -> int:
-        """Return how often a pair was left undecided by a model for this reason."""
-        return self.counts.get((model, pair_hash), Counter())[reason]
-
+PriorAttempts: TypeAlias = Counter[tuple[str, str, str]]
+"""How often earlier batches left a pair undecided: by model, hash of the pair, and reason."""
 
 # --- drafts of batches ---
 
@@ -413,7 +397,7 @@ def group_questions(
     found: list[tuple[Sequence[PairQuestion], str]] = []
     for question in questions:
         model = model_for(question, models=models, tried=tried)
-        if any(tried.count(models.judge, question.pair_hash, status) for status in ALONE):
+        if any(tried[models.judge, question.pair_hash, status] for status in ALONE):
             found += [([question], model)] if together([question.pair]) else []
         else:
             by_model[model].append(question)
@@ -425,7 +409,7 @@ def group_questions(
 
 def model_for(question: PairQuestion, *, models: Models, tried: PriorAttempts) -> str:
     """Return the model to ask about a pair: the fallback once the judge has refused."""
-    is_refused = tried.count(models.judge, question.pair_hash, AnswerStatus.REFUSED)
+    is_refused = tried[models.judge, question.pair_hash, AnswerStatus.REFUSED]
     return models.fallback if is_refused else models.judge
 
 
@@ -433,7 +417,7 @@ def request_for(
     question: Sequence[PairQuestion], *, model: str, tried: PriorAttempts, number: int
 ) -> tuple[str, Request]:
     """Return the end of the custom id and the request about pairs, with more tokens if an answer was truncated."""
-    is_cut = any(tried.count(model, each.pair_hash, AnswerStatus.TRUNCATED) for each in question)
+    is_cut = any(tried[model, each.pair_hash, AnswerStatus.TRUNCATED] for each in question)
     room = MAX_TOKENS * (WIDER if is_cut else 1)
     request = pairs_request([each.pair for each in question], model=model, max_tokens=room)
     return f"{number}-{QUESTION}", request

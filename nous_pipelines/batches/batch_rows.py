@@ -130,8 +130,9 @@ def spent(connection: Connection, agent_id: str, night: date) -> float:
 
 def prior_attempts(connection: Connection, agent_id: str) -> PriorAttempts:
     """Return the pairs that earlier batches of an agent left undecided, with the reasons."""
-    rows = connection.execute(SQL["tried"], {"agent_id": agent_id, "prompt_version": PROMPT_VERSION}).fetchall()
-    return PriorAttempts.of(rows)
+    return Counter(
+        connection.execute(SQL["tried"], {"agent_id": agent_id, "prompt_version": PROMPT_VERSION}).fetchall()
+    )
 
 
 # --- from intent to import ---

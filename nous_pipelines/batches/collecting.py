@@ -162,7 +162,7 @@ def batch_judgements(
             judgement = confirmed(pairs[pair_hash], first.answer, other and other.answer, model=model)
             judgements[pair_hash] = with_usage(judgement, answers.shares[pair_hash], model)
         elif obstacle is not None:
-            is_last = tried.count(model, pair_hash, obstacle.status) >= MOST_AGAIN.get(obstacle.status, ANY_NUMBER)
+            is_last = tried[model, pair_hash, obstacle.status] >= MOST_AGAIN.get(obstacle.status, ANY_NUMBER)
             if is_last:
                 judgements[pair_hash] = with_usage(
                     unsure_judgement(obstacle.status, model), answers.shares[pair_hash], model

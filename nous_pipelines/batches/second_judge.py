@@ -232,7 +232,7 @@ def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: P
     verdict = known.get((pair_hash, models.judge))
     if verdict is None:
         return True
-    is_refused = verdict == Verdict.UNSURE and before.count(models.judge, pair_hash, AnswerStatus.REFUSED) > 0
+    is_refused = verdict == Verdict.UNSURE and before[models.judge, pair_hash, AnswerStatus.REFUSED] > 0
     return is_refused and (pair_hash, models.fallback) not in known
 
 

@@ -28,16 +28,13 @@ from nous_online.interfaces.cli.output import (
 )
 from nous_online.interfaces.cli.server_commands import CommandStop, stopping
 from nous_pipelines.commands import program_commands
-from nous_pipelines.commands.batch_command import batches, cost
-from nous_pipelines.commands.operator_commands import NightOption, purge, reembed, undo
-from nous_pipelines.commands.operator_commands import policy as policy_command
+from nous_pipelines.commands.operator_commands import NightOption, batches, cost, numbers, policy, purge, reembed, undo
 from nous_pipelines.commands.program_commands import dev
 from nous_pipelines.commands.query_command import query, show_difference
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import nights_between, parse_night
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
-
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
@@ -51,15 +48,12 @@ LEFT_OUT = 3
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    for name, command in {"night": night, "diff": diff, "report": report, "undo": undo, "purge": purge}.items():
+    commands = {
+        "night": night, "diff": diff, "report": report, "undo": undo, "purge": purge, "policy": policy, "query": query,
+        "cost": cost, "batches": batches, "reembed": reembed, "dev": dev, "demo": demo,
+    }  # fmt: skip
+    for name, command in commands.items():
         app.command(name, rich_help_panel="Nights")(command)
-    app.command("policy", rich_help_panel="Nights")(policy_command)
-    app.command("query", rich_help_panel="Nights")(query)
-    app.command("cost", rich_help_panel="Nights")(cost)
-    app.command("batches", rich_help_panel="Nights")(batches)
-    app.command("reembed", rich_help_panel="Nights")(reembed)
-    app.command("dev", rich_help_panel="Nights")(dev)
-    app.command("demo", rich_help_panel="Nights")(demo)
     program_commands.register(app)
 
 
@@ -102,7 +96,9 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 
     [dim]$[/dim] nous import history.jsonl --agent aria && nous night --backfill --agent aria
     """
-    options = options_for(agent, policy=parsed_policy(policy or []), is_dry_run=dry_run, is_full=full)
+    values = numbers(policy or [])
+    NightPolicy().overridden(values)  # refused before anything is opened
+    options = options_for(agent, policy=values, is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
     is_range = backfill or len(wanted) > 1
     ran = run_in_order(wanted, options, is_range=is_range, as_json=as_json)
@@ -135,6 +131,7 @@ class NightsRun:
 
 def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool) -> NightsRun:
     """Run nights one after the other without those that have nothing to do, and print each outcome."""
+    from nous_pipelines.orchestration.instance import dagster_instance
     from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
     from nous_pipelines.orchestration.running import WAITS_S, run_night, run_nights, time_left
 
@@ -157,7 +154,7 @@ def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: boo
             return quiet
 
         try:
-            with nullcontext() if options.is_dry_run else recorded_runs() as instance:
+            with nullcontext() if options.is_dry_run else dagster_instance() as instance:
                 for outcome in run_nights(
                     wanted, run, stop=stop, tell=show_note, waits_s=waits_s, find_quiet=find_quiet
                 ):
@@ -314,27 +311,6 @@ def chosen_night(night: str | None) -> date:
     return parse_night(night) if night else last_night(datetime.now(UTC))
 
 
-def parsed_policy(assignments: list[str]) -> dict[str, float]:
-    """Parse overrides such as candidate_similarity=0.95; raise `InvalidInput` for an invalid field or value."""
-    from nous_pipelines.night_policy import NightPolicy
-
-    values = numbers(assignments)
-    NightPolicy().overridden(values)
-    return values
-
-
-def numbers(assignments: list[str]) -> dict[str, float]:
-    """Parse assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
-    values: dict[str, float] = {}
-    for assignment in assignments:
-        name, _, number = assignment.partition("=")
-        try:
-            values[name] = float(number)
-        except ValueError as error:
-            raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
-    return values
-
-
 def options_for(
     agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False, is_full: bool = False
 ) -> NightOptions:
@@ -344,15 +320,6 @@ def options_for(
     from nous_pipelines.orchestration.running import NightOptions
 
     return NightOptions(open_url(), home_folder(), (agent,) if agent else (), policy or {}, is_dry_run, is_full)
-
-
-@contextmanager
-def recorded_runs() -> Generator[DagsterInstance]:
-    """Yield the Dagster instance."""
-    from nous_pipelines.orchestration.instance import dagster_instance
-
-    with dagster_instance() as instance:
-        yield instance
 
 
 @contextmanager

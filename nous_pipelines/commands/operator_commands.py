@@ -1,9 +1,11 @@
-"""The commands of an operator: undo, purge, reembed, policy."""
+"""The commands of an operator: undo, purge, reembed, policy, batches, cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -12,18 +14,33 @@ import typer
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
+from nous_pipelines.night_policy import NightPolicy, meanings
 from nous_pipelines.nights import nights_between, parse_night
+from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_of, short
 
 if TYPE_CHECKING:
-    from nous_pipelines.night_policy import NightPolicy
+    from rich.table import Table
+
+    from nous_online.database.connection import Database, Role
+    from nous_pipelines.batches.batch_rows import BatchRow
+    from nous_pipelines.batches.collecting import Collected
+    from nous_pipelines.batches.second_judge import SecondJudge
     from nous_pipelines.orchestration.reembedding import Due, Move
     from nous_pipelines.orchestration.retention import Purged
-
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
     str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
+
+
+@contextmanager
+def opened_database(role: Role = "nous_night") -> Generator[Database]:
+    """Open the database as a role for a block."""
+    from nous_online.database.connection import Database, open_url
+
+    with closing(Database(open_url(), role=role, max_connections=2)) as database:
+        yield database
 
 
 def known_kinds(incomplete: str) -> list[str]:
@@ -95,14 +112,10 @@ def undo_proposals(
     chosen: tuple[str | None, date | None, str | None, UUID | None], *, reason: str, as_json: bool
 ) -> None:
     """Undo proposals selected by agent, night, kind and id, and print those refused."""
-    from nous_online.database.connection import Database, open_url
     from nous_pipelines.plan.undo import Selection, undo
 
-    database = Database(open_url(), role="nous_night")
-    try:
+    with opened_database() as database:
         result = undo(database, Selection(*chosen), reason=reason)
-    finally:
-        database.close()
     count = len(result.undone)
     show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
 
@@ -116,14 +129,10 @@ def range_of(first: str | None, last: str | None, other: str | None) -> list[dat
 
 def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, reason: str, as_json: bool) -> None:
     """Undo nights as far as possible and print the result of each; the command fails if a proposal was refused."""
-    from nous_online.database.connection import Database, open_url
     from nous_pipelines.plan.undo import Selection, undo_range
 
-    database = Database(open_url(), role="nous_night")
-    try:
+    with opened_database() as database:
         results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
-    finally:
-        database.close()
     is_refused = bool(results) and bool([*results.values()][-1].refused)
     refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
     if as_json:
@@ -210,17 +219,11 @@ def purge(
 
     [dim]$[/dim] nous purge --policy cold_texts_kept_days=730 --json
     """
-    from nous_online.database.connection import Database, open_url
-    from nous_pipelines.commands.night_commands import parsed_policy
-    from nous_pipelines.night_policy import NightPolicy
     from nous_pipelines.orchestration.retention import purge as delete
 
-    chosen = NightPolicy().overridden(parsed_policy(policy or []))
-    database = Database(open_url(), role="nous_purge", max_connections=1)
-    try:
+    chosen = NightPolicy().overridden(numbers(policy or []))
+    with opened_database("nous_purge") as database:
         purged = delete(database, chosen, now=datetime.now(UTC), is_dry_run=dry_run)
-    finally:
-        database.close()
     if as_json:
         show_json(asdict(purged))
     else:
@@ -258,15 +261,14 @@ def reembed(
 
     [dim]$[/dim] nous reembed --to minilm-l6-v2-int8 --agent aria
     """
-    from nous_online.database.connection import Database, open_url, register_space
+    from nous_online.database.connection import register_space
     from nous_pipelines.orchestration.reembedding import all_due, embedder_named
     from nous_pipelines.orchestration.reembedding import reembed as move
     from nous_pipelines.plan.apply import find_agents
 
     embedder = embedder_named(model, dimensions)
     space = embedder.space
-    database = Database(open_url(), role="nous_night", max_connections=2)
-    try:
+    with opened_database() as database:
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
         if dry_run:
@@ -276,8 +278,6 @@ def reembed(
         progress = EmbeddingProgress(sum(each.missing for each in left.values()))
         with waiting(f"embedding {progress.total:,} memories for {space.id} …"):
             moves = move(database, embedder, agents, on_progress=progress)
-    finally:
-        database.close()
     show_moves(moves, progress, space.id, as_json=as_json)
 
 
@@ -345,18 +345,12 @@ def policy(
     [dim]$[/dim] nous policy --agent aria --reset
     """
     from nous_online.core.settings import settings
-    from nous_online.database.connection import Database, open_url
-    from nous_pipelines.commands.night_commands import numbers
-    from nous_pipelines.night_policy import NightPolicy
-    from nous_pipelines.plan.agent_policies import own_policy, set_policy
+    from nous_pipelines.plan.apply import own_policy, set_policy
 
     name, values = agent or settings().agent, numbers(assignments or [])
-    database = Database(open_url(), role="nous_night", max_connections=1)
-    try:
+    with opened_database() as database:
         is_change = bool(values) or reset
         own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
-    finally:
-        database.close()
     fields = described(NightPolicy().overridden(own))
     if as_json:
         show_json({"agent_id": name, "own": own, "fields": fields})
@@ -364,11 +358,20 @@ def policy(
         show_policy(name, fields, own)
 
 
+def numbers(assignments: list[str]) -> dict[str, float]:
+    """Parse assignments such as unused_after_days=180; raise `InvalidInput` for anything else."""
+    values: dict[str, float] = {}
+    for assignment in assignments:
+        name, _, number = assignment.partition("=")
+        try:
+            values[name] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
+    return values
+
+
 def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
     """Return each field with its value, its default and what it means."""
-    from nous_pipelines.night_policy import NightPolicy
-    from nous_pipelines.plan.agent_policies import meanings
-
     usual = NightPolicy().as_dict()
     return {
         name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
@@ -386,3 +389,185 @@ def show_policy(agent_id: str, fields: dict[str, dict[str, Any]], own: dict[str,
         table.add_row(name, f"{field['value']:g}", f"{field['default']:g}", field["meaning"], style=style)
     show(table)
     show_note(f"{len(own)} of {len(fields)} fields are {agent_id}'s own")
+
+
+# --- batches ---
+
+
+SHOWN = 20
+LOOK_S = 600.0
+LOOK_EVERY_S = 30.0
+MOST_TROUBLED = 10
+"""Consecutive looks with a problem, which may be temporary, after which waiting ends."""
+SHOWN_ERROR = 60  # characters
+
+
+def batches(
+    *,
+    collect: Annotated[bool, typer.Option("--collect", help="Import the results of batches that have ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the batches of questions to Claude: those in progress, and the latest others with their results.
+
+    A night sends pairs that the offline judge may get wrong; the answers come within a day, mostly within the hour, and
+    count in the next night. While the daemon runs it imports them by itself. Without a key nothing is sent.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous batches
+
+    [dim]$[/dim] nous batches --collect --wait
+    """
+    from nous_pipelines.batches.batch_rows import recent
+
+    if wait and not collect:
+        raise InvalidInput("--wait says how long to collect: write --collect --wait")
+    agent_ids = [agent] if agent else []
+    with opened_database() as database:
+        collected = collect_batches(database, agent_ids, waits=wait) if collect else None
+        rows = recent(database, agent_ids, limit=SHOWN)
+    if as_json:
+        show_json({"batches": [as_plain(row) for row in rows], "collected": collected})
+    else:
+        show_rows(rows)
+        if collected is not None:
+            show_note(collected.words)
+    if collected is not None and collected.troubles:
+        raise typer.Exit(1)
+
+
+def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
+    """Collect ended batches; with `waits` look again until none is open or a problem persists."""
+    from nous_online.core.settings import settings
+    from nous_pipelines.batches.second_judge import SecondJudge
+
+    second = SecondJudge.collector(settings())
+    if second is None:
+        raise InvalidInput("batches can't be collected without a key: set ANTHROPIC_API_KEY")
+    done = collect_once(second, database, agent_ids)
+    with waiting("waiting for Claude …"):
+        troubled = 0
+        while waits and done.waiting:
+            troubled = troubled + 1 if done.troubles else 0
+            if troubled == MOST_TROUBLED:
+                break
+            if troubled == 1:
+                show_note("; ".join(done.troubles))
+            time.sleep(LOOK_EVERY_S)
+            done = replace(done, waiting=0, troubles=()) + collect_once(second, database, agent_ids)
+    return done
+
+
+def collect_once(second: SecondJudge, database: Database, agent_ids: Sequence[str]) -> Collected:
+    """Collect once, blocking erasure meanwhile: results that are being saved must not escape it."""
+    from nous_online.memories.erasure import shared_copies_lock
+    from nous_pipelines.orchestration.instance import home_folder
+
+    with shared_copies_lock(database.url):
+        return second.look(database, home_folder(), seconds=LOOK_S, agent_ids=agent_ids)
+
+
+def as_plain(row: BatchRow) -> dict[str, Any]:
+    """Return a batch as plain values for JSON."""
+    names = ("id", "agent_id", "night", "model", "state", "batch_id", "pair_count", "request_count", "failed_count")
+    values = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
+    return {**values, "is_open": row.is_open}
+
+
+def show_rows(rows: Sequence[BatchRow]) -> None:
+    """Print batches as a table, open ones first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        show("no batch was sent yet")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("state", "agent", "night", "model", "pairs", "requests", "USD", "batch"):
+        table.add_column(name, justify="right" if name in {"pairs", "requests", "USD"} else "left")
+    for row in rows:
+        cost = f"≤ {row.estimated_usd:.4f}" if row.is_open else f"{row.cost_usd:.4f}"
+        counts = (f"{row.pair_count:,}", f"{row.request_count:,}", cost)
+        name = Text(row.batch_id or "not answered")
+        if row.error:
+            name.append(f"  {row.error[:SHOWN_ERROR]}", style="yellow")
+        style = "bold" if row.is_open else "red" if row.state == "failed" else ""
+        table.add_row(Text(row.state, style=style), row.agent_id, str(row.night), row.model, *counts, name)
+    show(table)
+
+
+# --- cost ---
+
+LONG = (Dimension.MODEL, Dimension.AGENT)
+USUAL = (Dimension.NIGHT, Dimension.PURPOSE, Dimension.MODEL, Dimension.AGENT)
+
+
+def cost(
+    *,
+    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    by: Annotated[
+        list[Dimension] | None,
+        typer.Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
+    ] = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the costs of language models: requests, tokens and US dollars, by night, purpose, model and agent.
+
+    A request outside of a night counts for the day it was made on. Prices are those at the time of the request.
+
+    [bold]Examples[/bold]
+
+    [dim]$[/dim] nous cost
+
+    [dim]$[/dim] nous cost --from 2026-11-01 --by purpose --by agent
+
+    [dim]$[/dim] nous cost --agent aria --json | jq .total.usd
+    """
+    begins, ends = (parse_night(night) if night else None for night in (first, last))
+    if begins and ends and begins > ends:
+        raise InvalidInput(f"--from {begins} is after --to {ends}; no night lies between them")
+    chosen = by or USUAL
+    with opened_database() as database:
+        limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
+        costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
+    if as_json:
+        show_json({"by": chosen, "costs": costs, "total": total[0] if total else None})
+    elif not total:
+        show("no language model was asked; nothing was spent")
+    else:
+        show(table_of(costs, chosen))
+        show(f"\n[bold]{cost_in_words(total[0])}[/bold]")
+
+
+def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
+    """Return the table: a column for each dimension, and for each figure that is not empty in every row."""
+    from rich.table import Table
+
+    shown = [each for each in Dimension if each in by]
+    figures = {
+        "requests": [f"{cost.requests:,}" for cost in costs],
+        "failed": [f"{cost.failed:,}" if cost.failed else "" for cost in costs],
+        "tokens": [short(cost.tokens) for cost in costs],
+        "cached": [short(cost.cache_read_tokens) if cost.cache_read_tokens else "" for cost in costs],
+        "USD": [f"{cost.usd:,.4f}" for cost in costs],
+        "to come": [f"≤ {cost.expected_usd:,.4f}" if cost.under_way else "" for cost in costs],
+    }
+    filled = {heading: column for heading, column in figures.items() if any(column)}
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for each in shown:
+        table.add_column(each, overflow="fold", no_wrap=each not in LONG)
+    for heading in filled:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for cost, row in zip(costs, zip(*filled.values(), strict=True), strict=True):
+        table.add_row(*(escaped(named(cost, each)) for each in shown), *row)
+    return table
+
+
+def named(cost: Cost, dimension: Dimension) -> str:
+    """Return the value of a row in one dimension, `-` for none."""
+    value = cost.agent_id if dimension is Dimension.AGENT else getattr(cost, dimension)
+    return "-" if value is None else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -26,8 +26,12 @@ from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
 from dagster_postgres.utils import pg_url_from_config
 from dagster_shared.serdes import deserialize_value
+from sqlalchemy import event
 
+from nous_online.database.statements import statements
 from nous_pipelines.nights import parse_night
+
+INSTANCE = statements("nous_pipelines.orchestration", "instance.sql")
 
 # --- storage ---
 
@@ -48,9 +52,42 @@ class PostgresOverKeptConnections(DagsterPostgresStorage):
         )
         # Dagster pools connections in its webserver alone. Elsewhere it opens one for every query: 440 a night, which
         # take 2 s of its 5.
-        for each in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
+        storages: tuple[Any, ...] = (storage.run_storage, storage.event_log_storage, storage.schedule_storage)
+        for each in storages:
             each.optimize_for_webserver(STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW)
+            event.listen(each._engine, "connect", commit_without_waiting)
+        remember_columns(storage.event_log_storage)
         return storage
+
+
+def commit_without_waiting(connection: Any, _: object) -> None:
+    """Let the transactions of a new connection commit before they are on disk.
+
+    A night stores 150 events, each in transactions of its own. If the server crashes, the last second of what Dagster
+    recorded is lost, and of the memories nothing: those are written over other connections. A night that is run again
+    finds there what it has applied.
+    """
+    with connection, connection.cursor() as cursor:  # committed: what is not would be taken back with the connection
+        cursor.execute(INSTANCE["commit_without_waiting"])
+
+
+def remember_columns(events: Any) -> None:
+    """Let a storage of events look up once which tables and columns it has, not at every step of every run."""
+    # A table or column that is missing is looked up again: the storage may be upgraded while it is open.
+    for name in ("has_table", "has_asset_key_col", "_has_asset_key_col_on_connection"):
+        setattr(events, name, once_true(getattr(events, name)))
+
+
+def once_true(ask: Callable[..., bool]) -> Callable[..., bool]:
+    """Return a function that keeps the answer `True` by its last argument, the name of what is asked for."""
+    known: set[str] = set()
+
+    def asked(*arguments: Any) -> bool:
+        if arguments[-1] not in known and ask(*arguments):
+            known.add(arguments[-1])
+        return arguments[-1] in known
+
+    return asked
 
 
 class NoEvents(InMemoryEventLogStorage):

@@ -5,6 +5,9 @@ select pg_get_userbyid(datdba) from pg_database where datname = %s
 -- name: create_database
 create database {}
 
+-- name: commit_without_waiting
+set synchronous_commit = off
+
 -- name: hand_over
 -- The database of Dagster, with all that stands in it, to the user who logs in for Dagster: all or nothing.
 do $$

@@ -237,7 +237,8 @@ def erased_file(path: Path, redaction: Redaction, erasure: Erasure) -> pl.DataFr
         return kept if len(kept) < len(table) else None
     if path.suffix in {".json", ".md"}:
         text = path.read_text("utf-8")
-        new = erased_json(text, redaction) if path.suffix == ".json" else redaction.text(text)
+        is_json = path.suffix == ".json"
+        new = erased_json(text, redaction, ensure_ascii=False, allow_nan=False) if is_json else redaction.text(text)
         return new if new != text else None
     return None
 
@@ -264,11 +265,14 @@ def without_part(table: pl.DataFrame, redaction: Redaction, erasure: Erasure) ->
     return None if kept.equals(table) else kept
 
 
-def erased_json(text: str, redaction: Redaction) -> str:
-    """Return a JSON document without the agent; the same text, byte for byte, if it has nothing of it."""
+def erased_json(text: str, redaction: Redaction, **form: Any) -> str:
+    """Return a JSON document without the agent, written by `json.dumps` in the form that the program it is of uses.
+
+    The same text, byte for byte, if it has nothing of the agent.
+    """
     document = json.loads(text)
     erased = redaction.value(document)
-    return text if erased == document else json.dumps(erased, ensure_ascii=False, allow_nan=False)
+    return text if erased == document else json.dumps(erased, **form)
 
 
 def replace_folder(folder: Path, changed: dict[Path, pl.DataFrame | str], *, without: list[Path]) -> None:
@@ -374,20 +378,12 @@ def erase_column(
         with connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(read, {"after": after, "limit": PAGE}).fetchall()
         for row in rows:
-            erased = erased_record(row["text"], redaction, is_tag=table == "run_tags")
-            if erased != row["text"]:
+            text, is_tag = row["text"], table == "run_tags"
+            erased = redaction.value(text, key="nous/agents") if is_tag else erased_json(text, redaction)
+            if erased != text:
                 changed += 1
                 if not is_dry_run:
                     connection.execute(write, {"id": row["id"], "text": erased})
         if len(rows) < PAGE:
             return changed
         after = rows[-1]["id"]
-
-
-def erased_record(text: str, redaction: Redaction, *, is_tag: bool) -> str:
-    """Return a record without the agent: the value of a tag, or JSON, formatted as Dagster formats it."""
-    if is_tag:
-        return str(redaction.value(text, key="nous/agents"))
-    document = json.loads(text)
-    erased = redaction.value(document)
-    return text if erased == document else json.dumps(erased)

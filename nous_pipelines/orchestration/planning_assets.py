@@ -33,7 +33,6 @@ from nous_pipelines.plan.evidence import (
     STANDING,
     Evidence,
     memory_table,
-    searchable_reader,
     statement_counts,
 )
 from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
@@ -61,15 +60,20 @@ def phases_of(night: date, night_run: NightRun) -> list[Phase]:
     return [phase.of(phase.agent_ids - left) for phase in phases] if left else phases
 
 
-def read_evidence(night_plan: Plan, night: date, night_run: NightRun, phases: Sequence[Phase]) -> Evidence:
-    """Return the evidence about a plan, from snapshot and database, without the agents left out."""
+def read_evidence(
+    night_plan: Plan, night: date, night_run: NightRun, phases: Sequence[Phase], *, is_last: bool = False
+) -> Evidence:
+    """Return the evidence about a plan, from snapshot and database, without the agents left out.
+
+    `is_last` tells that no other step of the night reads it.
+    """
     taken, left = night_run.snapshot(night), {each.agent_id for each in night_run.left_out(night)}
     of_agents = sorted({proposal.agent_id for proposal in night_plan.proposals})
     evidence = Evidence(
         plan=night_plan,
         memories=memory_table(taken, of_agents),
         statements=statement_counts(taken, of_agents),
-        searchable=searchable_reader(taken),
+        searchable=night_run.searchable(taken, is_last=is_last),
         probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, night_plan),
@@ -252,7 +256,7 @@ def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> 
     results = reusable_checks(night, night_run)
     if results is None:
         night_plan, inputs = files.read_plan(), digest_of_check_inputs(night, night_run)
-        evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run))
+        evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run), is_last=True)
         results, breaking = check_without_offenders(evidence)
         left = [*night_run.left_out(night), *breaking]
         results[NOBODY_LEFT_OUT] = nobody_left_out(left)

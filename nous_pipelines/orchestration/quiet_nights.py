@@ -28,7 +28,7 @@ from nous_online.database.statements import statements
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.second_judge import PLANNED_QUESTIONS
 from nous_pipelines.nights import end_of
-from nous_pipelines.orchestration.definitions import ASSETS
+from nous_pipelines.orchestration.code_location import ASSETS
 from nous_pipelines.orchestration.earlier_nights import FRESH_FOR, agents_with_facts_since, was_planned_from
 from nous_pipelines.orchestration.night_assets import EPISODE_SUMMARIES, Inputs
 from nous_pipelines.orchestration.resources import NightRun

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance, RunRecord
 
 
-PAGE = 200
-
-
 @dataclass(frozen=True)
 class Retention:
     """How many days the traces of nights are kept; defaults of fields in the launchpad."""
@@ -142,14 +139,7 @@ def finished_runs(instance: DagsterInstance) -> list[RunRecord]:
     from dagster import DagsterRunStatus, RunsFilter
 
     ended = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
-    records: list[RunRecord] = []
-    while len(records) % PAGE == 0:
-        cursor = records[-1].dagster_run.run_id if records else None
-        page = instance.get_run_records(RunsFilter(statuses=ended), limit=PAGE, cursor=cursor)
-        records += page
-        if not page:
-            break
-    return records
+    return [*instance.get_run_records(RunsFilter(statuses=ended))]
 
 
 def latest_materialisations(instance: DagsterInstance) -> set[int]:
@@ -178,13 +168,8 @@ def has_event(instance: DagsterInstance, record: RunRecord, storage_ids: set[int
 logger = logging.getLogger(__name__)
 SQL = statements("nous_pipelines.orchestration", "retention.sql")
 PURGE_TIMEOUT_S = 3600.0
-KEPT = {
-    "cold_texts": "cold_texts_kept_days",
-    "outbox": "outbox_kept_days",
-    "completions": "completions_kept_days",
-    "requests": "requests_kept_days",
-}
-"""What is purged, and the policy field with the days it is kept."""
+KEPT = ("cold_texts", "outbox", "completions", "requests")
+"""What is purged; the policy field `…_kept_days` has the days it is kept."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +218,6 @@ def policies_of(connection: Connection, policy: NightPolicy) -> dict[str, NightP
 
 def purge_one(connection: Connection, name: str, policies: Mapping[str, NightPolicy], *, now: datetime) -> int:
     """Delete the old rows of one sort of `KEPT` and return their number."""
-    days = [getattr(policy, KEPT[name]) for policy in policies.values()]
+    days = [getattr(policy, f"{name}_kept_days") for policy in policies.values()]
     parameters = {"agent_ids": list(policies), "days": days, "now": now, "heart": HEART}
     return connection.execute(SQL[f"purge_{name}"], parameters).rowcount

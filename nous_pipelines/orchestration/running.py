@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -108,8 +108,8 @@ def run_night(
     with night_database(options) as database:
         check_options(night, options, database)
         # From here on, since they load Dagster: what is refused is refused at once.
+        from nous_pipelines.orchestration.code_location import defs, trials
         from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
-        from nous_pipelines.orchestration.definitions import defs, trials
 
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
@@ -227,14 +227,9 @@ def failed_steps(result: ExecuteInProcessResult) -> list[str]:
     return list(sentences.values())
 
 
-@contextmanager
-def night_database(options: NightOptions) -> Generator[Database]:
-    """Open the database of a run as the role of nights for a block."""
-    database = Database(options.database_url, role="nous_night", max_connections=2)
-    try:
-        yield database
-    finally:
-        database.close()
+def night_database(options: NightOptions) -> closing[Database]:
+    """Return the database of a run, opened as the role of nights for a block."""
+    return closing(Database(options.database_url, role="nous_night", max_connections=2))
 
 
 def folder_of(night: date, options: NightOptions) -> Path:

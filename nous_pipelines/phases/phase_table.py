@@ -14,10 +14,17 @@ from nous_pipelines.phases.forgetting import COLUMNS as FORGETTING_COLUMNS
 from nous_pipelines.phases.forgetting import forgetting_phase, has_ageing_memories, returns_of_agents
 from nous_pipelines.phases.links import CHANGED, link_phase
 from nous_pipelines.phases.links import COLUMNS as LINK_COLUMNS
-from nous_pipelines.phases.merging import CLUSTERS, JUDGED, MERGE_COLUMNS, duplicate_clusters, merge_phase
+from nous_pipelines.phases.merging import (
+    CLUSTERS,
+    JUDGED,
+    MERGE_COLUMNS,
+    SHARE_COLUMNS,
+    duplicate_clusters,
+    merge_phase,
+    share_phase,
+)
 from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.phase import Phase, Tables
-from nous_pipelines.phases.sharing import SHARE_COLUMNS, share_phase
 from nous_pipelines.phases.tiers import COLUMNS as TIER_COLUMNS
 from nous_pipelines.phases.tiers import SUMMARIES, has_ageing_episodes, tier_phase
 from nous_pipelines.phases.unreliable import (

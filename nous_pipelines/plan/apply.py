@@ -31,6 +31,7 @@ from nous_online.database.changes import (
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, vars_of
 
@@ -205,6 +206,34 @@ def find_agents(database: Database, agent_ids: Sequence[str]) -> list[str]:
     if missing:
         raise NotFound(f"agent {missing[0]!r} is not known here; `nous status` lists those that are")
     return found
+
+
+def own_policy(database: Database, agent_id: str) -> dict[str, Any]:
+    """Return the policy fields set for an agent; raise `NotFound` for an unknown agent."""
+    find_agents(database, [agent_id])
+    with database.transaction() as connection:
+        return stored_policy(connection, agent_id)
+
+
+def set_policy(database: Database, agent_id: str, values: Mapping[str, float], *, is_reset: bool) -> dict[str, Any]:
+    """Set fields of an agent's policy, or with `is_reset` replace all of them, and return those set now.
+
+    They take effect with the next snapshot; a night with a snapshot keeps its policy. Raises `InvalidInput` for values
+    that are invalid together, and `NotFound` for an unknown agent; nothing was changed then.
+    """
+    find_agents(database, [agent_id])
+    with database.transaction() as connection:
+        known = {} if is_reset else stored_policy(connection, agent_id)
+        whole = NightPolicy().overridden({**known, **values})
+        own = {name: getattr(whole, name) for name in {**known, **values}}
+        connection.execute(SQL["store_policy"], {"agent_id": agent_id, "policy": Jsonb(own)})
+    return own
+
+
+def stored_policy(connection: Connection, agent_id: str) -> dict[str, Any]:
+    """Return the stored policy fields of an agent."""
+    row = connection.execute(SQL["read_policy"], {"agent_id": agent_id}).fetchone()
+    return row[0] if row else {}
 
 
 def earlier_leaving(database: Database, plan: Plan) -> dict[str, list[int]]:

@@ -126,3 +126,10 @@ group by agent_id
 select exists (
     select from lifecycle.events where actor = 'night' and night < %(night)s and recorded_at > %(moment)s
 )
+
+-- name: read_policy
+select policy from lifecycle.agent_policies where agent_id = %(agent_id)s
+
+-- name: store_policy
+insert into lifecycle.agent_policies (agent_id, policy) values (%(agent_id)s, %(policy)s)
+on conflict (agent_id) do update set policy = excluded.policy, updated_at = now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -176,19 +176,28 @@ def statement_counts(taken: Snapshot, agent_ids: Sequence[str] | None = None) ->
     return replace_moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 
-def searchable_reader(taken: Snapshot) -> Callable[[Sequence[str]], pl.DataFrame]:
-    """Return a function that reads from a snapshot what recall can find of some agents (`SEARCHED`)."""
+class Searchable:
+    """Reads from a snapshot what recall can find of some agents (`SEARCHED`), and holds what was read last."""
 
-    @lru_cache(maxsize=1)  # a plan is replayed again and again, and of most nights there is one chunk
-    def of_agents(agent_ids: tuple[str, ...]) -> pl.DataFrame:
+    def __init__(self, taken: Snapshot) -> None:
+        self.taken = taken
+        self._last: tuple[tuple[str, ...], pl.DataFrame] | None = None
+
+    def __call__(self, agent_ids: Sequence[str]) -> pl.DataFrame:
+        """Return the rows of some agents."""
+        # A plan is replayed again and again, and then checked; of most nights there is one chunk.
+        if self._last is None or self._last[0] != tuple(agent_ids):
+            self._last = None  # freed before as much is read again
+            self._last = (tuple(agent_ids), self._read(agent_ids))
+        return self._last[1]
+
+    def _read(self, agent_ids: Sequence[str]) -> pl.DataFrame:
         return pl.concat([
-            taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
+            self.taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
             .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
             .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
             for kind in RECALLED
         ])  # fmt: skip
-
-    return lambda agent_ids: of_agents(tuple(agent_ids))
 
 
 def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:

@@ -29,8 +29,7 @@ from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.tiers import SUMMARIES
 from nous_pipelines.phases.usage import RANKS
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
-from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, open_snapshot, parts_of
-from nous_pipelines.snapshots.snapshot_tables import to_stored_types
+from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, open_snapshot, parts_of, to_stored_types
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 # --- queries and the tables they may read ---

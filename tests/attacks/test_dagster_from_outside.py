@@ -14,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from nous_online.core.errors import InvalidInput
 from nous_pipelines.night_policy import LIMITS, NightPolicy, Policies
-from nous_pipelines.orchestration.definitions import defs
+from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.resources import NightRun
 
 TOKEN = "a-token-of-this-start"  # noqa: S105 (a test's)

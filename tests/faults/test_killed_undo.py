@@ -19,6 +19,16 @@ from nous_pipelines import failpoints
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.undo import Selection, undo
 
+UNDO_POINTS = (
+    "undo decided",
+    "memories restored",
+    "links removed",
+    "contradictions closed",
+    "proposals undone",
+    "undo committed",
+)
+"""In the order in which an undo reaches them, for each chunk of proposals."""
+
 
 def undo_and_die(url: str, point: str) -> None:
     """Undo the night proposal by proposal, until a step at which the process is killed."""
@@ -72,10 +82,10 @@ def test_an_undo_that_is_killed_at_any_step_is_finished_by_the_next(
     before: dict, database_url: str, owner: psycopg.Connection
 ) -> None:
     merged = facts_in(owner)
-    for point in failpoints.UNDO_POINTS[:-1]:
+    for point in UNDO_POINTS[:-1]:
         assert forked(undo_and_die, database_url, point) == -signal.SIGKILL
         assert facts_in(owner) == merged
-    assert forked(undo_and_die, database_url, failpoints.UNDO_POINTS[-1]) == -signal.SIGKILL
+    assert forked(undo_and_die, database_url, UNDO_POINTS[-1]) == -signal.SIGKILL
     assert sorted(proposals_in(owner).values()) == ["applied", "undone"]
 
     night = Database(database_url, role="nous_night")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.porter import stemmed
-from benchmarks.rouge import rouge
+from benchmarks.rouge import rouge, stemmed
 from benchmarks.summary import leading, run
 from nous_online.core.errors import NotFound
 

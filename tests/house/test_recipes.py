@@ -25,7 +25,7 @@ from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_online.database.connection import Database, prepare
 from nous_online.heart import Heart
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.definitions import defs
+from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.phases.phase_table import PHASES
 from nous_pipelines.plan.undo import Selection, undo

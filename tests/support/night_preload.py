@@ -10,8 +10,8 @@ import numpy.ma  # noqa: F401
 import onnxruntime  # noqa: F401
 import upath  # noqa: F401
 
+from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.reports.html_report import templates
 
 with unrecorded():

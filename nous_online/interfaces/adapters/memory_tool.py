@@ -13,8 +13,6 @@ from nous_online.memories.agent import Agent
 from nous_online.memories.documents import Document, Documents, Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
     from pydantic import BaseModel
 
@@ -47,7 +45,9 @@ class MemoryFiles:
         tree = tree_of(name, (document for document in found if document.name.startswith(f"{name}/")))
         if name != ROOT and not tree.entries:
             raise NotFound(f"The path {path} does not exist. Please provide a valid path.")
-        return shown_directory(path, tree)
+        title = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
+        lines = [f"{size_of(tree.size)}\t{path}", *list_entries(path, tree, SHOWN_DEPTH)]
+        return "\n".join([title, *lines])
 
     def create(self, path: str, file_text: str) -> str:
         """Write a new file."""
@@ -67,7 +67,17 @@ class MemoryFiles:
         edited: list[str] = []
 
         def replaced(text: str) -> str:
-            check_once(path, text, old_str)
+            count = text.count(old_str) if old_str else 0
+            if count == 0:
+                raise InvalidInput(
+                    f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
+                )
+            if count > 1:
+                lines = ", ".join(str(text[:position].count("\n") + 1) for position in occurrences(text, old_str))
+                raise InvalidInput(
+                    f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
+                    "Please ensure it is unique"
+                )
             before, _, after = text.partition(old_str)
             # Replaced, not appended: `change` decides again if another writer was faster.
             edited[:] = [snippet(f"{before}{new_str}{after}", at=before.count("\n"))]
@@ -170,19 +180,6 @@ def resolved(path: str) -> str:
     return name
 
 
-def check_once(path: str, text: str, old_str: str) -> None:
-    """Raise `InvalidInput` unless a text occurs exactly once."""
-    count = text.count(old_str) if old_str else 0
-    if count == 0:
-        raise InvalidInput(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
-    if count > 1:
-        lines = ", ".join(str(text[:position].count("\n") + 1) for position in occurrences(text, old_str))
-        raise InvalidInput(
-            f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
-            "Please ensure it is unique"
-        )
-
-
 def occurrences(text: str, part: str) -> list[int]:
     """Return the positions of a part in a text, overlapping ones included."""
     positions = [text.find(part)]
@@ -225,13 +222,6 @@ def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
             here.size += size
         here.is_file = True
     return root
-
-
-def shown_directory(path: str, tree: Tree) -> str:
-    """Return the listing of a directory, without hidden entries."""
-    title = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
-    lines = [f"{size_of(tree.size)}\t{path}", *list_entries(path, tree, SHOWN_DEPTH)]
-    return "\n".join([title, *lines])
 
 
 def list_entries(path: str, tree: Tree, depth: int) -> list[str]:

@@ -14,15 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 from nous_online.core.errors import InvalidInput, NousError, Refused
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.session_notes import context_for_prompt
-
-if TYPE_CHECKING:
-    from nous_online.heart import Heart
 
 logger = logging.getLogger(__name__)
 RECALL_S, OPEN_S = 1.0, 5.0
@@ -119,7 +116,10 @@ class LiveConversations:
             try:
                 exchange = self._waiting.get(timeout=0 if self._is_closing.is_set() else POLL_S)
             except queue.Empty:
-                self._close_idle()
+                now = time.monotonic()
+                for conversation in [*self._open.values()]:
+                    if self._is_closing.is_set() or now - conversation.spoken_at > IDLE_S:
+                        self._end(conversation)
                 self._is_closing.clear()
                 continue
             if exchange:
@@ -169,13 +169,6 @@ class LiveConversations:
         key = f"{conversation.key}/{conversation.lines}"
         heart.update_episode(conversation.episode_id, append=text, idempotency_key=key)
         conversation.lines += 1
-
-    def _close_idle(self) -> None:
-        """Close the episodes of idle conversations, or of all while closing."""
-        now = time.monotonic()
-        for conversation in [*self._open.values()]:
-            if self._is_closing.is_set() or now - conversation.spoken_at > IDLE_S:
-                self._end(conversation)
 
     def _end(self, conversation: LiveConversation) -> None:
         """Close the episode of a conversation; its next exchange begins another one."""

@@ -29,8 +29,8 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parse_key
 from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TOO_MANY, UNAVAILABLE, InterfaceProblem
-from nous_online.interfaces.known_agents import UNNAMED
 from nous_online.interfaces.request_checks import bearer_of, secrets_match
+from nous_online.memories.status import UNNAMED
 
 MOST_COUNTED = 10_000
 """Callers whose calls are counted; beyond it the oldest is dropped, or made-up addresses would fill the memory."""

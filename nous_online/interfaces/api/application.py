@@ -24,7 +24,7 @@ from nous_online.interfaces.api.hearts import PROBE_S, Hearts, ReadinessProbe
 from nous_online.interfaces.api.keys import show_trail
 from nous_online.interfaces.api.server_routes import Consolidator, installed_consolidator, night_router, server_router
 from nous_online.interfaces.api.verb_routes import verb_router
-from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback
+from nous_online.interfaces.request_checks import BACKLOG, LOOPBACK_NAMES, Connection, is_loopback
 from nous_online.processes import python_module
 
 
@@ -136,8 +136,6 @@ def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> 
 
 def uvicorn_options(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, proxy: str | None) -> dict[str, Any]:
     """Return the arguments of `uvicorn.run`."""
-    from nous_online.interfaces.request_checks import BACKLOG, Connection
-
     return dict(  # noqa: C408 (these are arguments)
         app=app,
         http=Connection,

@@ -18,12 +18,11 @@ from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database, act_as, as_login, open_url
 from nous_online.database.schema import is_current
 from nous_online.heart import Heart
-from nous_online.interfaces.known_agents import unknown_agent
 from nous_online.language.embedding import Embedder, default_embedder
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
 from nous_online.language.writing.writer import Writer
-from nous_online.memories.status import last_night_applied, last_night_end
+from nous_online.memories.status import last_night_applied, last_night_end, unknown_agent
 
 
 def open_database() -> Database:

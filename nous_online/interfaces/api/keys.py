@@ -18,13 +18,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused
 from nous_online.core.rights import UNLIMITED, USER_TRUST, Rights
 from nous_online.core.validation import ADMINISTRATOR, checked_agent, checked_moment, checked_whole
 from nous_online.database.connection import Database
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, statements
 
 TRAIL = logging.getLogger("nous.audit")
 REFUSALS = frozenset({401, 403, 421, 429})
@@ -188,8 +187,7 @@ def store(  # noqa: PLR0913 (one parameter for each column)
         "name": checked_name(name),
         "expires_at": checked_expiry(expires_at, now=datetime.now(UTC)),
     }
-    with connection.cursor(row_factory=class_row(KeyRecord)) as cursor:
-        return cursor.execute(SQL["store_key"], row).fetchall()[0]
+    return fetch(connection, KeyRecord, SQL["store_key"], row)[0]
 
 
 def find_valid(connection: Connection, key: Key) -> KeyRecord | None:
@@ -209,17 +207,14 @@ def find_valid(connection: Connection, key: Key) -> KeyRecord | None:
 
 def list_keys(connection: Connection, agent_id: str) -> list[KeyRecord]:
     """Return all keys of an agent, the oldest first, revoked and expired ones included."""
-    with connection.cursor(row_factory=class_row(KeyRecord)) as cursor:
-        return cursor.execute(SQL["list_keys"], {"agent_id": agent_id}).fetchall()
+    return fetch(connection, KeyRecord, SQL["list_keys"], {"agent_id": agent_id})
 
 
 def revoke(connection: Connection, agent_id: str, key_id: str) -> KeyRecord:
     """Revoke a key for good; doing so twice changes nothing. Raises `NotFound`."""
-    with connection.cursor(row_factory=class_row(KeyRecord)) as cursor:
-        record = cursor.execute(SQL["revoke_key"], {"agent_id": agent_id, "id": key_id}).fetchone()
-    if record is None:
-        raise NotFound(f"agent {agent_id!r} has no key {key_id!r}; `nous key list` names them")
-    return record
+    for record in fetch(connection, KeyRecord, SQL["revoke_key"], {"agent_id": agent_id, "id": key_id}):
+        return record
+    raise NotFound(f"agent {agent_id!r} has no key {key_id!r}; `nous key list` names them")
 
 
 def rotate(connection: Connection, agent_id: str, key_id: str) -> tuple[Key, KeyRecord]:

@@ -25,7 +25,7 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
 from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
 from nous_online.heart import Heart
-from nous_online.interfaces.api import verb_answers as answers
+from nous_online.interfaces.api import bodies as answers
 from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     NOT_BLANK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,6 @@ from nous_online.interfaces.cli import (
     door_commands,
     import_commands,
     memory_commands,
-    question_commands,
     server_commands,
 )
 from nous_online.interfaces.cli.output import (
@@ -28,6 +28,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     Invocation,
     JsonOption,
+    answering,
     flush_output,
     prepare_streams,
     show_error,
@@ -66,7 +67,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 MEMORIES, DATABASE = "Memories", "Database"
 WITH_API, WITH_MCP = "Doors (need the extra `api`)", "Doors (need the extra `mcp`)"
-COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
+COMMANDS: dict[str, Mapping[str, Callable[..., object]]] = {
     MEMORIES: {
         "learn": memory_commands.learn,
         "recall": memory_commands.recall,
@@ -82,8 +83,8 @@ COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
         "predict": context_commands.predict,
         "feedback": context_commands.feedback,
         "history": memory_commands.history,
-        "contradictions": question_commands.contradictions,
-        "resolve": question_commands.resolve,
+        "contradictions": memory_commands.contradictions,
+        "resolve": memory_commands.resolve,
         "show": memory_commands.show_one,
         "split": memory_commands.split,
         "import": import_commands.import_history,
@@ -103,7 +104,29 @@ COMMANDS: dict[str, Mapping[str, Callable[..., None]]] = {
     },
 }
 """The commands in the order of the help, by its panels."""
-GROUPS = ((MEMORIES, context_commands.censor), (WITH_API, door_commands.key), (WITH_API, door_commands.webhook))
+GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
+    "censor": (
+        MEMORIES,
+        "What the agent was taught to beware of.",
+        {"add": context_commands.add, "list": context_commands.list_censors, "report": context_commands.report},
+    ),
+    "key": (
+        WITH_API,
+        "The keys that open the REST API.",
+        {
+            "create": door_commands.create,
+            "list": door_commands.list_keys,
+            "revoke": door_commands.revoke,
+            "rotate": door_commands.rotate,
+        },
+    ),
+    "webhook": (
+        WITH_API,
+        "Where an agent's events are sent, signed.",
+        {"add": door_commands.add_webhook, "list": door_commands.list_webhooks, "remove": door_commands.remove_webhook},
+    ),
+}
+"""The groups of commands, each with its panel and its help."""
 
 
 class NousGroup(TyperGroup):
@@ -183,11 +206,21 @@ def application() -> typer.Typer:
     app.callback()(before_every_command)
     for panel, commands in COMMANDS.items():
         for name, command in commands.items():
-            app.command(name, rich_help_panel=panel, hidden=command is door_commands.hook)(command)
-    for panel, group in GROUPS:
+            is_hidden = command is door_commands.hook
+            app.command(name, help=help_of(command), rich_help_panel=panel, hidden=is_hidden)(answering(command))
+    for name, (panel, help_text, commands) in GROUPS.items():
+        group = typer.Typer(name=name, help=help_text, no_args_is_help=True)
+        for each, command in commands.items():
+            group.command(each, help=help_of(command))(answering(command))
         app.add_typer(group, rich_help_panel=panel)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
+
+
+def help_of(command: Callable[..., object]) -> str:
+    """Return the help of a command: its docstring, with a heading and rich's markup for the examples that end it."""
+    told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
+    return "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
 
 
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)

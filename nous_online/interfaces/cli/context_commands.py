@@ -36,9 +36,7 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from nous_online.context.context_lines import Context
     from nous_online.core.domain import Censor
-    from nous_online.interfaces.code_patterns import LearnedPatterns
     from nous_online.memories.checking import Activation
     from nous_online.memories.workflows import LearnedWorkflow
 
@@ -51,28 +49,35 @@ def context(
     *,
     why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Assemble what the agent should see now, within a budget of tokens, ready to be put before a model.
 
     The text goes to standard output, what it took to standard error.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous context "how do we deploy?" --budget 2000
-
-    [dim]$[/dim] nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
+    $ nous context "how do we deploy?" --budget 2000
+    $ nous context --file src/auth/login.py --error "TokenExpired: …" --frame debug --why
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
         assembled = heart.assemble_context(
             query=None if query is None else text_or_stdin(query), signals=signals, **details
         )
-    if as_json:
-        show_json(assembled)
+    if why:
+        for line in assembled.lines:
+            show(f"[bold]{line.tier}[/bold]  {line.kind}, {line.level}, {line.tokens:,} tokens  {escaped(line.text)}")
+            show(f"    [dim]{escaped(line.reason)}[/dim]")
     else:
-        show_context(assembled, is_explained=why)
+        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
+    tiers = ", ".join(f"{tier} {count:,}" for tier, count in assembled.tokens.items() if count)
+    left_out = sum(assembled.left_out.values())
+    dropped = f"; {left_out:,} lines found no room" if left_out else ""
+    show_note(f"{assembled.token_count:,} of {assembled.budget:,} tokens ({tiers or 'none'}){dropped}")
+    if assembled.is_by_words:
+        show_note("the embedder failed, so only words were compared")
+    if assembled.lines:
+        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
+    return assembled
 
 
 @with_options(
@@ -86,28 +91,22 @@ def context(
 def predict(
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous predict --file src/auth/login.py --branch fix/tokens
-
-    [dim]$[/dim] nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
+    $ nous predict --file src/auth/login.py --branch fix/tokens
+    $ nous predict --error "TokenExpired: …" --with ada --json | jq '.memories[0].reasons'
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
         prediction = heart.predict(signals=signals, **details)
-    if as_json:
-        show_json(prediction)
-        return
     for each in prediction.memories:
         show(f"[cyan]{each.confidence:.0%}[/cyan]  {each.kind}  {each.memory_id}")
         show(f"     [dim]{escaped('; '.join(each.reasons))}[/dim]")
     if not prediction.memories:
         show_note("nothing was used in work like this yet")
+    return prediction
 
 
 def pop_signals(details: dict[str, Any]) -> SignalDetails:
@@ -125,15 +124,11 @@ def feedback(
         list[UUID] | None, typer.Option(metavar="MEMORY", help="What was of no use; may be given several times.")
     ] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Say which memories of a recall or context were used: over the nights cited ones rise, ignored ones sink.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous feedback $RECALL --cite $FACT --cite $EPISODE
-
-    [dim]$[/dim] nous feedback $RECALL --ignore $FACT
+    $ nous feedback $RECALL --cite $FACT --cite $EPISODE
+    $ nous feedback $RECALL --ignore $FACT
     """
     if not (cite or ignore):
         raise InvalidInput(
@@ -142,42 +137,11 @@ def feedback(
     with open_heart(agent) as heart:
         cited = heart.cite(recall_id, cite) if cite else 0
         ignored = heart.ignore(recall_id, ignore) if ignore else 0
-    if as_json:
-        show_json({"recall_id": recall_id, "cited": cited, "ignored": ignored})
-    else:
-        show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
-
-
-def show_context(assembled: Context, *, is_explained: bool) -> None:
-    """Print a context, or each of its lines with its reason, and on stderr its tokens."""
-    if is_explained:
-        show_reasons(assembled)
-    else:
-        show(escaped(assembled.text) or "[dim]nothing is known that matters now[/dim]")
-    show_tokens(assembled)
-
-
-def show_reasons(assembled: Context) -> None:
-    """Print each line of a context with its tier, level and tokens, and its reason below."""
-    for line in assembled.lines:
-        show(f"[bold]{line.tier}[/bold]  {line.kind}, {line.level}, {line.tokens:,} tokens  {escaped(line.text)}")
-        show(f"    [dim]{escaped(line.reason)}[/dim]")
-
-
-def show_tokens(assembled: Context) -> None:
-    """Print on stderr the tokens of a context, and the command for feedback on it."""
-    tiers = ", ".join(f"{tier} {count:,}" for tier, count in assembled.tokens.items() if count)
-    left_out = sum(assembled.left_out.values())
-    dropped = f"; {left_out:,} lines found no room" if left_out else ""
-    show_note(f"{assembled.token_count:,} of {assembled.budget:,} tokens ({tiers or 'none'}){dropped}")
-    if assembled.is_by_words:
-        show_note("the embedder failed, so only words were compared")
-    if assembled.lines:
-        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
+    show(f"[green]noted[/green]  {cited:,} cited, {ignored:,} ignored")
+    return {"recall_id": recall_id, "cited": cited, "ignored": ignored}
 
 
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
-censor = typer.Typer(name="censor", help="What the agent was taught to beware of.", no_args_is_help=True)
 
 
 @with_options(CheckDetails)
@@ -201,11 +165,8 @@ def check(
     check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning that
     fired often enough blocks.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous check "git push origin main"
-
-    [dim]$[/dim] nous check "$COMMAND" --agent aria && eval "$COMMAND"
+    $ nous check "git push origin main"
+    $ nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
     with open_heart(agent) as heart:
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
@@ -228,54 +189,41 @@ def match_line(each: Activation) -> str:
     return f"matched {how}{wrong}"
 
 
-@censor.command("add")
 @with_options(CensorDetails)
 def add(
     trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What triggers it.")],
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Add a censor, which warns of an action or blocks it; one that exists already is only made stricter.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor add "pushing directly to main branch" "use a feature branch" --severity block
-
-    [dim]$[/dim] nous censor add "DROP TABLE *" "write a migration" --literal
+    $ nous censor add "pushing directly to main branch" "use a feature branch" --severity block
+    $ nous censor add "DROP TABLE *" "write a migration" --literal
     """
     with open_heart(agent, may_begin=True) as heart:
         added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
-    if as_json:
-        show_json(added)
-        return
     show_censor(added.severity, added.trigger, added.reason)
     show(f"[dim]{added.id}[/dim]")
+    return added
 
 
-@censor.command("list")
-def list_all(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def list_censors(*, agent: AgentOption = None) -> object:
     """List the agent's censors, the firmest first.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor list --json
+    $ nous censor list --json
     """
     with open_heart(agent) as heart:
         found = heart.list_censors()
-    if as_json:
-        show_json({"censors": found})
-        return
     for each in found:
         show_censor(each.severity, each.trigger, each.reason)
         show(f"[dim]{each.id}  fired {counts(each)}[/dim]")
     if not found:
         show_note("no censors yet; add one: nous censor add")
+    return {"censors": found}
 
 
-@censor.command("report")
 def report(
     censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
     *,
@@ -285,27 +233,21 @@ def report(
     action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
     note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
 
     You speak as a person here, so it also opens what blocks where a censor is absolute or trusted more than the agent.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous censor report 0199… --note "the repository is a sandbox"
-
-    [dim]$[/dim] nous censor report 0199… --action "git push origin gh-pages"
+    $ nous censor report 0199… --note "the repository is a sandbox"
+    $ nous censor report 0199… --action "git push origin gh-pages"
     """
     with open_heart(agent) as heart:
         reported = heart.report_false_positive(
             checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
         )
-    if as_json:
-        show_json(reported)
-        return
     show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
     show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")
+    return reported
 
 
 def counts(each: Censor) -> str:
@@ -329,34 +271,22 @@ def patterns(
     look_only: LookOption = False,
     project: ProjectOption = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Learn how a project is written from its Python, TypeScript, JavaScript and Go source.
 
     Each pattern is a procedure: how requests are answered, tests written, errors treated, and what functions do over
     again. A pattern seen before is brought up to date. What others wrote or tools made is passed over. Needs the extra
     `code`.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous patterns src tests
-
-    [dim]$[/dim] nous patterns src/api --look-only --json
+    $ nous patterns src tests
+    $ nous patterns src/api --look-only --json
     """
     from nous_online.interfaces.code_patterns import learn_patterns
 
     with open_heart(agent, may_begin=True) as heart:
         learned = learn_patterns(heart, paths, project_id=project, is_recorded=not look_only)
-    if as_json:
-        show_json(learned)
-        return
     for each in learned.patterns:
         show(f"[bold]{escaped(each.hint)}[/bold]  [dim]{escaped(each.name)}, seen {each.count:,} times[/dim]")
-    show_reading(learned)
-
-
-def show_reading(learned: LearnedPatterns) -> None:
-    """Print how many files were read, which were skipped and why, and which patterns were refused."""
     show_note(f"{learned.files_read:,} files read, {len(learned.patterns):,} patterns found")
     for path, reason in list(learned.skipped.items())[:SKIPPED_SHOWN]:
         show_note(f"passed over {path}: {reason}")
@@ -364,6 +294,7 @@ def show_reading(learned: LearnedPatterns) -> None:
         show_note(f"passed over {len(learned.skipped) - SKIPPED_SHOWN:,} more files; --json lists them")
     for reason in learned.refused.values():
         show_note(reason)
+    return learned
 
 
 def workflows(
@@ -372,28 +303,22 @@ def workflows(
     user: UserOption = None,
     project: ProjectOption = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Keep the steps that at least three closed episodes took in the same order as workflows.
 
     Steps are what the agent recorded with `Heart.record_step`. A workflow of the same steps is found again, and each
     episode counts once for it, as a success or a failure.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous workflows --look-only
-
-    [dim]$[/dim] nous workflows --agent aria --json
+    $ nous workflows --look-only
+    $ nous workflows --agent aria --json
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
-    if as_json:
-        show_json({"workflows": learned})
-        return
     for each in learned:
         show(f"[green]{each.action}[/green]  {escaped(workflow_line(each))}")
     if not learned:
         show_note("no three closed episodes recorded the same steps yet")
+    return {"workflows": learned}
 
 
 def workflow_line(learned: LearnedWorkflow) -> str:

@@ -39,8 +39,6 @@ HOST, PORT = "127.0.0.1", 8420
 AdminOption = Annotated[
     bool, typer.Option("--admin", help="An administrator's: good for every agent, and for nights.", metavar="")
 ]
-key = typer.Typer(name="key", help="The keys that open the REST API.", no_args_is_help=True)
-webhook = typer.Typer(name="webhook", help="Where an agent's events are sent, signed.", no_args_is_help=True)
 
 
 def api(
@@ -68,11 +66,8 @@ def api(
 
     Callers need a key, made with `nous key create`. Calls under way are finished before it ends.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous api --no-keys
-
-    [dim]$[/dim] nous api --host 0.0.0.0 --name memory.example.org
+    $ nous api --no-keys
+    $ nous api --host 0.0.0.0 --name memory.example.org
     """
     from nous_online.interfaces.api.application import access_at, proxy_at, serve
 
@@ -85,7 +80,6 @@ def api(
     serve(access, host=host, port=port, proxy=None if behind_proxy is None else proxy_at(behind_proxy))
 
 
-@key.command("create")
 def create(  # noqa: PLR0913 (one parameter for each option)
     *,
     name: Annotated[str, typer.Option(help="What it is for, such as the name of a machine.")] = "",
@@ -102,19 +96,14 @@ def create(  # noqa: PLR0913 (one parameter for each option)
     ] = False,
     admin: AdminOption = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Make a key for an agent and show it, this once: only a hash of it is kept.
 
     An agent that reads web pages, mail or what tools answer gets one with --max-trust 50: it can't pass for its user.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key create --agent aria --name laptop
-
-    [dim]$[/dim] nous key create --agent aria --name crawler --max-trust 20
-
-    [dim]$[/dim] nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
+    $ nous key create --agent aria --name laptop
+    $ nous key create --agent aria --name crawler --max-trust 20
+    $ nous key create --admin --expires 2027-01-01T00:00:00Z --json | jq -r .key
     """
     from nous_online.interfaces.api import keys
 
@@ -130,7 +119,7 @@ def create(  # noqa: PLR0913 (one parameter for each option)
             is_read_only=read_only,
         )
     note_key("key_created", record)
-    show_new(new, record, as_json=as_json)
+    return show_new(new, record)
 
 
 def note_key(event: str, record: KeyRecord, **fields: str) -> None:
@@ -140,24 +129,18 @@ def note_key(event: str, record: KeyRecord, **fields: str) -> None:
     note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **fields)
 
 
-def show_new(new: Key, record: KeyRecord, *, as_json: bool) -> None:
-    """Print a new key, the only time that it is shown."""
-    if as_json:
-        show_json({"key": new.text, **vars(record)})
-        return
+def show_new(new: Key, record: KeyRecord) -> object:
+    """Print a new key, the only time that it is shown, and return it with its record."""
     show(escaped(new.text))
     show_note(f"{whose(record)}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
+    return {"key": new.text, **vars(record)}
 
 
-@key.command("list")
-def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """List the keys of an agent, the oldest first; their secrets are known to nobody but their owners.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key list --agent aria
-
-    [dim]$[/dim] nous key list --admin --json
+    $ nous key list --agent aria
+    $ nous key list --admin --json
     """
     from rich.table import Table
 
@@ -166,32 +149,26 @@ def list_all(*, admin: AdminOption = False, agent: AgentOption = None, as_json: 
     wanted = holder(agent, is_admin=admin)
     with keyring(wanted) as connection:
         found = keys.list_keys(connection, wanted)
-    if as_json:
-        show_json({"keys": found})
-        return
     if not found:
         show_note("no keys yet; make one: nous key create")
-        return
+        return None
     table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
     for each in found:
         used = f"{each.last_used_at:%Y-%m-%d %H:00}" if each.last_used_at else "never"
         table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", used, until(each), may(each))
     show(table)
+    return {"keys": found}
 
 
-@key.command("revoke")
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
     *,
     admin: AdminOption = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Revoke a key for good; a server that has just used it notices within five seconds.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key revoke 4f3d51d0a2b7 --agent aria
+    $ nous key revoke 4f3d51d0a2b7 --agent aria
     """
     from nous_online.interfaces.api import keys
 
@@ -199,27 +176,21 @@ def revoke(
     with keyring(wanted) as connection:
         record = keys.revoke(connection, wanted, key_id)
     note_key("key_revoked", record)
-    if as_json:
-        show_json(record)
-    else:
-        show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
+    show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
+    return record
 
 
-@key.command("rotate")
 def rotate(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
     *,
     admin: AdminOption = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Replace a key by a new one with its name, rights and expiry, and show the new one, this once.
 
     The old key is revoked; a server that has just used it notices within five seconds.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous key rotate 4f3d51d0a2b7 --agent aria
+    $ nous key rotate 4f3d51d0a2b7 --agent aria
     """
     from nous_online.interfaces.api import keys
 
@@ -227,7 +198,7 @@ def rotate(
     with keyring(wanted) as connection:
         new, record = keys.rotate(connection, wanted, key_id)
     note_key("key_rotated", record, replaced=key_id)
-    show_new(new, record, as_json=as_json)
+    return show_new(new, record)
 
 
 def holder(agent: str | None, *, is_admin: bool) -> str:
@@ -281,18 +252,15 @@ def console(
     There are pages of memories and what each rests on, of contradictions to decide, of nights, and of what a question
     recalls. Asking counts as a recall, as `nous recall` does.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous console --agent aria
-
-    [dim]$[/dim] nous console --read-only --port 9000
+    $ nous console --agent aria
+    $ nous console --read-only --port 9000
     """
     from nous_online.database.connection import open_url
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.console.console_server import serve
     from nous_online.interfaces.console.rendering import ConsoleState
-    from nous_online.interfaces.known_agents import check_known
     from nous_online.interfaces.request_checks import interface_token
+    from nous_online.memories.status import check_known
 
     name = agent_named(agent)
     check_known(open_url(), name)
@@ -337,11 +305,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     machine alone: callers need a key or, without keys, the address that is printed. It ends in a token, random at each
     start unless NOUS_TOKEN is set. Ctrl-C and SIGTERM end it after the calls in flight.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] claude mcp add nous -- nous mcp --agent aria
-
-    [dim]$[/dim] nous mcp --http --port 8421 --agent aria
+    $ claude mcp add nous -- nous mcp --agent aria
+    $ nous mcp --http --port 8421 --agent aria
     """
     from nous_online.heart import Heart
     from nous_online.interfaces.api.hearts import Hearts
@@ -380,7 +345,6 @@ def show_address(url: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-@webhook.command("add")
 def add_webhook(
     url: Annotated[str, typer.Argument(metavar="URL", help="A public address of https.")],
     *,
@@ -389,67 +353,50 @@ def add_webhook(
         bool, typer.Option("--allow-private", help="It may be of this machine or network, and http.", metavar="")
     ] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Send an agent's events to an address from now on, and show the secret that signs them, this once.
 
     Workers send them: `nous worker`, `nous dev` or an open Heart. The events: docs/heart.md.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook add https://hooks.example.org/nous --event fact_learned --event episode_completed
-
-    [dim]$[/dim] nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
+    $ nous webhook add https://hooks.example.org/nous --event fact_learned --event episode_completed
+    $ nous webhook add http://127.0.0.1:9000/ --allow-private --json | jq -r .secret
     """
     with open_heart(agent, may_begin=True) as heart:
         added = heart.add_webhook(url, event or "*", allows_private=allow_private)
-    if as_json:
-        show_json({"secret": added.secret, **vars(added.webhook)})
-        return
     show(escaped(added.secret))
     show_note(f"webhook {added.webhook.id}; its secret is shown this once, and checks `webhook-signature`")
+    return {"secret": added.secret, **vars(added.webhook)}
 
 
-@webhook.command("list")
-def list_webhooks(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def list_webhooks(*, agent: AgentOption = None) -> object:
     """List an agent's webhooks, and how their delivery stands.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook list --agent aria
+    $ nous webhook list --agent aria
     """
     with open_heart(agent) as heart:
         found = heart.list_webhooks()
-    if as_json:
-        show_json(found)
-        return
     for each in found:
         show(f"{each.id}  {escaped(each.url)}  {escaped(', '.join(each.names))}")
         if each.failed_count:
             show_note(f"failed {each.failed_count} times, next at {each.retry_at:%Y-%m-%d %H:%M:%S}: {each.last_error}")
     if not found:
         show_note("no webhooks; nous webhook add URL")
+    return found
 
 
-@webhook.command("remove")
 def remove_webhook(
     webhook_id: Annotated[str, typer.Argument(metavar="ID", help="As `nous webhook list` shows it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Send nothing more to a webhook, and forget its secret.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous webhook remove 0197c5b0-0000-7000-8000-000000000000
+    $ nous webhook remove 0197c5b0-0000-7000-8000-000000000000
     """
     with open_heart(agent) as heart:
         heart.remove_webhook(webhook_id)
-    if as_json:
-        show_json({"id": webhook_id})
-        return
     show(f"[green]removed[/green]  {escaped(webhook_id)}")
+    return {"id": webhook_id}
 
 
 ClientArgument = Annotated[
@@ -468,26 +415,23 @@ def install(
     project: ProjectFilesOption = False,
     dry_run: DryRunOption = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Give a coding agent a memory: the MCP server and four hooks, in the user's settings or in this repository's.
 
     All else in those files stays as it is, with a backup beside. Installed again it changes nothing, or what differs.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous install claude-code
-
-    [dim]$[/dim] nous install codex --project --dry-run
+    $ nous install claude-code
+    $ nous install codex --project --dry-run
     """
     from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
     options = ["--agent", checked_agent(agent)] if agent is not None else []
     changes = planned_install(is_project=project, options=options, client=CLIENTS[client])
-    apply_changes(changes, "installed", dry_run=dry_run, as_json=as_json)
-    if CLIENTS[client].note and not as_json:
+    changed = apply_changes(changes, "installed", dry_run=dry_run)
+    if CLIENTS[client].note:
         show(CLIENTS[client].note)
+    return changed
 
 
 def uninstall(
@@ -496,37 +440,31 @@ def uninstall(
     project: ProjectFilesOption = False,
     dry_run: DryRunOption = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Remove what `nous install` wrote from a coding agent's settings; memories stay where they are.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous uninstall claude-code
-
-    [dim]$[/dim] nous uninstall claude-code --project --dry-run
+    $ nous uninstall claude-code
+    $ nous uninstall claude-code --project --dry-run
     """
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_uninstall
 
     changes = planned_uninstall(is_project=project, client=CLIENTS[client])
-    apply_changes(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
+    return apply_changes(changes, "uninstalled", dry_run=dry_run)
 
 
-def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool, as_json: bool) -> None:
+def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) -> object:
     """Write the changes of files, or with `dry_run` only show them, and print the result for each file."""
     from nous_online.interfaces.hooks.client_settings import write
 
     if not dry_run:
         write(changes)
-    if as_json:
-        files = [{"path": str(each.path), "is_changed": each.is_changed, "diff": each.diff} for each in changes]
-        show_json({"is_dry_run": dry_run, "files": files})
-        return
     for each in changes:
         if dry_run and each.is_changed:
             show(escaped(each.diff.rstrip("\n")))
         else:
             show(f"[green]{done if each.is_changed else 'unchanged'}[/green]  {escaped(str(each.path))}")
+    files = [{"path": str(each.path), "is_changed": each.is_changed, "diff": each.diff} for each in changes]
+    return {"is_dry_run": dry_run, "files": files}
 
 
 def hook(
@@ -539,9 +477,7 @@ def hook(
 ) -> None:
     """Answer one of a coding agent's hooks, given as JSON on standard input; the exit code is always 0.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] echo '{"cwd": "."}' | nous hook SessionStart --within 10
+    $ echo '{"cwd": "."}' | nous hook SessionStart --within 10
     """
     from nous_online.interfaces.hooks.hook import answer
 

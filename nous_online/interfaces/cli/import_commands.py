@@ -33,8 +33,6 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nous_online.interfaces.imports.importing import BadRecord, ImportProgress, ImportReport
     from nous_online.memories.erasure import Erased
 
@@ -68,19 +66,18 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous import history.jsonl --agent aria
-
-    [dim]$[/dim] nous import ~/.claude/projects --since 2026-01-01 --dry-run
-
-    [dim]$[/dim] nous import chatgpt-export.zip && nous night --backfill
+    $ nous import history.jsonl --agent aria
+    $ nous import ~/.claude/projects --since 2026-01-01 --dry-run
+    $ nous import chatgpt-export.zip && nous night --backfill
     """
     from nous_online.interfaces.imports import importing
 
     check_names(format, files)
     if is_export(format, files):
-        check_unset({"--source": source, "--since": since, "--dry-run": dry_run})
+        # An export is restored whole.
+        for name, value in ({"--source": source, "--since": since, "--dry-run": dry_run}).items():
+            if value:
+                raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
         restore(files[0], agent, as_json=as_json)
         return
     options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
@@ -117,13 +114,6 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
     return format == NOUS or (is_one and format_of(files[0]) == NOUS)
 
 
-def check_unset(options: Mapping[str, object]) -> None:
-    """Raise `InvalidInput` if an option is set that a restore can't use: an export is restored whole."""
-    for name, value in options.items():
-        if value:
-            raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
-
-
 def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
     """Restore an export, and print the number of its rows."""
     from nous_online.interfaces.exporting import restore_agent
@@ -151,20 +141,15 @@ def export(
         str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
     ] = "nous",
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Export everything of an agent: every memory in every state, its history, and what the nights did.
 
     The file is there whole or not at all, with a checksum; `nous import` restores it row for row. Keys, prompts and
     costs stay behind. With --format markdown it is a folder of pages for people.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous export backups/ --agent aria
-
-    [dim]$[/dim] nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
-
-    [dim]$[/dim] nous export pages --format markdown
+    $ nous export backups/ --agent aria
+    $ nous export aria.jsonl.gz && nous import aria.jsonl.gz --agent basil
+    $ nous export pages --format markdown
     """
     name = agent_named(agent)
     if format not in ("nous", "markdown"):
@@ -178,10 +163,8 @@ def export(
             from nous_online.interfaces.exporting import export_agent
 
             written = export_agent(database, name, export_file(path, name))
-    if as_json:
-        show_json(written)
-        return
     show(f"[green]exported[/green]  {escaped(name)} to {escaped(str(written.path))}: {counted(written.rows)}")
+    return written
 
 
 def export_file(path: str, agent: str) -> Path:
@@ -325,15 +308,10 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     agent of another name learned. The dead rows are vacuumed; the disk may keep them until it is written over, unless
     --scrub writes tables and log anew.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous erase aria --dry-run
-
-    [dim]$[/dim] nous erase aria --yes --reason "request of 2026-11-20"
-
-    [dim]$[/dim] nous erase --memory $ID --scrub
-
-    [dim]$[/dim] nous erase aria --user ada --export aria.jsonl.gz
+    $ nous erase aria --dry-run
+    $ nous erase aria --yes --reason "request of 2026-11-20"
+    $ nous erase --memory $ID --scrub
+    $ nous erase aria --user ada --export aria.jsonl.gz
     """
     from nous_online.database.connection import open_url
     from nous_online.memories.erasure import scrub as rewrite_tables

@@ -1,25 +1,26 @@
-"""Commands about memories: learn, recall, status, history, and changes of one memory by its id."""
+"""Commands about memories: learn, recall, status, history, changes of one by its id, and what a person decides."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
 
 import typer
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
+from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
-    JsonOption,
     agent_named,
     escaped,
     open_database,
     open_heart,
     show,
-    show_json,
     show_note,
     text_or_stdin,
     with_options,
@@ -28,9 +29,10 @@ from nous_online.interfaces.cli.output import (
 if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
+    from nous_online.memories.contradictions import Contradiction, Ruling
     from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
-    from nous_online.recall.recall import Recall
+
 
 INDENT = " " * 11
 TITLES = ("content", "title", "name", "trigger")
@@ -48,26 +50,17 @@ def learn(
     ],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Learn one fact: confirm what says the same, supersede what it updates, or store it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
-
-    [dim]$[/dim] nous learn "Deploys need two approvals" --frame decision --tag process --json
-
-    [dim]$[/dim] nous learn "Ana lives in Paris" --key ana/home
-
-    [dim]$[/dim] git log -1 --format=%B | nous learn - --source "git log"
+    $ nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
+    $ nous learn "Deploys need two approvals" --frame decision --tag process --json
+    $ nous learn "Ana lives in Paris" --key ana/home
+    $ git log -1 --format=%B | nous learn - --source "git log"
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
-    if as_json:
-        show_json(learned)
-        return
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
     if learned.hidden:
@@ -83,6 +76,7 @@ def learn(
     opposed = {each.fact.id for each in learned.contradicts}
     for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
         show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {each.fact.id}[/dim]")
+    return learned
 
 
 @with_options(RecallDetails, defaults={"detail": "summary"})
@@ -94,30 +88,16 @@ def recall(
     *,
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Recall what matters for a question, best first: of each memory its summary, in at most three lines.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous recall "which database does staging use?" --limit 3
-
-    [dim]$[/dim] nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
+    $ nous recall "which database does staging use?" --limit 3
+    $ nous recall "who approves deploys" --as-of 2026-05-01T00:00:00Z --json
     """
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
         found = heart.recall(text_or_stdin(query), **details)
-    if as_json:
-        memories = [recalled_json(each) for each in found]
-        confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-        show_json({"recall_id": found.id, **confidence, "memories": memories})
-        return
-    show_answers(found, is_full=full)
-
-
-def show_answers(found: Recall, *, is_full: bool) -> None:
-    """Print the answers of a recall, each with its score and its id."""
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if not found:
@@ -126,7 +106,7 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         show("nothing clearly answers this; the nearest are:")
     places = {each.id: place for place, each in enumerate(found, start=1)}
     for place, each in enumerate(found, start=1):
-        shown = escaped(few_lines(each.text, is_full=is_full))
+        shown = escaped(few_lines(each.text, is_full=full))
         before = places.get(each.put_before) if each.put_before else None
         moved = f"  said later than {before}, so before it" if before else ""
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
@@ -135,6 +115,10 @@ def show_answers(found: Recall, *, is_full: bool) -> None:
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {found.id} --cite ID")
+    fields = ("score", "memory", "parts", "put_before", "contradicted_by")
+    memories = [{name: getattr(each, name) for name in fields} for each in found]
+    confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
+    return {"recall_id": found.id, **confidence, "memories": memories}
 
 
 def few_lines(text: str, *, is_full: bool = False) -> str:
@@ -146,26 +130,19 @@ def few_lines(text: str, *, is_full: bool = False) -> str:
     return f"\n{INDENT}".join(lines)
 
 
-def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def status(*, agent: AgentOption = None) -> object:
     """Count what an agent remembers, and say what waits for a person.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous status --agent aria
-
-    [dim]$[/dim] nous status --json | jq .memories.fact.active
+    $ nous status --agent aria
+    $ nous status --json | jq .memories.fact.active
     """
-    from nous_online.interfaces.known_agents import check_known
-    from nous_online.memories.status import status_of
+    from nous_online.memories.status import check_known, status_of
 
     name = agent_named(agent)
     with open_database() as database:
         check_known(database.url, name)
         with database.transaction(name) as connection:
             found = status_of(connection, name)
-    if as_json:
-        show_json(found)
-        return
     show(f"[bold]{escaped(name)}[/bold]")
     for kind, states in found.memories.items():
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
@@ -178,6 +155,7 @@ def status(*, agent: AgentOption = None, as_json: JsonOption = False) -> None:
         show(f"{'' if number else 'needs you':<10} {escaped(need)}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
+    return found
 
 
 def waiting_lines(waiting: WaitingWork) -> list[str]:
@@ -191,12 +169,6 @@ def waiting_lines(waiting: WaitingWork) -> list[str]:
     return lines
 
 
-def recalled_json(recalled: Any) -> dict[str, Any]:
-    """Return one answer of a recall as JSON: the memory, its score with its parts, and what contradicts it."""
-    fields = {"score": recalled.score, "memory": recalled.memory, "parts": recalled.parts}
-    return {**fields, "put_before": recalled.put_before, "contradicted_by": recalled.contradicted_by}
-
-
 MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
 Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
 
@@ -206,58 +178,47 @@ def forget(
     *,
     reason: Annotated[str, typer.Option(help="Why; kept with the event.")],
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Forget a memory: out of recall, contexts and questions about the past, however often it was confirmed.
 
     It stays in the store: `nous restore` brings it back. What must leave the disk is erased: `nous erase --memory`.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous forget $ID --reason "the lock was changed"
+    $ nous forget $ID --reason "the lock was changed"
     """
     with open_heart(agent) as heart:
         gone = heart.forget(memory_id, reason=reason)
-    if as_json:
-        show_json(gone)
-        return
     show_memory("forgotten", gone.memory)
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
             show_note(f"{each} {what}, and stays out of recall too")
+    return gone
 
 
-def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous restore $ID --reason "forgotten by mistake"
+    $ nous restore $ID --reason "forgotten by mistake"
     """
     with open_heart(agent) as heart:
-        show_changed("restored", heart.restore(memory_id, reason=reason), as_json=as_json)
+        return show_memory("restored", heart.restore(memory_id, reason=reason))
 
 
-def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Pin a memory: no night archives or condenses it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous pin $ID
+    $ nous pin $ID
     """
     with open_heart(agent) as heart:
-        show_changed("pinned", heart.pin(memory_id, reason=reason), as_json=as_json)
+        return show_memory("pinned", heart.pin(memory_id, reason=reason))
 
 
-def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
+def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Unpin a memory: nights treat it like any other again.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous unpin $ID
+    $ nous unpin $ID
     """
     with open_heart(agent) as heart:
-        show_changed("unpinned", heart.unpin(memory_id, reason=reason), as_json=as_json)
+        return show_memory("unpinned", heart.unpin(memory_id, reason=reason))
 
 
 @with_options(MemoryChanges)
@@ -266,61 +227,44 @@ def update(
     *,
     reason: Why = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous update $ID --subject "gate code" --tag home
-
-    [dim]$[/dim] nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
+    $ nous update $ID --subject "gate code" --tag home
+    $ nous update $ID --valid-to 2026-12-31T00:00:00Z --reason "the lease ends"
     """
     changes = cast("MemoryChanges", {name: value for name, value in details.items() if value is not None})
     with open_heart(agent) as heart:
-        show_changed("updated", heart.update(memory_id, reason=reason, **changes), as_json=as_json)
+        return show_memory("updated", heart.update(memory_id, reason=reason, **changes))
 
 
-def show_changed(done: str, memory: Memory, *, as_json: bool) -> None:
-    """Print a changed memory, as JSON or text."""
-    if as_json:
-        show_json(memory)
-    else:
-        show_memory(done, memory)
-
-
-def show_memory(done: str, memory: Any) -> None:
-    """Print what was done to a memory, its text and its state."""
+def show_memory(done: str, memory: Memory) -> Memory:
+    """Print what was done to a memory, its text and its state, and return it."""
     text = next((value for name in (*TITLES, "detail") if (value := getattr(memory, name, None))), "")
     show(f"[green]{done}[/green]  {escaped(text)}")
     show(f"[dim]{memory.id}  {memory.state}[/dim]")
+    return memory
 
 
 def history(
     memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
-
-    [dim]$[/dim] nous history $ID --json | jq '.events[0].before'
+    $ nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+    $ nous history $ID --json | jq '.events[0].before'
     """
     with open_heart(agent) as heart:
         events = heart.history(memory_id)
         lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
-    if as_json:
-        show_json({"memory_id": memory_id, "events": events})
-        return
     for line in lines:
         show(line)
     for event in events:
         show_event(event)
+    return {"memory_id": memory_id, "events": events}
 
 
 def succession_lines(heart: Heart, fact: Fact) -> list[str]:
@@ -344,17 +288,12 @@ def show_one(
     memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show a memory in full: its text and its history; of a fact what was said, of an episode what was drawn from it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
-
-    [dim]$[/dim] nous show $FACT --json | jq '.statements[].content'
-
-    [dim]$[/dim] nous show $EPISODE --json | jq '.episode.summary, .facts[].content'
+    $ nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
+    $ nous show $FACT --json | jq '.statements[].content'
+    $ nous show $EPISODE --json | jq '.episode.summary, .facts[].content'
     """
     with open_heart(agent) as heart:
         memory, events = heart.get(memory_id), heart.history(memory_id)
@@ -365,15 +304,13 @@ def show_one(
             fields, lines = episode_shown(heart, memory)
         else:
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
-    if as_json:
-        show_json({kind: memory, **fields, "events": events})
-        return
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
     trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
     for line in (f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"):
         show(line)
     for event in events:
         show_event(event)
+    return {kind: memory, **fields, "events": events}
 
 
 def fact_shown(heart: Heart, fact: Fact) -> tuple[dict[str, Any], list[str]]:
@@ -434,20 +371,192 @@ def split(
     *,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the history of both facts.")] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
-
-    [dim]$[/dim] nous split $STATEMENT --json | jq .id
+    $ nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
+    $ nous split $STATEMENT --json | jq .id
     """
     with open_heart(agent) as heart:
         fact = heart.split(statement_id, reason=reason)
-    if as_json:
-        show_json(fact)
-        return
     show(f"[green]split off[/green]  {escaped(fact.content)}")
     show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")
+    return fact
+
+
+# --- what only a person can decide: contradictions, and facts that perhaps replace others ---
+
+Status = Literal["open", "resolved", "any"]
+Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
+ALL = "all"
+BY_HAND = "decided on the command line"
+HOW = (
+    "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT; "
+    "many where both hold: nous resolve all both_valid --source NAME, or --subject NAME"
+)
+ONLY_ALIKE = (
+    "many are decided at once where both facts hold, and only about one source or subject: "
+    "nous resolve all both_valid --source NAME, or --subject NAME"
+)
+
+
+def contradictions(
+    *,
+    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
+    agent: AgentOption = None,
+) -> object:
+    """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
+
+    $ nous contradictions
+    $ nous contradictions --status resolved --json
+    """
+    from nous_online.interfaces.questions import as_plain, questions_of
+
+    with open_heart(agent) as heart:
+        found = heart.contradictions(status=None if status == "any" else status)
+        rows = [with_texts(each) for each in found]
+        doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
+        texts = {one: heart.get_fact(one).content for each in doubts for one in (each.earlier_id, each.later_id)}
+    for each in rows:
+        show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
+        show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
+        show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
+        if each["proposed"] and each["status"] == "open":
+            show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
+    for each in doubts:
+        show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
+        show(f"  a  {escaped(texts[each.earlier_id])}  [dim]{each.earlier_id}[/dim]")
+        show(f"  b  {escaped(texts[each.later_id])}  [dim]{each.later_id}[/dim]")
+    if not rows and not doubts:
+        show_note("nothing contradicts itself, and nothing is in doubt")
+    elif status == "open":
+        show_note(HOW)
+    return {"contradictions": rows, "doubts": [as_plain(each) for each in doubts]}
+
+
+def resolve(  # noqa: PLR0913 (one parameter for each option)
+    question: Annotated[
+        str,
+        typer.Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it."),
+    ],
+    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
+    *,
+    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
+    against: Annotated[
+        UUID | None, typer.Option(metavar="ID", help="Of a fact in doubt: the earlier fact that is meant.")
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
+    into: Annotated[
+        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: a source of one of the two.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: the subject of both.")
+    ] = None,
+    reject: Annotated[
+        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
+    ] = False,
+    agent: AgentOption = None,
+) -> object:
+    """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.
+
+    Of a doubt `a` is the earlier fact and `b` the later one. `all both_valid` decides every question about one subject,
+    or with one source, that both facts hold.
+    An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
+    and this decides, so or otherwise, or rejects it.
+
+    $ nous resolve $ID b_wins --note "the contract was renewed"
+    $ nous resolve $ID --keep $FACT
+    $ nous resolve $ID merged --into $FACT
+    $ nous resolve all both_valid --source inventory.md
+    $ nous resolve $ID --reject
+    """
+    if reject == bool(resolution or keep or note or into):
+        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
+        raise InvalidInput(message)
+    if (question == ALL) != bool(source or subject) or (question == ALL and resolution != "both_valid"):
+        raise InvalidInput(ONLY_ALIKE)
+    with open_heart(agent) as heart:
+        if question == ALL:
+            return resolve_all(heart, source, subject, note)
+        if reject:
+            return show_ruling(heart.reject_ruling(checked_id("ID", question)))
+        return resolve_one(heart, checked_id("ID", question), (resolution, note, into, keep), against)
+
+
+def resolve_one(
+    heart: Heart,
+    asked: UUID,
+    told: tuple[Ruled | None, str | None, UUID | None, UUID | None],
+    against: UUID | None,
+) -> object:
+    """Decide a contradiction, or else the doubt about a fact of that id; `told` are the fields of a `Ruling`."""
+    from nous_online.memories.contradictions import Ruling
+
+    ruling = Ruling(*told)
+    try:
+        ruled = heart.resolve_contradiction(
+            asked, ruling.resolution, keep=ruling.keep, note=ruling.note, merged_into=ruling.merged_into
+        )
+    except NotFound as error:
+        later = doubted(heart, asked, error)
+        return resolve_doubt(heart, later, ruling, against)
+    return show_ruling(ruled)
+
+
+def show_ruling(ruled: Contradiction) -> Contradiction:
+    """Print how a contradiction was decided, or that it is still open, and return it."""
+    done = "[green]rejected[/green]  still open" if ruled.status == "open" and ruled.proposed is None else None
+    show(f"{done or f'[green]resolved[/green]  {ruled.resolution}'}  [dim]{ruled.id}[/dim]")
+    for name, side in (("a", ruled.a), ("b", ruled.b)):
+        show(f"  {name}  {escaped(side['content'])}")
+    return ruled
+
+
+def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str | None) -> object:
+    """Decide all questions about a subject or with a source: both facts hold."""
+    from nous_online.interfaces.questions import about, hold_both, questions_of
+
+    found = about(questions_of(heart), source=source, subject=subject)
+    settled = hold_both(heart, found, why=note or BY_HAND)
+    show(f"[green]resolved[/green]  {settled:,} {'question' if settled == 1 else 'questions'}: both hold")
+    return {"resolved": settled}
+
+
+def doubted(heart: Heart, fact_id: UUID, error: NotFound) -> Fact:
+    """Return the fact in doubt of that id; raise `NotFound` if it is neither that nor a contradiction."""
+    try:
+        return heart.get_fact(fact_id)
+    except NotFound:
+        raise NotFound(f"{error}, and no fact in doubt of that id; `nous contradictions` lists both") from None
+
+
+def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | None) -> object:
+    """Decide whether a fact replaces those it perhaps replaces, and print what was decided."""
+    from nous_online.interfaces.questions import settle_doubt
+    from nous_online.memories.contradictions import Ruling
+
+    if ruling.keep is not None:
+        against = against if ruling.keep == later.id else ruling.keep
+        ruling = Ruling("b_wins" if ruling.keep == later.id else "a_wins", ruling.note)
+    resolution = ruling.resolution
+    earlier = settle_doubt(heart, later, ruling, against=against, why=ruling.note or BY_HAND)
+    sides = [heart.get_fact(each) for each in (*earlier, later.id)]
+    show(f"[green]resolved[/green]  {resolution}")
+    for each in sides:
+        show(f"  {each.state:<10}  {escaped(each.content)}  [dim]{each.id}[/dim]")
+    return {"resolution": resolution, "facts": sides}
+
+
+def in_words(proposed: dict[str, Any]) -> str:
+    """Return a proposed ruling in words: the resolution, by whom, and why."""
+    into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+    why = f": {proposed['note']}" if proposed["note"] else ""
+    return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
+
+
+def with_texts(each: Contradiction) -> dict[str, Any]:
+    """Return a contradiction's columns, with the texts of its sides under `a` and `b`."""
+    return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from enum import StrEnum
+from functools import cache, wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast, get_args, get_origin
 
 import typer
 
@@ -71,22 +74,64 @@ JsonOption = Annotated[
 ]
 
 
+@cache
+def inert_console() -> type[Console]:
+    """Return a console class that prints no control characters: memories may hold commands for a terminal."""
+    # Made at its first use: rich takes 40 ms to load, and what prints JSON does without.
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
+
+    class InertConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(without_controls(segment.text), segment.style)
+
+        def on_broken_pipe(self) -> None:
+            # So that `written` ends the command; rich would exit with code 1.
+            raise BrokenPipeError(errno.EPIPE, "the reader closed the pipe")
+
+    return InertConsole
+
+
 def stdout() -> Console:
     """Return the console for results; it uses colour on a terminal only."""
-    from nous_online.interfaces.cli.terminal import InertConsole
-
-    return InertConsole(highlight=False)
+    return inert_console()(highlight=False)
 
 
 def stderr() -> Console:
     """Return the console for everything but results."""
-    from nous_online.interfaces.cli.terminal import InertConsole
+    return inert_console()(highlight=False, stderr=True)
 
-    return InertConsole(highlight=False, stderr=True)
+
+IS_JSON = ContextVar("IS_JSON", default=False)
+"""Whether this command prints an object for machines, and nothing for people but errors."""
+
+
+def answering(command: Callable[..., object]) -> Callable[..., None]:
+    """Give a command that returns something the option --json: it prints that as one object, and nothing else."""
+    own = inspect.signature(command, eval_str=True)
+    if own.return_annotation is None:
+        return cast("Callable[..., None]", command)
+
+    @wraps(command)
+    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+        before = IS_JSON.set(as_json)
+        try:
+            result = command(*arguments, **options)
+        finally:
+            IS_JSON.reset(before)
+        if as_json:
+            show_json(result)
+
+    option = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
+    run.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), option])
+    return run
 
 
 def show(result: RenderableType) -> None:
     """Print a result for people: a text (with rich's markup) or a table."""
+    if IS_JSON.get():
+        return
     with written():
         stdout().print(result, soft_wrap=isinstance(result, str))
 
@@ -139,6 +184,8 @@ def show_note(message: str) -> None:
     """Print a remark on stderr, dimmed on a terminal."""
     from rich.text import Text
 
+    if IS_JSON.get():
+        return
     stderr().print(Text(message, style="dim"), soft_wrap=True)
 
 
@@ -207,7 +254,7 @@ def flush_output(code: str | int | None) -> str | int | None:
 
 # --- options that several commands have ---
 
-C = TypeVar("C", bound=Callable[..., None])
+C = TypeVar("C", bound=Callable[..., object])
 UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
@@ -282,7 +329,7 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
     """
     from nous_online.database.connection import open_url
     from nous_online.heart import Heart
-    from nous_online.interfaces.known_agents import UNNAMED, unknown_agent
+    from nous_online.memories.status import UNNAMED, unknown_agent
 
     name = agent_named(agent)
     must_exist = not may_begin and name != UNNAMED

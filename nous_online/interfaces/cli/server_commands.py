@@ -74,16 +74,13 @@ def stopping() -> Generator[CommandStop]:
 DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
 
 
-def up(*, as_json: JsonOption = False) -> None:
+def up() -> object:
     """Start the embedded server if need be, and bring the schema up to date.
 
     With NOUS_DATABASE_URL that server is prepared instead.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous up
-
-    [dim]$[/dim] NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
+    $ nous up
+    $ NOUS_DATABASE_URL=postgresql://nous@db/nous nous up
     """
     from nous_online.database.connection import open_url, prepare
 
@@ -91,10 +88,8 @@ def up(*, as_json: JsonOption = False) -> None:
         url = open_url()
         prepare(url)
     place = place_of(url)
-    if as_json:
-        show_json({"is_ready": True, **place})
-    else:
-        show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
+    show(f"[green]ready[/green]  PostgreSQL at {escaped(address_of(place))}")
+    return {"is_ready": True, **place}
 
 
 def place_of(url: str) -> dict[str, str]:
@@ -113,15 +108,11 @@ def address_of(place: dict[str, str]) -> str:
 def down(
     *,
     demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous down
-
-    [dim]$[/dim] nous down --demo
+    $ nous down
+    $ nous down --demo
     """
     from nous_online.core.files import demo_home
     from nous_online.core.settings import settings
@@ -136,20 +127,15 @@ def down(
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")
-    if as_json:
-        show_json({"was_running": bool(stopped), "stopped": stopped})
-    else:
-        show(f"stopped {', '.join(stopped)}; memories stay where they are" if stopped else "nothing was running")
+    show(f"stopped {', '.join(stopped)}; memories stay where they are" if stopped else "nothing was running")
+    return {"was_running": bool(stopped), "stopped": stopped}
 
 
 def doctor(*, as_json: JsonOption = False) -> None:
     """Check what Nous needs, and say how to mend what is wrong (exit code 1).
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous doctor
-
-    [dim]$[/dim] nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
+    $ nous doctor
+    $ nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
     """
     from nous_online.interfaces.doctor import checks
 
@@ -182,11 +168,8 @@ def worker(
     Several may run at once. Ctrl-C and SIGTERM end it after the step that has begun. With --json each look that found
     something is an object on a line of its own. The exit code is 1 when --once met a failure.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous worker
-
-    [dim]$[/dim] nous worker --once --json | jq .completed
+    $ nous worker
+    $ nous worker --once --json | jq .completed
     """
     from nous_online.queue.worker import open_staff
 
@@ -208,22 +191,17 @@ def retry(
     episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
     *,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Queue an episode that was set aside to be completed after all.
 
     One is set aside when five attempts failed at it, as its completion note says. Its text stays as it is.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
+    $ nous retry 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 && nous worker --once
     """
     with open_heart(agent) as heart:
         episode = heart.retry_episode(episode_id)
-    if as_json:
-        show_json({"episode_id": episode.id})
-        return
     show(f"episode {episode.id} is queued again")
+    return {"episode_id": episode.id}
 
 
 def run_round(workers: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
-from typing import Any, cast, get_args
+from typing import Any, LiteralString, cast, get_args
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
-from psycopg.rows import class_row
+from psycopg import Connection
+from psycopg.rows import class_row, namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.context.context_lines import Context
@@ -23,11 +24,10 @@ from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, fill_columns, statements
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.console import lookups
 from nous_online.interfaces.console.rendering import FormFields, OpenHeart, QueryFields, non_empty, page
 from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
@@ -37,6 +37,7 @@ from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
 router = APIRouter()
+BLOCKS = statements("nous_online.interfaces.console", "console.sql")
 ALIKE: tuple[Alike, ...] = get_args(Alike)
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 CURRENT = ("active", "open", "closed", "review")
@@ -69,7 +70,7 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
         )
     conditions = list_conditions(given, query.get("before", ""))
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = lookups.list_memories(connection, heart.agent.id, conditions)
+        found = list_memories(connection, heart.agent.id, conditions)
     further = None
     if len(found) > ON_A_PAGE:
         last = found[ON_A_PAGE - 1]
@@ -138,13 +139,14 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     statements = heart.statements(memory_id) if fact else []
     before = heart.predecessors(memory_id) if fact else []
     successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
+    key = {"agent_id": heart.agent.id, "id": memory_id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        links = lookups.links_of(connection, heart.agent.id, memory_id)
-        uses = lookups.uses_of(connection, heart.agent.id, memory_id)
-        disputes = lookups.contradictions_of(connection, heart.agent.id, memory_id)
+        links = named_rows(connection, BLOCKS["links_of"], key)
+        (uses,) = named_rows(connection, BLOCKS["uses_of"], key)
+        disputes = named_rows(connection, BLOCKS["contradictions_of"], key)
         ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
         ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
-        known = lookups.named_memories(connection, heart.agent.id, [*ids])
+        known = named_memories(connection, heart.agent.id, [*ids])
     return page(
         request,
         "memory.html",
@@ -191,13 +193,14 @@ def in_words(value: object) -> str:
 @router.get("/inbox")
 def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show what waits for a person: open contradictions side by side, and doubts."""
+    first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        pairs = lookups.open_contradictions(connection, heart.agent.id, limit=WAITING)
-        doubts = lookups.doubts(connection, heart.agent.id, limit=WAITING)
+        pairs = named_rows(connection, BLOCKS["open_contradictions"], first)
+        doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
-        known = lookups.named_memories(connection, heart.agent.id, [*ids])
+        known = named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
@@ -210,9 +213,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     return page(request, "inbox.html", is_live=True, **shown)
 
 
-def sides_of(
-    pair: lookups.OpenContradiction, known: Mapping[UUID, lookups.ListedMemory]
-) -> list[tuple[str, lookups.ListedMemory]]:
+def sides_of(pair: Any, known: Mapping[UUID, ListedMemory]) -> list[tuple[str, ListedMemory]]:
     """Return both sides of a contradiction, the earlier first, each with the resolution that keeps it."""
     sides = [("a_wins", known[pair.memory_a]), ("b_wins", known[pair.memory_b])]
     return sorted(sides, key=lambda side: (side[1].at, side[1].id))
@@ -222,7 +223,7 @@ def sides_of(
 def nights(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the latest nights with their figures and changes."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = lookups.list_nights(connection, heart.agent.id, limit=NIGHTS)
+        found = named_rows(connection, BLOCKS["list_nights"], {"agent_id": heart.agent.id, "limit": NIGHTS})
     return page(request, "nights.html", is_live=True, nights=found, most=NIGHTS)
 
 
@@ -231,13 +232,14 @@ def night(request: Request, day: str, query: QueryFields, heart: OpenHeart) -> H
     """Show one night: its figures and its proposals with their states."""
     at = parse_night(day)
     after_kind, _, after_id = query.get("after", "").partition(CURSOR_SEPARATOR)
-    conditions = {"night": at, "kind": query.get("kind") or None, "limit": ON_A_PAGE + 1}
+    key = {"agent_id": heart.agent.id, "night": at}
+    conditions = {**key, "kind": query.get("kind") or None, "limit": ON_A_PAGE + 1}
     cursor = {"after_kind": after_kind or None, "after_id": checked_id("after", after_id) if after_kind else None}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        figures = lookups.night_figures(connection, heart.agent.id, at)
-        counts = lookups.night_kinds(connection, heart.agent.id, at)
-        found = lookups.night_proposals(connection, heart.agent.id, {**conditions, **cursor})
-        known = lookups.named_memories(connection, heart.agent.id, [one for each in found for one in each.targets])
+        figures = (connection.execute(BLOCKS["night_figures"], key).fetchone() or ({},))[0]
+        counts = named_rows(connection, BLOCKS["night_kinds"], key)
+        found = named_rows(connection, BLOCKS["night_proposals"], {**conditions, **cursor})
+        known = named_memories(connection, heart.agent.id, [one for each in found for one in each.targets])
     if not (figures or counts):
         raise NotFound(f"agent {heart.agent.id!r} has no night of {at}; see the list of nights")
     further = None
@@ -332,7 +334,21 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         heart.reject_ruling(contradiction_id)
         return back_to("/inbox", "reject")
     if ruling == "merged":
-        merge(heart, contradiction_id, form)
+        if not form.get("text", "").strip():
+            raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
+        found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
+        if found is None:
+            raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
+        sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
+        merged = heart.learn(
+            form["text"],
+            source="console",
+            scope=sides[0].scope,
+            user_id=sides[0].user_id,
+            project_id=sides[0].project_id,
+            replaces=[each for each in sides if each.state == "active"],
+        ).memory
+        heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
         return hold_all(heart, contradiction_id, ruling, form)
@@ -340,28 +356,6 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
     heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
     return back_to("/inbox", "decide")
-
-
-def merge(heart: Heart, contradiction_id: UUID, form: Mapping[str, str]) -> None:
-    """Replace both sides by a new sentence, for the same user and project.
-
-    Two transactions; if the second fails, sending the form again completes it.
-    """
-    if not form.get("text", "").strip():
-        raise InvalidInput("nothing to put in the place of both: write one sentence that says what holds")
-    found = next((each for each in heart.contradictions() if each.id == contradiction_id), None)
-    if found is None:
-        raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
-    sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
-    merged = heart.learn(
-        form["text"],
-        source="console",
-        scope=sides[0].scope,
-        user_id=sides[0].user_id,
-        project_id=sides[0].project_id,
-        replaces=[each for each in sides if each.state == "active"],
-    ).memory
-    heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
 
 
 @router.post("/doubts")
@@ -400,7 +394,6 @@ def back_to(path: str, done: str) -> RedirectResponse:
 
 # --- the page about the system ---
 
-SQL = statements("nous_online.interfaces.console", "console_system.sql")
 MOST_AGENTS = 50
 PLACE = "/system"
 SLOW_CHECKS = frozenset({"embedder"})
@@ -410,37 +403,12 @@ POLL_S, STREAM_S = 2.0, 60.0
 """An event stream ends after a minute and the browser opens the next, so that none outlives its page by more."""
 
 
-@dataclass(frozen=True)
-class MonthlyCost:
-    """The cost of one model in one month, for one purpose."""
-
-    month: str
-    purpose: str
-    model: str
-    requests: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-
-
-@dataclass(frozen=True)
-class AgentLine:
-    """An agent, its approximate number of memories, and its last night."""
-
-    id: str
-    memories: int
-    night: date | None
-
-
 @router.get(PLACE)
 def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show the state of the system, and what needs a person."""
-    own = {"agent_id": heart.agent.id}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         status = status_of(connection, heart.agent.id)
-        with connection.cursor(row_factory=class_row(MonthlyCost)) as cursor:
-            costs = cursor.execute(SQL["costs_of_agent"], own).fetchall()
+        costs = named_rows(connection, BLOCKS["costs_of_agent"], {"agent_id": heart.agent.id})
         found_keys = keys.list_keys(connection, heart.agent.id)
     hooks = heart.list_webhooks()
     looks = {**doctor.LOOKS, **doctor.SERVER_LOOKS}
@@ -463,13 +431,12 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
     )
 
 
-def all_agents(url: str) -> tuple[list[AgentLine], str | None]:
+def all_agents(url: str) -> tuple[Sequence[Any], str | None]:
     """Return the agents of this store, or the reason why they can't be listed."""
     try:
         # The role of calls sees one agent only; that of nights sees all.
         with as_night(url, seconds=CONNECT_S) as connection:
-            cursor = connection.cursor(row_factory=class_row(AgentLine))
-            return cursor.execute(SQL["agents"], {"limit": MOST_AGENTS}).fetchall(), None
+            return named_rows(connection, BLOCKS["agents"], {"limit": MOST_AGENTS}), None
     except NousError as error:
         return [], str(error)
 
@@ -513,6 +480,48 @@ def latest_change(heart: Heart) -> tuple[Any, ...] | None:
     """Return a value that differs after each change of the agent's memory; None while the database is unreachable."""
     try:
         with heart.agent.transaction(heart.agent.deadline(POLL_S)) as connection:
-            return connection.execute(SQL["latest_change"], {"agent_id": heart.agent.id}).fetchone()
+            return connection.execute(BLOCKS["latest_change"], {"agent_id": heart.agent.id}).fetchone()
     except NousError:
         return None
+
+
+# --- queries beyond the verbs ---
+
+
+@dataclass(frozen=True)
+class ListedMemory:
+    """A memory of any kind as a list shows it; `about` is a subject, title, domain or severity."""
+
+    kind: str
+    id: UUID
+    state: str
+    text: str
+    about: str | None
+    at: datetime
+    trust: int
+    is_pinned: bool
+    is_forgotten: bool
+    source: str | None
+    user_id: str | None
+    confirmation_count: int
+
+
+def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
+    return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
+
+
+def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
+    """Return the latest memories that fit the conditions, named as the parameters of the query."""
+    query = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
+    with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
+        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+        return cursor.execute(query, {**conditions, "agent_id": agent_id}, prepare=False).fetchall()
+
+
+def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
+    """Return memories by id; erased ones are missing."""
+    key = {"agent_id": agent_id, "ids": list(ids)}
+    named = BLOCKS["named_memories"]
+    found = fetch(connection, ListedMemory, named, key, rows=BLOCKS["rows"]) if ids else []
+    return {each.id: each for each in found}

@@ -66,33 +66,23 @@ def application(console: ConsoleState) -> FastAPI:
         console_pages.router.routes
     )  # `include_router` builds each route again at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
-    app.add_exception_handler(NousError, on_error)
-    app.add_exception_handler(InterfaceProblem, on_problem)
-    app.add_exception_handler(HTTPException, on_refusal)
+    for failure in (NousError, InterfaceProblem, HTTPException):
+        app.add_exception_handler(failure, on_failure)
     app.add_middleware(ConsoleGate, token=console.token)
     return app
 
 
-async def on_error(request: Request, error: Exception) -> HTMLResponse:
-    """Answer an error of ours with a page."""
-    assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
-    return problem(request, kind_of(error).status, str(error))
-
-
-async def on_problem(request: Request, error: Exception) -> HTMLResponse:
-    """Answer a refused form with a page."""
-    assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
-    return problem(request, error.kind.status, str(error))
-
-
-async def on_refusal(request: Request, error: Exception) -> HTMLResponse:
-    """Answer what the framework refused with a page: an unknown path, or a wrong method."""
-    assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
-    return problem(request, error.status_code, f"{request.method} {request.url.path}: {error.detail}")
-
-
-def problem(request: Request, status: int, what: str) -> HTMLResponse:
-    """Return the page for a problem."""
+async def on_failure(request: Request, error: Exception) -> HTMLResponse:
+    """Answer with a page an error of ours, a refused form, or what the framework refused: another path or method."""
+    match error:
+        case NousError():
+            status, what = kind_of(error).status, str(error)
+        case InterfaceProblem():
+            status, what = error.kind.status, str(error)
+        case HTTPException():
+            status, what = error.status_code, f"{request.method} {request.url.path}: {error.detail}"
+        case _:
+            raise error
     return page(request, "problem.html", status=status, what=what)
 
 

@@ -446,20 +446,15 @@ def write(changes: Sequence[FileChange]) -> None:
         if text_of_file(change.path) != change.before:
             raise Conflict(f"{change.path} was changed meanwhile; run the same command again")
         try:
-            replace_file(change)
+            target = change.path.resolve()
+            backup = backup_of(change.path)
+            if change.after is None or change.after == text_of_file(backup):
+                backup.unlink(missing_ok=True)
+            elif change.before is not None and not has_entries(change.path, change.before):
+                put(backup, change.before, like=target)
+            if change.after is None:
+                target.unlink(missing_ok=True)
+            else:
+                put(target, change.after, like=target)
         except OSError as error:
             raise Unavailable(f"{change.path} can't be written ({error}); own it or free some space") from error
-
-
-def replace_file(change: FileChange) -> None:
-    """Write one file through a temporary file beside it, with its old permissions; a symbolic link stays one."""
-    target = change.path.resolve()
-    backup = backup_of(change.path)
-    if change.after is None or change.after == text_of_file(backup):
-        backup.unlink(missing_ok=True)
-    elif change.before is not None and not has_entries(change.path, change.before):
-        put(backup, change.before, like=target)
-    if change.after is None:
-        target.unlink(missing_ok=True)
-    else:
-        put(target, change.after, like=target)

@@ -107,16 +107,6 @@ def text_for(heart: Heart, request: Mapping[str, Any]) -> str:
     return context_for_prompt(heart, request.get("prompt", ""), **reach)
 
 
-def record(place: Path) -> None:
-    """Record this process in the home, in the format of `nous_online.processes`."""
-    folder = place / "background"
-    make_directory(folder)
-    created = psutil.Process().create_time()
-    (folder / f"{NAME}.json").write_text(
-        json.dumps({"pid": os.getpid(), "created": created, "command": sys.argv}), "utf-8"
-    )
-
-
 def serve(place: Path, agent: str) -> None:
     """Serve the hooks of a home, unless another server does already."""
     os.chdir(place)
@@ -133,7 +123,13 @@ def open_server(place: Path, agent: str) -> HookServer:
     """Return a server that listens only once the heart is open, so that whoever connects gets an answer at once."""
     name = agent or settings().agent
     heart = Heart.open(name, works_in_background=False)
-    record(place)
+    # In the format of `nous_online.processes`, so that `nous down` finds it.
+    folder = place / "background"
+    make_directory(folder)
+    created = psutil.Process().create_time()
+    (folder / f"{NAME}.json").write_text(
+        json.dumps({"pid": os.getpid(), "created": created, "command": sys.argv}), "utf-8"
+    )
     server = HookServer(place)
     server.hearts[name] = heart
     return server

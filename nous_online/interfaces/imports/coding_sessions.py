@@ -12,15 +12,18 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.imports.import_files import ImportItem, JsonStream, ReaderState, open_file
-from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, json_object, list_of
-from nous_online.interfaces.imports.sessionize import (
+from nous_online.interfaces.imports.import_files import (
     ImportedSession,
+    ImportItem,
+    JsonStream,
     Message,
+    ReaderState,
     episodes_of,
+    open_file,
     read_messages,
     text_of_parts,
 )
+from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, json_object, list_of
 
 SPOKEN = ("user", "assistant")
 SUBAGENTS = "messages of subagents"

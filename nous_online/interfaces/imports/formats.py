@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.imports.chat_exports import CONVERSATIONS, is_claude_ai, read_chatgpt, read_claude_ai
 from nous_online.interfaces.imports.coding_sessions import (
     by_age,
     is_claude_code,
@@ -31,13 +30,17 @@ from nous_online.interfaces.imports.import_files import (
     read_jsonl,
 )
 from nous_online.interfaces.imports.markdown_notes import read_markdown
-from nous_online.interfaces.imports.memory_exports import (
+from nous_online.interfaces.imports.program_exports import (
     BACKUP,
+    CONVERSATIONS,
+    is_claude_ai,
     is_langgraph,
     is_letta,
     is_mcp_memory,
     is_mem0,
     is_openmemory,
+    read_chatgpt,
+    read_claude_ai,
     read_langgraph,
     read_letta,
     read_mcp_memory,

@@ -70,11 +70,6 @@ class ImportReport:
     """The first ten memories of a dry run, a line each."""
 
     @property
-    def is_resumed(self) -> bool:
-        """Whether an earlier import had already stored some of it."""
-        return self.already_known > 0
-
-    @property
     def is_useful(self) -> bool:
         """Whether any record was good."""
         return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
@@ -356,7 +351,19 @@ class ImportRun:
         if not pending:
             return
         try:
-            self.store_at_once(pending)
+            agent = pending[0].heart.agent
+            new_facts = [each.entry for each in pending if isinstance(each.entry, NewFact)]
+            new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
+            if self.options.is_dry_run:
+                self.stored, self.episodes = self.stored + len(new_facts), self.episodes + len(new_episodes)
+                room = MAX_EXAMPLES - len(self.examples)
+                self.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
+            else:
+                if new_facts:
+                    self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
+                if new_episodes:
+                    self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
+            self.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
         except REFUSALS as error:
             if len(pending) == 1:
                 self.note_bad(pending[0].number, str(error).strip(), pending[0].source)
@@ -364,22 +371,6 @@ class ImportRun:
             middle = len(pending) // 2
             self.store(pending[:middle])
             self.store(pending[middle:])
-
-    def store_at_once(self, pending: Sequence[Pending]) -> None:
-        """Store facts and episodes of one agent, or in a dry run count them."""
-        agent = pending[0].heart.agent
-        new_facts = [each.entry for each in pending if isinstance(each.entry, NewFact)]
-        new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
-        if self.options.is_dry_run:
-            self.stored, self.episodes = self.stored + len(new_facts), self.episodes + len(new_episodes)
-            room = MAX_EXAMPLES - len(self.examples)
-            self.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
-        else:
-            if new_facts:
-                self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
-            if new_episodes:
-                self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
-        self.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
 
     def replay(self, pending: Pending, recall: ReplayedRecall) -> None:
         """Ask a past question again, or in a dry run count it."""

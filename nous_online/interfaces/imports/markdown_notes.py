@@ -16,7 +16,14 @@ from markdown_it.token import Token
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
-from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, ImportItem, ReaderState, open_file
+from nous_online.interfaces.imports.import_files import (
+    HIDDEN_FACTS,
+    HIDDEN_TITLES,
+    MAX_LINE_BYTES,
+    ImportItem,
+    ReaderState,
+    open_file,
+)
 from nous_online.interfaces.imports.records import (
     MAX_STATEMENT_CHARACTERS,
     SENTENCE_END,
@@ -24,7 +31,6 @@ from nous_online.interfaces.imports.records import (
     parse_moment,
     parts,
 )
-from nous_online.interfaces.imports.sessionize import HIDDEN_FACTS, HIDDEN_TITLES
 from nous_online.language.lexicon import PREFERENCE, RULE
 from nous_online.language.writing.credentials import SHORT_ANSWER, holds_credential
 from nous_online.language.writing.sentences import straighten_apostrophes

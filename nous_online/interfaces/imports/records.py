@@ -185,7 +185,7 @@ def entries_of(record: ImportedRecord, *, source: str, name: str, now: datetime,
 
 def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewFact:
     """Return the fact of a record."""
-    content = first_of(record.fields, CONTENT_FIELDS)
+    content = next((record.fields[name] for name in CONTENT_FIELDS if record.fields.get(name) is not None), None)
     if content is None:
         raise InvalidInput(
             "the line has no content; a fact needs `content`, a dialogue `turns`, other records a `kind`"
@@ -236,11 +236,6 @@ def listed_ids(name: str, value: object) -> list[str]:
 def shared_details(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a fact that a line writes as `learn` takes them."""
     return {"source_kind": "import", **{name: fields[name] for name in SHARED_FIELDS if fields.get(name) is not None}}
-
-
-def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """Return the value of the first of these fields that has one, or None."""
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def first_moment(fields: Mapping[str, Any]) -> datetime | None:

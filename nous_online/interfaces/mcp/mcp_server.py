@@ -49,7 +49,7 @@ from nous_online.interfaces.api.keys import (
     show_trail,
 )
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool, Visit, checked_arguments, context
-from nous_online.interfaces.request_checks import bearer_of, secrets_match, token_in
+from nous_online.interfaces.request_checks import BACKLOG, Connection, bearer_of, secrets_match, token_in
 
 logger = logging.getLogger(__name__)
 HOST = "127.0.0.1"
@@ -431,8 +431,6 @@ def serve_http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket
 async def http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket.socket) -> int | None:
     """Serve connections on loopback; the SDK refuses requests of web pages by their Host and Origin."""
     import uvicorn
-
-    from nous_online.interfaces.request_checks import BACKLOG, Connection
 
     class UnsignalledServer(uvicorn.Server):
         # `until_signal` handles signals: uvicorn would raise them again after its end, before hearts are closed.

@@ -17,13 +17,14 @@ from nous_online.language.pairs import reader
 from nous_online.language.pairs.guards import denied, differences, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import Chances, calibration, read_pairs, shared_content
-from nous_online.language.pairs.slots import shared_slot
+from nous_online.language.pairs.slots import other_holders, shared_slot
 from nous_online.language.pairs.wordings import (
     FEW_CHANGED,
     NAMES_MOVED,
     may_be_same,
     never_same,
     other_conditions,
+    other_names,
     other_small_words,
     other_subjects,
     other_things,
@@ -159,6 +160,8 @@ class Seen:
     """Chance of a change among neighbours (`NeighbourOdds`), most of which are about something else."""
     things: str | None = None
     """The two things, or conditions, that the statements give a value each, in otherwise equal words."""
+    is_of_others: bool = False
+    """Nothing but the name differs that the statements begin with: "Ana maintains the icons", "Bo maintains …"."""
 
 
 class Judge(Protocol):
@@ -178,7 +181,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-6"
+    prompt_version = "reader-7"
 
     @property
     def name(self) -> str:
@@ -214,6 +217,7 @@ class OfflineJudge:
                 changed=words_changed(pair.a.text, pair.b.text),
                 changed_chance=chance_of_change(pair, readings[i]),
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
+                is_of_others=other_names(pair.a.text, pair.b.text) is not None,
             )
             for i, pair in enumerate(pairs)
         ]
@@ -279,7 +283,8 @@ def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str |
     """Return the two things or conditions of a pair that is asked about or looks like a change; None for one thing."""
     if not is_asked and (reading is None or reading.change < UNRELATED_BELOW):
         return None
-    return other_things(pair.a.text, pair.b.text) or other_conditions(pair.a.text, pair.b.text)
+    a, b = pair.a.text, pair.b.text
+    return other_things(a, b) or other_conditions(a, b) or other_holders(a, b)
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:
@@ -360,7 +365,8 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
         what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
-        if reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from:
+        is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
+        if is_doubted or seen.is_of_others:  # one may have taken over from the other, or both do it
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one may replace what the earlier says{what}"
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
     if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading)):

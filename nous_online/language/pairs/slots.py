@@ -29,7 +29,7 @@ from nous_online.language.lexicon import (
 )
 from nous_online.language.pairs.guards import differences, is_near_spelling
 from nous_online.language.pairs.reading import StatementWords, read, read_words
-from nous_online.language.pairs.wordings import other_subjects, subject_words
+from nous_online.language.pairs.wordings import other_names, other_subjects, subject_words
 
 ADDITIONS, PAST_MARKERS = word_list("additions"), word_list("past_markers")
 DWELLING, HOLDING, NEWLY, WIDE_PLACES = map(word_list, ("dwelling", "holding", "newly", "wide_places"))
@@ -71,7 +71,9 @@ class _Claim:
 
     def is_named(self, place: int) -> bool:
         """Tell whether the word at `place` has a capital letter, as names do ("iPhone" and "École" too)."""
-        return 0 <= place < len(self.cased) and any(letter.isupper() for letter in self.cased[place])
+        if not 0 <= place < len(self.cased) or self.cased[place].islower():  # most words: going by letters is slow
+            return False
+        return any(letter.isupper() for letter in self.cased[place])
 
 
 def slot_key(text: str, subject: str | None) -> str | None:
@@ -344,6 +346,18 @@ def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None]
     # Only guards know whether two numbers differ in more than their spelling.
     is_number_alike = is_update and any(map(is_number, one.value)) and not differences(known, new)
     return one.key if is_update and not is_number_alike else None
+
+
+def other_holders(a: str, b: str) -> str | None:
+    """Return the reason that two statements give the same value to slots of two things, None where they don't.
+
+    "Ana plays the position of goalkeeper" and "Bo plays the position of goalkeeper"; an office that one person holds
+    ("is the mayor of Ghent") is one slot, whoever holds it.
+    """
+    names = other_names(a, b)
+    one, other = (filled_slot(text, None) if names else None for text in (a, b))
+    is_of_two = one and other and one.key != other.key
+    return f"two things, {names[0]} and {names[1]}, with the same value" if names and is_of_two else None
 
 
 def _may_be_nested(one: Slot, other: Slot, new: str) -> bool:

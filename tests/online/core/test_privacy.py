@@ -70,9 +70,9 @@ def test_starting_the_server_closes_what_an_earlier_version_left_open(ready_home
 def test_a_code_location_of_dagster_makes_private_files() -> None:
     def load(say: Say) -> None:
         os.umask(0o022)
-        for name in [name for name in sys.modules if name.startswith("nous_pipelines.orchestration")]:
+        for name in [name for name in sys.modules if name.startswith("nous_pipelines.")]:
             del sys.modules[name]  # as where nothing was loaded yet
-        import_module("nous_pipelines.orchestration.code_location")
+        import_module("nous_pipelines.definitions")
         say(os.umask(0))
 
     assert Twin(load).end() == (0, [0o077])

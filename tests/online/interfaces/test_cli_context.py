@@ -14,8 +14,8 @@ from nous_online.core.domain import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import open_url
 from nous_online.heart import Heart
-from nous_online.interfaces.known_agents import known_agents
 from nous_online.memories import contradictions
+from nous_online.memories.status import known_agents
 
 SECRET = "Tokens are signed with the key of the auth service."  # noqa: S105 (a fact about tokens)
 

@@ -6,8 +6,15 @@ import sys
 import pytest
 
 from nous_online.core.errors import InvalidInput, Unsupported
-from nous_online.interfaces.code_patterns import NewPattern, learn_patterns, patterns_in
-from nous_online.interfaces.code_shapes import Route, imports_of, module_of, parser_of, shape_of
+from nous_online.interfaces.code_patterns import (
+    NewPattern,
+    Route,
+    learn_patterns,
+    module_of,
+    parser_of,
+    patterns_in,
+    shape_of,
+)
 
 PYTHON = """
 from fastapi import APIRouter, HTTPException
@@ -157,12 +164,6 @@ def test_examples_may_lie_in_several_files_and_their_order_changes_nothing():
     assert patterns_in(files[::-1]) == [found]
 
 
-def test_imports_are_named_in_each_language():
-    assert imports_of("api.py", PYTHON) == ["fastapi", "shop.orders"]
-    assert imports_of("users.ts", TYPESCRIPT) == ["express", "./user", "zod"]
-    assert imports_of("server.go", GO) == ["encoding/json", "net/http"]
-
-
 def test_the_module_of_a_file_is_its_folder():
     assert module_of("src/auth/login.ts") == "src/auth"
     assert module_of("src\\auth\\login.ts") == "src/auth"
@@ -185,11 +186,6 @@ def test_the_module_of_a_file_is_its_folder():
 def test_what_is_not_the_projects_own_source_is_passed_over_with_the_reason(path, source, reason):
     assert reason in str(shape_of(path, source).skipped)
     assert not patterns_of(path, source)
-
-
-def test_imports_of_what_is_passed_over_are_refused():
-    with pytest.raises(InvalidInput, match="binary"):
-        imports_of("api.py", b"import os\0")
 
 
 def test_deep_nesting_is_read_without_recursion():

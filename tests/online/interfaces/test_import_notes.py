@@ -15,7 +15,7 @@ from import_files import facts_of, written
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.importing import import_history
 from nous_online.interfaces.imports.markdown_notes import Page, notes_of
-from nous_online.interfaces.imports.memory_exports import relation_in_words
+from nous_online.interfaces.imports.program_exports import relation_in_words
 
 MAY = datetime(2026, 5, 4, tzinfo=UTC)
 PAGE = """\

@@ -129,8 +129,8 @@ def test_importing_twice_stores_nothing_twice(heart: Heart, owner: psycopg.Conne
 
     second = import_file(heart, path)
 
-    assert (first.stored, first.episodes, first.is_resumed) == (4, 1, False)
-    assert (second.stored, second.episodes, second.already_known, second.is_resumed) == (0, 0, 5, True)
+    assert (first.stored, first.episodes, first.already_known) == (4, 1, 0)
+    assert (second.stored, second.episodes, second.already_known) == (0, 0, 5)
     assert len(facts_of(owner)) == 4
 
 

@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nous_online.interfaces.cli import output
-from nous_online.interfaces.cli.output import without_controls
-from nous_online.interfaces.cli.terminal import InertConsole
+from nous_online.interfaces.cli.output import inert_console, without_controls
 
 HOSTILE = "Deploy \x1b]0;pwned\x07 \x1b[2J\x9b31m\x9dx\x08\x7f\rdone"
 HARMLESS = "Deploy ]0;pwned [2J31mxdone"
@@ -19,7 +18,7 @@ HARMLESS = "Deploy ]0;pwned [2J31mxdone"
 def printed(renderable, **options):
     """Return what reaches a terminal in colours."""
     stream = io.StringIO()
-    InertConsole(file=stream, force_terminal=True, color_system="standard", width=80, highlight=False).print(
+    inert_console()(file=stream, force_terminal=True, color_system="standard", width=80, highlight=False).print(
         renderable, **options
     )
     return stream.getvalue()

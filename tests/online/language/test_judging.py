@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.core.policy import LearnPolicy
-from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.reader import calibration, read_pairs
 from nous_online.language.pairs.wordings import never_same, other_conditions, other_roles, other_things
 
@@ -293,6 +293,7 @@ def test_a_second_preference_stands_beside_the_first(one, other, similarity):
     [
         ("web-04 is at 71 % disk", "web-05 is at 83 % disk"),
         ("Oli got 78 in chemistry", "Olu got 87 in chemistry"),
+        ("Hugo Lind plays the position of goalkeeper.", "Vera Castro plays the position of defender."),
     ],
 )
 def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -> None:
@@ -301,6 +302,35 @@ def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -
     assert judgement.verdict is Verdict.COMPATIBLE
     assert judgement.reason.startswith("two things, ")
     assert other_things(known, known.replace(known.rsplit(maxsplit=1)[-1], "x")) is None
+
+
+def test_two_people_may_have_the_same_value() -> None:
+    judgement = judged("Hugo Lind plays the position of goalkeeper.", "Vera Castro plays the position of goalkeeper.")
+
+    assert judgement.verdict is Verdict.COMPATIBLE
+    assert judgement.reason == "two things, Hugo Lind and Vera Castro, with the same value"
+
+
+def test_who_else_does_something_may_have_taken_over_or_help() -> None:
+    taken_over = judged("Orla maintains the icon set", "Dragan maintains the icon set")
+    replaced = judged("Ben Acker is the editor of the Gazette.", "Luz Tavares is the editor of the Gazette.")
+
+    assert taken_over.verdict is Verdict.UPDATES
+    assert taken_over.confidence < SURE_FROM
+    assert replaced.verdict is Verdict.UPDATES
+    assert replaced.confidence >= SURE_FROM
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("Formerly the shop opened at nine", "Currently the shop opens at ten"),
+        ("Disponent für die Tour ist Kowalczyk", "Disponentin für die Tour ist Frau Egli"),
+        ("Standup is at 9 on Monday", "Monday standup is at 10"),
+    ],
+)
+def test_not_everything_a_statement_begins_with_is_a_name(known: str, new: str) -> None:
+    assert other_things(known, new) is None
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ ELSEWHERE = (
     "benchmarks/faults.py:",
     # worker processes, which their own tests start in a stranger's folder
     "nous_pipelines/engines/engine.py:",
-    "nous_pipelines/engines/engine.py:",
 )
 OTHER_WAYS = re.compile(
     r"os\.(exec|spawn|posix_spawn|fork|system|popen)|multiprocessing\.|asyncio\.create_sub|.*ProcessPool"

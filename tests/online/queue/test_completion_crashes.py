@@ -20,8 +20,7 @@ from nous_online.core.policy import WorkerPolicy
 from nous_online.database.changes import Cause, add_memory
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.queue.completion import Task, attempt, complete_due, lease_next
-from nous_online.queue.worker import Worked
+from nous_online.queue.worker import Task, Worked, attempt, complete_due, lease_next
 
 TALK = (
     "Ada: the parcel is late.\nfact: Parcels to Oslo take nine days\nfact: Ada orders from Bergen\n"

@@ -16,8 +16,7 @@ from nous_online.core.errors import Conflict, Unavailable
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import JudgedStatement, Pair
 from nous_online.memories.status import status_of
-from nous_online.queue.completion import Drawn, finish
-from nous_online.queue.worker import Worked
+from nous_online.queue.worker import Drawn, Worked, finish
 
 
 class Moody(ScriptedWriter):

@@ -22,7 +22,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.language.writing.child import Children
 from nous_online.memories.status import WaitingWork, status_of
-from nous_online.queue.completion import lease_next
+from nous_online.queue.worker import lease_next
 
 NOWHERE = "01a202e5-e0bd-7d8c-b5bd-9313b051deb4"
 

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -100,8 +99,7 @@ def test_a_heart_that_opens_reacts_to_what_an_earlier_process_announced(heart: H
     """The earlier one dies after it stored the decision and before it linked it."""
     episode = heart.start_episode("Choosing a store")
     assert not has_work(heart.agent, heart.agent.deadline(None))
-    new = decisions.new_decision("Keep one store", {}, now=datetime.now(UTC))
-    decision = decisions.record(heart.agent, new, heart.agent.deadline(None))
+    decision = decisions.record(heart.agent, "Keep one store", {}, heart.agent.deadline(None))
 
     with Heart.open("aria", database=heart.agent.database, embedder=WordEmbedder(), writer=ScriptedWriter()):
         assert until(lambda: heart.get_decision(decision.id).episode_id == episode.id)
@@ -159,7 +157,7 @@ def refuse(owner: psycopg.Connection, agent_id: str) -> None:
 def test_a_thread_whose_work_fails_tries_again(
     busy: Heart, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(worker, "POLICY", replace(worker.POLICY, rest_s=0.1, poll_s=0.1))
+    monkeypatch.setattr(worker, "WORKER", replace(worker.WORKER, rest_s=0.1, poll_s=0.1))
     refuse(owner, "busy")
 
     busy.record_episode("Ada: hello.")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.recall.periods import periods_in
+from nous_online.recall.ranking import periods_in
 
 SUNDAY = datetime(2026, 11, 22, 15, tzinfo=UTC)
 

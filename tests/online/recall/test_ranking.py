@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.recall.periods import Period
 from nous_online.recall.ranking import (
+    Period,
     RecallPolicy,
     Situation,
     censor_boost,

@@ -17,8 +17,7 @@ from nous_online.core.errors import InvalidInput, Unsupported
 from nous_online.database.connection import Database, register_space
 from nous_online.heart import Heart
 from nous_online.language.minilm import unit_rows
-from nous_online.recall.periods import periods_in
-from nous_online.recall.ranking import RecallPolicy
+from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import SCAN, Cue, Recalled, candidate_count, check_scan, recall, refresh_statistics
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))

@@ -18,8 +18,19 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines import failpoints
 from nous_pipelines.batches.collecting import LOST_AFTER
-from nous_pipelines.failpoints import BATCH_POINTS
 
+BATCH_POINTS = (
+    "batch intended",
+    "batch created",
+    "batch submitted",
+    "batch ended",
+    "results saved",
+    "results known",
+    "verdicts stored",
+    "verdicts committed",
+    "batch deleted",
+)
+"""The steps of a batch of questions to Claude: the first three when it is sent, the others when it is collected."""
 HOME = ["compatible", "same"]
 
 

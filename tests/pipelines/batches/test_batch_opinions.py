@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ from nous_online.language.claude.judge import CANARIES
 from nous_online.language.claude.pair_prompt import PairAnswer
 from nous_online.language.claude.replies import Usage
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
-from nous_pipelines.batches.batch_requests import Outcome, PriorAttempts
+from nous_pipelines.batches.batch_requests import Outcome
 from nous_pipelines.batches.collecting import (
     GONE,
     NOT_BELIEVED,
@@ -66,7 +67,7 @@ def opinions(
         first_answers(asked, outcomes),
         back,
         model=MODEL,
-        tried=PriorAttempts.of(rows),
+        tried=Counter(rows),
     )
 
 

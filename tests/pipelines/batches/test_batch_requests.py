@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,6 @@ from nous_pipelines.batches.batch_requests import (
     DraftedBatches,
     Models,
     PairQuestion,
-    PriorAttempts,
     draft_batches,
     estimate,
     prefix,
@@ -45,7 +45,7 @@ def write(
     tried: Sequence[tuple[str, str, str]] = (),
     stops_when_full: bool = False,
 ) -> DraftedBatches:
-    known = PriorAttempts.of(tried)
+    known = Counter(tried)
     return draft_batches(
         "aria", questions, models=MODELS, tried=known, left_usd=left_usd, stops_when_full=stops_when_full
     )
@@ -147,4 +147,4 @@ def test_a_batch_that_would_grow_too_large_is_followed_by_another(monkeypatch: p
 
 def test_a_model_without_a_price_is_never_asked():
     with pytest.raises(InvalidInput, match="no price is known for the model 'claude-unheard-of'"):
-        draft_batches("aria", FIVE, models=Models("claude-unheard-of", MODEL), tried=PriorAttempts(), left_usd=5)
+        draft_batches("aria", FIVE, models=Models("claude-unheard-of", MODEL), tried=Counter(), left_usd=5)

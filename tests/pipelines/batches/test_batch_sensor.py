@@ -18,8 +18,8 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.memories.erasure import exclusive_copies_lock
-from nous_pipelines.commands import batch_command
-from nous_pipelines.orchestration.automation import batch_results, close_staff
+from nous_pipelines.commands import operator_commands
+from nous_pipelines.orchestration.code_location import batch_results, close_staff
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_what_was_paid_for_is_brought_home_though_claude_is_not_asked_any_more(o
 
 @pytest.mark.usefixtures("night")
 def test_waiting_goes_on_where_a_failure_passes(api, owner, monkeypatch):
-    monkeypatch.setattr(batch_command, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(operator_commands, "LOOK_EVERY_S", 0.0)
     api.play(*[Play(status=503)] * 3, route=PlayRoute.GET_BATCH)
 
     done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])
@@ -83,7 +83,7 @@ def test_waiting_goes_on_where_a_failure_passes(api, owner, monkeypatch):
 
 @pytest.mark.usefixtures("night")
 def test_waiting_ends_where_a_failure_stays(api, owner, monkeypatch):
-    monkeypatch.setattr(batch_command, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(operator_commands, "LOOK_EVERY_S", 0.0)
     api.play_always(Play(status=401))
 
     done = CliRunner().invoke(application(), ["batches", "--collect", "--wait"])

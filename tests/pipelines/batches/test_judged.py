@@ -34,7 +34,7 @@ from nous_online.language.pairs.judging import (
 )
 from nous_online.language.pairs.slots import shared_slot
 from nous_online.language.pairs.wordings import never_same, words_changed
-from nous_pipelines.batches.verdict_cache import JudgementCounts, verdicts_for
+from nous_pipelines.batches.verdict_cache import JudgementCounts, ask_in_parts, verdicts_for
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.earlier_nights import (
     compared_in,
@@ -46,6 +46,7 @@ from nous_pipelines.orchestration.earlier_nights import (
 from nous_pipelines.phases.asking import (
     STATEMENT_COLUMNS,
     VERDICTS,
+    ask,
     judged,
     pairs_to_judge,
     person_rulings,
@@ -78,6 +79,17 @@ class Failing(ScriptedJudge):
     def judge(self, pairs):
         if len(self.asked) + len(pairs) > self.most:
             raise Unavailable("the judge rests until noon")
+        return super().judge(pairs)
+
+
+class Counting(OfflineJudge):
+    """The built-in judge, which notes how many pairs it is given at once."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def judge(self, pairs):
+        self.sizes.append(len(pairs))
         return super().judge(pairs)
 
 
@@ -195,6 +207,26 @@ def test_progress_is_told_batch_by_batch(database, monkeypatch):
     )
 
     assert told == [(3, 4), (4, 4)]
+
+
+def test_parts_judged_at_a_time_have_the_verdicts_of_all_judged_at_once(monkeypatch):
+    table = facts()
+    _, _, asked = asked_of(table)
+    at_once = ask(OfflineJudge(), asked, table.select(STATEMENT_COLUMNS))
+    monkeypatch.setattr("nous_pipelines.batches.verdict_cache.READ_TOGETHER", 1)
+    judge = Counting()
+
+    assert ask_in_parts(judge, asked, table.select(STATEMENT_COLUMNS)) == at_once
+    assert judge.sizes == [1, 1, 1, 1]
+
+
+def test_a_part_that_is_not_judged_leaves_all_of_its_batch_open(database, owner, monkeypatch):
+    monkeypatch.setattr("nous_pipelines.batches.verdict_cache.READ_TOGETHER", 1)
+
+    _, account = night(database, Failing(2), facts())
+
+    assert account == JudgementCounts(left_open=4)
+    assert stored(owner) == []
 
 
 # --- files of earlier nights ---

@@ -27,7 +27,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.language.claude.replies import Request
 from nous_pipelines.commands.night_commands import show_outcome
-from nous_pipelines.orchestration.automation import batch_results, close_staff
+from nous_pipelines.orchestration.code_location import batch_results, close_staff
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import NightOutcome, run_night
 from nous_pipelines.plan.night_files import NightFiles

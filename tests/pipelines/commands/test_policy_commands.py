@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.interfaces.cli.command_line import application
-from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.plan.agent_policies import meanings
+from nous_pipelines.night_policy import NightPolicy, meanings
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from nous_online.heart import Heart
 from nous_online.memories.erasure import erase_agent
 from nous_pipelines.failpoints import go_on
 from nous_pipelines.orchestration.running import folder_of
-from nous_pipelines.snapshots.snapshot import take_snapshot
-from nous_pipelines.snapshots.snapshot_tables import TABLES
+from nous_pipelines.snapshots.snapshot import TABLES, take_snapshot
 
 READ = [name for name in TABLES if name != "cold_texts"]
 """The tables of a snapshot that a night reads; cold texts are kept in it for whoever looks back."""

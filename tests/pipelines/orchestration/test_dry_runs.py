@@ -9,7 +9,7 @@ from night_runs import NIGHT, everything, options, remember
 
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
-from nous_pipelines.orchestration.definitions import ASSETS, defs
+from nous_pipelines.orchestration.code_location import ASSETS, defs
 from nous_pipelines.orchestration.running import run_night
 
 NINE = "The office opens at nine."

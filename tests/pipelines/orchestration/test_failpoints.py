@@ -15,9 +15,33 @@ from turns import IS_ALL, TURN, in_turn
 
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_pipelines.failpoints import POINTS, go_on, reach
+from nous_pipelines.failpoints import go_on, reach
 
 WAYS = ("exception", "exit", "kill")
+POINTS = (
+    "snapshot begins",
+    "snapshot table written",
+    "snapshot part described",
+    "snapshot described",
+    "snapshot in place",
+    "phases read",
+    "plan made",
+    "plan written",
+    "checks written",
+    "night held",
+    "plan stored",
+    "proposals decided",
+    "proposals stored",
+    "texts cooled",
+    "memories changed",
+    "usage added",
+    "contradictions opened",
+    "links added",
+    "chunk committed",
+    "plan closed",
+    "outcome written",
+)
+"""In the order in which a night reaches them; some are reached for each table, or each chunk of proposals."""
 ENDS = [(point, WAYS if IS_ALL else (WAYS[(place + TURN // 4) % len(WAYS)],)) for place, point in enumerate(POINTS)]
 """How a night ends at each step: by one way each, in turn, or by all of them where more examples are asked for."""
 CODES = {"exception": 0, "exit": EXIT_CODE, "kill": -signal.SIGKILL}

@@ -21,7 +21,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.orchestration.automation import close_staff, fresh_facts, scan_in_words
+from nous_pipelines.orchestration.code_location import close_staff, fresh_facts, scan_in_words
 from nous_pipelines.orchestration.fresh_facts import BATCH, Scanned, scan_fresh_facts
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 from night_runs import NIGHT, options, remember
 
 from nous_pipelines.orchestration.chunk_work import EPISODE_SUMMARIES
+from nous_pipelines.orchestration.code_location import ASSETS, defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.definitions import ASSETS, defs
 from nous_pipelines.orchestration.night_assets import CHANGING, NIGHTS, phase_asset, sources_of
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES

@@ -12,8 +12,8 @@ from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remem
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nous_online.heart import Heart
+from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import folder_of, read_report, run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES
 from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT, CheckResult

@@ -22,7 +22,7 @@ from nous_online.core.errors import NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
-from nous_pipelines.orchestration.definitions import ASSETS
+from nous_pipelines.orchestration.code_location import ASSETS
 from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
 from nous_pipelines.orchestration.running import NightOptions, nights_to_run, read_report, run_night, run_nights
 

@@ -20,7 +20,7 @@ from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors
 from nous_pipelines.orchestration import reembedding
-from nous_pipelines.orchestration.automation import (
+from nous_pipelines.orchestration.code_location import (
     PARTS,
     NextSpace,
     embedding_space_switched,

@@ -11,7 +11,7 @@ from night_runs import options, remember
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.settings import settings
-from nous_pipelines.orchestration.automation import retention
+from nous_pipelines.orchestration.code_location import retention
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_assets import NIGHTS
 from nous_pipelines.orchestration.retention import Retention, old_folders, prune_runs, throw_away

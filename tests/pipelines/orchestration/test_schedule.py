@@ -13,9 +13,8 @@ from night_runs import remember
 
 from nous_online.core.settings import settings
 from nous_pipelines.nights import FIRST_NIGHT, last_night
-from nous_pipelines.orchestration import automation
-from nous_pipelines.orchestration.automation import every_night
-from nous_pipelines.orchestration.definitions import ASSETS, NIGHTS, definitions_from, defs
+from nous_pipelines.orchestration import code_location
+from nous_pipelines.orchestration.code_location import ASSETS, NIGHTS, definitions_from, defs, every_night
 from nous_pipelines.orchestration.running import first_night
 from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT
 
@@ -78,7 +77,7 @@ def test_in_another_zone_it_is_the_last_night_that_is_over_and_all_can_be_switch
     for name, value in {"NOUS_NIGHT_ZONE": zone, "NOUS_NIGHT_CRON": "0 4 * * *", "NOUS_NIGHTS": "off"}.items():
         monkeypatch.setenv(name, value)
 
-    there = loaded_apart(automation)
+    there = loaded_apart(code_location)
 
     asked = [asked_for(instance, datetime.fromisoformat(moment), there.every_night) for moment in moments]
     assert asked == [[(night, night)] for night in nights]

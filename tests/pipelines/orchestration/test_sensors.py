@@ -13,9 +13,8 @@ from conftest import ScriptedJudge, WordEmbedder
 from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_pipelines.orchestration import automation
-from nous_pipelines.orchestration.automation import TICK_S, close_staff, closed_episodes, round_in_words
-from nous_pipelines.orchestration.definitions import defs
+from nous_pipelines.orchestration import code_location
+from nous_pipelines.orchestration.code_location import TICK_S, close_staff, closed_episodes, defs, round_in_words
 
 DETAIL = (
     "We moved the billing database to the new cluster. The first attempt failed because the replica lagged behind. "
@@ -148,7 +147,7 @@ def test_the_sensor_runs_from_the_start_often_enough_and_launches_no_run() -> No
 
 def test_connections_are_opened_once(heart: Heart) -> None:
     tick()
-    first = automation.staff_of_this_process()
+    first = code_location.staff_of_this_process()
     tick()
 
-    assert automation.staff_of_this_process() is first
+    assert code_location.staff_of_this_process() is first

@@ -11,8 +11,8 @@ from night_runs import NIGHT, facts_in, options, proposals_in, remember
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_pipelines.nights import end_of
+from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.definitions import defs
 from nous_pipelines.orchestration.running import run_night
 
 

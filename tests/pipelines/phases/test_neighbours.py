@@ -143,6 +143,21 @@ def test_how_many_are_compared_at_once_changes_nothing(monkeypatch):
     assert by_rank(table, ranked_count=3) == whole
 
 
+@pytest.mark.parametrize("within", [0.0, 0.06, 0.3])
+def test_the_nearest_are_those_of_a_sort_of_all_however_many_are_within_reach(monkeypatch, within):
+    words = ["harbour crane", "crane", "apples", "harbour", "pears crane", "apples and pears"]
+    table = told(at(*[7 * number * number % 170 for number in range(16)]), *"hgfedcba")
+    table = table.with_columns(content=pl.Series([f"{words[row % 6]} {row}" for row in range(16)]))
+    limits = {"neighbour_count": 4, "ranked_count": 3, "ranked_within": within}
+    monkeypatch.setattr(neighbours, "CROWDED", 0)
+    of_all = by_rank(table, **limits)
+
+    monkeypatch.setattr(neighbours, "CROWDED", 16)
+
+    assert len(of_all) > 0
+    assert by_rank(table, **limits) == of_all
+
+
 def test_facts_on_other_subjects_take_nobodys_place_among_the_nearest():
     table = at(0, 30, 45).with_columns(subject=pl.Series(["ana", "ben", "ana"]))
 

@@ -11,8 +11,8 @@ from night_runs import facts_in, remember, snapshot_of
 from nous_online.database.connection import Database
 from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.phases.merging import share_phase
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.phases.sharing import share_phase
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo

@@ -17,8 +17,8 @@ from judged_pairs import (
 )
 
 from nous_online.language.pairs.judging import Verdict
+from nous_pipelines.phases.merging import share_phase
 from nous_pipelines.phases.rulings import follow_successors, successors
-from nous_pipelines.phases.sharing import share_phase
 from nous_pipelines.phases.updates import update_phase
 from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, UNDONE
 

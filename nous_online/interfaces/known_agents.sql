@@ -1,2 +1,0 @@
--- name: known_agents
-select id from heart.agents order by id
