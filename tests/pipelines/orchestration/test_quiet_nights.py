@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -154,48 +156,56 @@ def test_a_history_without_its_quiet_nights_ends_as_one_with_all_of_them(
         assert len(ran) < COUNT
 
 
-@pytest.fixture
+@dataclass(frozen=True)
+class Month:
+    """The nights of a month after two facts were learned: which of them ran, and where."""
+
+    heart: Heart
+    options: NightOptions
+    instance: DagsterInstance
+    ran: list[date]
+
+
+@pytest.fixture(scope="module")
 def month(
-    heart: Heart, database_url: str, tmp_path: Path
-) -> Iterator[Callable[..., tuple[NightOptions, DagsterInstance, list[date]]]]:
-    """Return what runs the nights of a month after two facts were learned, and which of them ran."""
-    remember(heart, "Cats like fish.", "Rain falls in Lima.")
-    nights = [NIGHT + timedelta(days=day) for day in range(30)]
-    with dg.DagsterInstance.ephemeral() as instance:
+    copy_of: Callable[[str], AbstractContextManager[str]], template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Month]:
+    """One month for all tests that look at what its quiet nights left."""
+    with (
+        copy_of(template) as url,
+        closing(Database(url)) as database,
+        dg.DagsterInstance.ephemeral() as instance,
+        Heart.open(
+            "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+        ) as heart,
+    ):
+        remember(heart, "Cats like fish.", "Rain falls in Lima.")
+        nights = [NIGHT + timedelta(days=day) for day in range(30)]
+        chosen = options(url, tmp_path_factory.mktemp("month"))
+        yield Month(heart, chosen, instance, ran_without_quiet_nights(nights, chosen, instance))
 
-        def run(**changes: Any) -> tuple[NightOptions, DagsterInstance, list[date]]:
-            chosen = options(database_url, tmp_path, **changes)
-            return chosen, instance, ran_without_quiet_nights(nights, chosen, instance)
 
-        yield run
-
-
-def test_no_partition_of_a_quiet_night_is_missing_and_none_is_left_to_run(month: Any) -> None:
-    _, instance, ran = month()
-
-    assert ran == [NIGHT, NIGHT + timedelta(days=29)]
+def test_no_partition_of_a_quiet_night_is_missing_and_none_is_left_to_run(month: Month) -> None:
+    assert month.ran == [NIGHT, NIGHT + timedelta(days=29)]
     every = {(NIGHT + timedelta(days=day)).isoformat() for day in range(30)}
-    assert all(instance.get_materialized_partitions(asset.key) == every for asset in ASSETS)
+    assert all(month.instance.get_materialized_partitions(asset.key) == every for asset in ASSETS)
 
 
-def test_the_figures_of_a_quiet_night_leave_none_to_run_but_for_what_comes_late(month: Any, heart: Heart) -> None:
-    chosen, _, _ = month()
+def test_the_figures_of_a_quiet_night_leave_none_to_run_but_for_what_comes_late(month: Month) -> None:
     over = datetime.combine(NIGHT + timedelta(days=30), time(3), UTC)
 
-    assert [night for night in nights_to_run(chosen, now=over) if night >= NIGHT] == []
+    assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == []
 
     late = NIGHT + timedelta(days=12)
-    heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": datetime.combine(late, time(9), UTC)})])
-    assert [night for night in nights_to_run(chosen, now=over) if night >= NIGHT] == [late]
+    month.heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": datetime.combine(late, time(9), UTC)})])
+    assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == [late]
 
 
-def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Any) -> None:
-    chosen, _, _ = month()
-
+def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Month) -> None:
     with pytest.raises(NotFound, match=f"2026-06-09 was quiet: .*as after night {NIGHT}"):
-        read_report(date(2026, 6, 9), chosen)
+        read_report(date(2026, 6, 9), month.options)
     with pytest.raises(NotFound, match="has not run here"):
-        read_report(date(2026, 7, 9), chosen)
+        read_report(date(2026, 7, 9), month.options)
 
 
 def test_a_full_night_is_never_quiet(heart: Heart, database_url: str, tmp_path: Path) -> None:
