@@ -487,7 +487,7 @@ def create_agent(connection: Connection, agent_id: str, space: EmbeddingSpace) -
                 "or erase the agent first"
             )
     connection.execute(BLOCKS["act_as_app"])
-    connection.execute(BLOCKS["store_agent"], key)
+    store.register_agent(connection, agent_id, space.id)
     connection.execute(BLOCKS["act_as_night"])
     connection.execute(BLOCKS["move_agent"], key)
 

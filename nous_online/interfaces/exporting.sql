@@ -68,9 +68,6 @@ select exists (select from {table} where agent_id = %(agent_id)s)
 select attname from pg_attribute
 where attrelid = %(table)s::regclass and attnum > 0 and not attisdropped and attgenerated = '' and attidentity = ''
 
--- name: store_agent
-insert into heart.agents (id, embedding_space_id) values (%(agent_id)s, %(space_id)s) on conflict (id) do nothing
-
 -- name: move_agent
 update heart.agents set embedding_space_id = %(space_id)s where id = %(agent_id)s and embedding_space_id <> %(space_id)s
 

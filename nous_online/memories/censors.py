@@ -59,6 +59,7 @@ from nous_online.memories.status import check_quota
 from nous_online.memories.store import lock_agent, query_space, require_space
 
 BLOCKS = statements("nous_online.memories", "censors.sql")
+REACH = statements("nous_online.memories", "reach.sql")
 REPORTERS = ("agent", "user")
 COMPARED = 5  # how many of the nearest censors a new one is compared with
 NOTE_CHARACTERS = 1000
@@ -355,7 +356,7 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
         "floor": POLICY.similarity_floor,
     }
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
-        query = fill_columns(BLOCKS["find_suspects"], Censor, in_reach=BLOCKS["in_reach"])
+        query = fill_columns(BLOCKS["find_suspects"], Censor, in_reach=REACH["in_reach"])
         cursor.execute(query, parameters, prepare=True)
         space = query_space(connection, agent.id)  # after the search: a move in between would leave bad answers
         suspects = cursor.fetchall()

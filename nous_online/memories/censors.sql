@@ -19,12 +19,6 @@ where f.agent_id = %(agent_id)s and f.state = 'active' and coalesce(f.expires_at
   and case when f.is_literal then part.number = 1
            else f.embedding_space_id = %(space_id)s and 1 - (f.embedding <=> part.embedding) >= %(floor)s end
 
--- name: in_reach
--- What belongs to a user or a project is set off by that user or project alone.
-(f.scope = 'system' or (f.scope = 'project' and f.project_id = %(project_id)s)
-    or (f.scope = 'private' and (f.user_id is null or f.user_id = %(user_id)s)
-        and (f.project_id is null or f.project_id = %(project_id)s)))
-
 -- name: read_censors
 select {columns} from heart.censors where agent_id = %(agent_id)s and id = any(%(ids)s)
 order by id

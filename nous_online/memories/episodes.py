@@ -42,7 +42,6 @@ SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
 """An episode's duration is a column of seconds, in 32 bits."""
 EMBEDDED_CHARACTERS = 2000  # of an episode without summary; the local embedder reads no further anyway
-LONGEST_NOTE = 500  # characters of a completion note
 NOT_IMPORTED = ("decision_ids", "procedures_activated", "idempotency_key")
 EPISODE_FIELDS = ("detail", *(name for name in rows_of(RecordDetails) if name not in NOT_IMPORTED))
 LISTS = ("participants", "tags", "lessons_learned", "decision_ids", "procedures_activated")
@@ -242,7 +241,7 @@ class EpisodeVerbs(Verbs):
                 raise Refused(f"episode {known_id} is {found}; only a closed one that is not complete is tried again")
             if episode.completion_note is not None:
                 episode = note_completion(connection, self.agent.id, episode, None, "queued", "it is to be tried again")
-            connection.execute(SQL["queue_again"], {"agent_id": self.agent.id, "episode_id": known_id})
+            queue_again(connection, self.agent.id, known_id)
         self.agent.awake.set()
         return episode
 
@@ -473,7 +472,7 @@ def insert_episode(
     connection: Connection, agent_id: str, values: Mapping[str, Any], change: EpisodeChange, cause: Cause
 ) -> Episode:
     """Store a new episode with its artifacts; raise `NotFound` for an unknown procedure."""
-    check_procedures(connection, agent_id, change)
+    check_procedures(connection, agent_id, change.procedures_activated)
     episode = add_memory(connection, agent_id, EPISODE, values, cause=cause)
     store_artifacts(connection, agent_id, {episode.id: change.artifacts})
     return episode
@@ -494,7 +493,7 @@ def amend(
     store_artifacts(connection, agent.id, {episode_id: change.artifacts})
     if not values:
         return known
-    check_procedures(connection, agent.id, change)
+    check_procedures(connection, agent.id, change.procedures_activated)
     cause = Cause("agent", "updated", f"told more: {', '.join(sorted(values))}", effective_at=at)
     return change_episode(connection, agent.id, known, values | vector_values(agent, vector), cause)
 
@@ -516,7 +515,7 @@ def close(
     known = lock_memory(connection, agent.id, EPISODE, episode_id)
     if known.state != "open":
         return known
-    check_procedures(connection, agent.id, change)
+    check_procedures(connection, agent.id, change.procedures_activated)
     end = max(ended_at, known.started_at)  # the clocks of two machines may differ
     check_length(known.started_at, end)
     values = {**changed_values(change, known), **vector_values(agent, vector)}
@@ -544,11 +543,13 @@ def vector_values(agent: Agent, vector: Vectors | None) -> dict[str, Any]:
     return {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
 
 
-def check_procedures(connection: Connection, agent_id: str, change: EpisodeChange) -> None:
-    """Raise `NotFound` when a change names a procedure that this agent does not have."""
-    parameters = {"agent_id": agent_id, "ids": list(change.procedures_activated)}
-    for (absent,) in connection.execute(SQL["absent_procedures"], parameters) if change.procedures_activated else ():
-        raise NotFound(f"agent {agent_id!r} has no procedure {absent}; store it before an episode names it")
+def check_procedures(
+    connection: Connection, agent_id: str, ids: Sequence[UUID], hint: str = "; store it before an episode names it"
+) -> None:
+    """Raise `NotFound`, which ends in `hint`, when one of these ids is no procedure of this agent."""
+    if ids:
+        for (absent,) in connection.execute(SQL["absent_procedures"], {"agent_id": agent_id, "ids": list(ids)}):
+            raise NotFound(f"agent {agent_id!r} has no procedure {absent}{hint}")
 
 
 def store_artifacts(connection: Connection, agent_id: str, named: Mapping[UUID, Sequence[Artifact]]) -> None:
@@ -564,15 +565,9 @@ def queue_completion(connection: Connection, agent_id: str, episode_id: UUID) ->
     emit(connection, agent_id, "episode_closed", memory_id=episode_id, payload={"episode_id": str(episode_id)})
 
 
-def set_aside(agent: Agent, episode_id: UUID, *, failure_count: int, reason: str, deadline: Deadline) -> None:
-    """End the attempts to complete an episode, with the reason in its note unless it was undone meanwhile."""
-    note = f"set aside after {failure_count} attempts: {reason}"[:LONGEST_NOTE]
-    with agent.transaction(deadline) as connection:
-        store.lock_agent(connection, agent.id)  # before the episode, as completing one does
-        episode = lock_memory(connection, agent.id, EPISODE, episode_id)
-        if episode.state == "closed" and episode.completed_at is None:
-            note_completion(connection, agent.id, episode, note, "set_aside", note)
-        connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": episode_id, "note": note})
+def queue_again(connection: Connection, agent_id: str, episode_id: UUID) -> None:
+    """Queue the completion of an episode at once, as if it had never been tried."""
+    connection.execute(SQL["queue_again"], {"agent_id": agent_id, "episode_id": episode_id})
 
 
 def note_completion(

@@ -76,11 +76,6 @@ left join lateral (
 ) found on true
 where e.agent_id = %(agent_id)s and e.id = %(id)s
 
--- name: end_attempts
-update heart.completions
-set finished_at = now(), last_error = %(note)s
-where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
-
 -- name: queue_again
 -- Its row may be gone: a purge deletes what ended long ago.
 insert into heart.completions (agent_id, episode_id) values (%(agent_id)s, %(episode_id)s)

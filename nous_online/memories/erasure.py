@@ -34,7 +34,7 @@ from nous_online.database.statements import fetch, statements
 from nous_online.language.embedding import Embedder, embedder_of, passages
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.store import vector_columns
+from nous_online.memories.store import query_space, read_space, vector_columns
 
 logger = logging.getLogger(__name__)
 BLOCKS = statements("nous_online.memories", "erasure.sql")
@@ -453,7 +453,7 @@ def vectors_of(
     """Return the vector columns for statements, by text and subject."""
     if not rows:
         return {}
-    (space,) = fetch(connection, EmbeddingSpace, BLOCKS["agent_space"], {"agent_id": agent_id})
+    space = read_space(query_space(connection, agent_id), agent_id)
     embedder = find_embedder(space)
     if embedder is None:
         message = (

@@ -222,11 +222,6 @@ order by s.fact_id, s.said_at, s.recorded_at, s.id
 -- name: facts_told
 select id, content, category, tags, row_version from heart.facts where agent_id = %(agent_id)s and id = any(%(touched)s)
 
--- name: agent_space
-select s.id, s.model, s.weights_sha256, s.dimensions
-from heart.agents a join heart.embedding_spaces s on s.id = a.embedding_space_id
-where a.id = %(agent_id)s
-
 -- name: part_quotations
 -- By which words a copy of it is recognised; none that something that stays says too.
 with said as (

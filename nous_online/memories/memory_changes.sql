@@ -14,9 +14,3 @@ limit 1
 
 -- name: context_of
 select context from heart.facts where agent_id = %(agent_id)s and id = %(id)s
-
--- name: queue_again
--- An episode that was archived before it was completed falls due when it is back.
-insert into heart.completions (agent_id, episode_id) values (%(agent_id)s, %(id)s)
-on conflict (agent_id, episode_id) do update
-set due_at = now(), attempt_count = 0, finished_at = null, last_error = null

@@ -25,6 +25,7 @@ from nous_online.language.embedding import passages
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
+from nous_online.memories.episodes import queue_again
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.undoing import check_names
@@ -121,7 +122,7 @@ class MemoryVerbs(Verbs):
             mark_sides(connection, agent.id, memory.id, cause=replace(cause, action="marked"))
             back = get_memory(connection, agent.id, kind, memory.id)
             if kind is EPISODE and state == "closed" and back.completed_at is None:
-                connection.execute(BLOCKS["queue_again"], key)
+                queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now
             memory = back
         if isinstance(memory, Episode):
             agent.awake.set()

@@ -40,7 +40,7 @@ from nous_online.database.statements import fetch, statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories import sessions, store
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials
-from nous_online.memories.episodes import current_episode
+from nous_online.memories.episodes import check_procedures, current_episode
 from nous_online.memories.levels import BANDS, hint_of, step_name
 from nous_online.memories.status import check_quota
 
@@ -245,10 +245,7 @@ def store_or_revise(
     Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `NotFound` for a related procedure
     that is not there, and `Refused` when the name is taken by a procedure that this one may not replace.
     """
-    parameters = {"agent_id": agent.id, "ids": new.content["related_procedures"]}
-    absent = connection.execute(BLOCKS["absent_procedures"], parameters).fetchone()
-    if absent:
-        raise NotFound(f"agent {agent.id!r} has no procedure {absent[0]}, named in related_procedures")
+    check_procedures(connection, agent.id, new.content["related_procedures"], ", named in related_procedures")
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
     space = {"embedding": Vector(vector).to_text(), "embedding_space_id": agent.embedder.space.id}
     if row is None:

@@ -15,12 +15,6 @@ select id, name from named where distance = (select min(distance) from named) or
 -- name: find_named
 select id from heart.procedures where agent_id = %(agent_id)s and name = %(name)s and state <> 'archived'
 
--- name: absent_procedures
--- Which of these ids this agent has no procedure for.
-select wanted.id from unnest(%(ids)s::uuid[]) wanted(id)
-where not exists (select from heart.procedures p where p.agent_id = %(agent_id)s and p.id = wanted.id)
-limit 1
-
 -- name: reviewable_procedures
 -- The active procedures named, and those of the domain named.
 select id from heart.procedures

@@ -39,7 +39,7 @@ from nous_online.memories.episodes import (
     Unwritten,
     full_text,
     get_episode,
-    set_aside,
+    note_completion,
     text_to_embed,
     union,
     vector_values,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 SQL = statements("nous_online.queue", "worker.sql")
 COMPLETION = CompletionPolicy()
+LONGEST_NOTE = 500  # characters of a completion note
 NOTHING_TOLD = "skipped: the episode has neither a detail nor a summary to draw from"
 DRAWN_FROM = ("outcome", "detail", "summary")
 """The fields of an episode its draft depends on: when one of them changes, the draft is written again."""
@@ -137,6 +138,17 @@ def attempt(agent: Agent, task: Task, deadline: Deadline) -> bool:
         logger.error("episode %s of agent %r is set aside; `nous retry` queues it again", task.episode_id, agent.id)
         set_aside(agent, task.episode_id, failure_count=failure_count, reason=reason, deadline=deadline)
     return False
+
+
+def set_aside(agent: Agent, episode_id: UUID, *, failure_count: int, reason: str, deadline: Deadline) -> None:
+    """End the attempts to complete an episode, with the reason in its note unless it was undone meanwhile."""
+    note = f"set aside after {failure_count} attempts: {reason}"[:LONGEST_NOTE]
+    with agent.transaction(deadline) as connection:
+        store.lock_agent(connection, agent.id)  # before the episode, as completing one does
+        episode = lock_memory(connection, agent.id, EPISODE, episode_id)
+        if episode.state == "closed" and episode.completed_at is None:
+            note_completion(connection, agent.id, episode, note, "set_aside", note)
+        connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": episode_id, "note": note})
 
 
 def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
@@ -283,7 +295,7 @@ def finish(agent: Agent, read: Episode, drawn: Drawn, deadline: Deadline) -> boo
         if is_standing and episode.completed_at is None:
             write_results(connection, agent, episode, drawn)
         note = None if is_standing else f"not completed: the episode is {episode.state}"
-        connection.execute(SQL["finish"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
+        connection.execute(SQL["end_attempts"], {"agent_id": agent.id, "episode_id": read.id, "note": note})
     return is_standing
 
 

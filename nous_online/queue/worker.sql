@@ -31,7 +31,7 @@ set due_at = now() + make_interval(secs => %(wait_s)s), last_error = %(error)s,
     outage_count = outage_count + %(is_outage)s::boolean::integer
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null
 
--- name: finish
+-- name: end_attempts
 update heart.completions
 set finished_at = now(), last_error = %(note)s
 where agent_id = %(agent_id)s and episode_id = %(episode_id)s and finished_at is null

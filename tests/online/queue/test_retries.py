@@ -117,6 +117,19 @@ def test_an_outage_sets_no_episode_aside_however_long_it_lasts(heart: Heart, own
     assert moody.get_episode(episode.id).completion_note is None
 
 
+def test_outages_before_an_episode_was_forgotten_give_it_no_more_attempts(heart: Heart, owner: psycopg.Connection):
+    outages = [Unavailable("no model today") for _ in range(3)]
+    moody = with_writer(heart, Moody(*outages, *(ZeroDivisionError("oops") for _ in range(5))))
+    episode = moody.record_episode(TALK)
+    tries(moody, owner, 3)
+    moody.forget(episode.id, reason="by mistake")
+    moody.restore(episode.id)
+
+    tries(moody, owner, 5)
+
+    assert left(moody).set_aside_ids == (episode.id,)
+
+
 def test_an_episode_that_ends_whoever_tries_is_set_aside_too(heart: Heart, owner: psycopg.Connection):
     episode = heart.record_episode(TALK)
     for _ in range(5):
