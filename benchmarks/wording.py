@@ -23,6 +23,8 @@ from nous_pipelines.orchestration.running import NightOptions
 AGENT = "wording"
 STRANGERS = "strangers"
 """The agent that is told the first statement of every pair, by one person: no two of them speak of one thing."""
+CROWD = "crowd"
+"""The agent that is told both statements of every pair, by one person: a change must find what it changes."""
 APART = timedelta(days=30)
 QUICK_EVERY = 8
 CHATTY_BELOW = 0.4
@@ -72,10 +74,12 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         learned = [learn_both(heart, row, said_at) for row in rows]
         strangers = Heart.open(STRANGERS, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
         met = [strangers.learn(row["first"], learned_at=said_at - APART).memory.id for row in rows]
+        crowd = Heart.open(CROWD, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
+        told = learn_in_turn(crowd, rows, said_at)
         stopped = [f"THE NIGHT WAS STOPPED: {why}" for why in lived([night], NightOptions(url, home)) if why]
         outcomes = [outcome_of(heart, *pair) for pair in zip(rows, learned, strict=True)]
-        among = among_strangers(strangers, met)
-        for each in (heart, strangers):
+        among = {**among_strangers(strangers, met), **in_a_crowd(crowd, rows, told)}
+        for each in (heart, strangers, crowd):
             each.close()
         database.close()
     return {
@@ -99,6 +103,32 @@ def learn_both(heart: Heart, row: dict[str, Any], said_at: datetime) -> tuple[UU
         for name, moment in (("first", said_at - APART), ("second", said_at))
     ]
     return ids[0], ids[1]
+
+
+def learn_in_turn(heart: Heart, rows: Sequence[dict[str, Any]], said_at: datetime) -> list[tuple[UUID, UUID]]:
+    """Learn all first statements for one person, and all second ones a month later; return the facts of each pair."""
+    firsts, seconds = (
+        [heart.learn(row[name], learned_at=moment).memory.id for row in rows]
+        for name, moment in (("first", said_at - APART), ("second", said_at))
+    )
+    return list(zip(firsts, seconds, strict=True))
+
+
+def in_a_crowd(heart: Heart, rows: Sequence[dict[str, Any]], told: Sequence[tuple[UUID, UUID]]) -> dict[str, float]:
+    """Return how many statements of one store replace or contradict one of another pair, and how many changes are seen.
+
+    Few pairs speak of one thing, so what is between two pairs is wrong, but for those few.
+    """
+    facts = [heart.get(fact_id) for fact_id in dict.fromkeys(each for pair in told for each in pair)]
+    replaced = {frozenset((fact.id, fact.superseded_by)) for fact in facts if fact.superseded_by}
+    opened = {frozenset((each.a.id, each.b.id)) for each in heart.contradictions()}
+    own = {frozenset(pair) for pair in told}
+    changes = [frozenset(pair) for row, pair in zip(rows, told, strict=True) if row["label"] == "update"]
+    return {
+        "crowd_retired_ratio": of_count(len(replaced - own), 2 * len(rows)),
+        "crowd_contradicted_ratio": of_count(len(opened - own), 2 * len(rows)),
+        "crowd_update_ratio": of_share(pair in replaced | opened for pair in changes),
+    }
 
 
 def user_of(row: dict[str, Any]) -> str:
@@ -185,6 +215,8 @@ def notes(outcomes: Sequence[Outcome], *, quick: bool) -> list[str]:
         " updates and negations with a question; odd: the pairs with an odd id, the others trained the pair reader",
         "strangers: the first statements of all pairs, told to one agent by one person; few of them speak of one thing,"
         " so what was joined, retired or contradicted among them was so wrongly, but for those few",
+        "crowd: all first statements and then all second ones, told to one agent by one person; retired, contradicted:"
+        " by a statement of another pair, of all statements; update: of the pairs that are one",
         f"chatty: the words of both have a Jaccard below {CHATTY_BELOW}; replaced: superseded, or a contradiction open",
         *(["quick: every eighth pair"] if quick else []),
         *counted(outcomes, "label", lambda each: each.label),

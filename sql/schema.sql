@@ -501,6 +501,7 @@ create table heart.judgements (
     output_tokens  integer not null default 0,
     cost_usd       numeric(12, 6) not null default 0,
     judged_at      timestamptz not null default now(),
+    change         real not null default 0 check (change between 0 and 1),
     primary key (agent_id, pair_hash, model, prompt_version)
 );
 

@@ -52,7 +52,7 @@ class LearnPolicy:
     """Most that the cosine of one of them may be below that of the nearest for it to be read; shared words and a shared
     slot add to it. Then 2.6 facts are read for a statement of one person. In three sets not used for training the fact
     that a statement changes or repeats is among them in 94 %, as often as among the six nearest."""
-    doubt_from: float = 0.05
+    doubt_from: float = 0.1
     """Least probability of a change, among pairs as near, at which a fact is marked as perhaps replacing another. In
     three sets not used for training 94 % of the changes are marked, 10 % of the pairs of which both hold, and 11 % of
     the statements of one person; docs/decisions/0029."""

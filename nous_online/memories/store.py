@@ -480,6 +480,7 @@ def store_verdicts(
         "slots": [judgement.slot for judgement in judgements],
         "laters": [judgement.later for judgement in judgements],
         "reasons": [judgement.reason for judgement in judgements],
+        "changes": [judgement.change for judgement in judgements],
         "input_tokens": [judgement.input_tokens for judgement in judgements],
         "output_tokens": [judgement.output_tokens for judgement in judgements],
         "costs_usd": [judgement.cost_usd for judgement in judgements],

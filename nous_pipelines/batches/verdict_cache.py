@@ -199,6 +199,7 @@ def waiting_verdicts(left: pl.DataFrame, model: str, *, too_long: pl.DataFrame) 
         confidence=pl.lit(0.0, pl.Float32),
         slot=pl.lit(None, pl.String),
         reason=pl.when("long").then(pl.lit(reason)).otherwise(pl.lit(f"waits for {model}")),
+        change=pl.lit(0.0, pl.Float32),
         model=pl.lit(NOBODY),
     )
 

@@ -25,6 +25,7 @@ from nous_online.database.changes import Cause, lock_memories
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
+from nous_online.language.pairs.reader import calibration
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import nomination_bonus
@@ -43,6 +44,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.rulings import PAIRING
+from nous_pipelines.phases.updates import with_share
 
 BLOCKS = statements("nous_pipelines.orchestration", "fresh_facts.sql")
 CONSUMER = "fresh_facts"
@@ -284,9 +286,11 @@ def open_contradictions(
     read.
     """
     # The night supersedes by an update whose order is certain; of any other a person decides which statement holds.
-    is_certain = pl.col("is_ordered") & (pl.col("confidence") >= SURE_FROM)
+    limits, share = calibration().neighbours, pl.col("share").fill_null(1.0)
+    is_certain = pl.col("is_ordered") & (pl.col("confidence") >= SURE_FROM) & (share >= limits.retire_from)
     is_doubted = (pl.col("verdict") == Verdict.UPDATES.value) & ~is_certain
-    rows = judged.filter((pl.col("verdict") == Verdict.CONTRADICTS.value) | is_doubted).to_dicts()
+    is_against = (pl.col("verdict") == Verdict.CONTRADICTS.value) | is_doubted
+    rows = with_share(judged).filter(is_against, share >= limits.notice_from).to_dicts()
     with database.transaction(agent_id, timeout_s=deadline.remaining()) as connection:
         if get_cursor(connection, agent_id, CONSUMER, "lock") != batch.cursor:
             return 0

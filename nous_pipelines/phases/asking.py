@@ -18,7 +18,7 @@ STATEMENT_COLUMNS = ["agent_id", "id", "content", "subject", "trust", "embedding
 STATEMENT_SCHEMA = FACTS.only(*STATEMENT_COLUMNS)
 OPERATOR, NOBODY = "operator", "none"
 """Values of `model` for verdicts not given by a judge: those of a person, and pairs without a verdict yet."""
-VERDICT = ("agent_id", "pair_hash", "verdict", "confidence", "slot", "reason")
+VERDICT = ("agent_id", "pair_hash", "verdict", "confidence", "slot", "reason", "change")
 VERDICTS = TableSchema("verdicts", "A verdict for each content of a pair; one is paid for once.", {
     name: JUDGED.column(name) for name in VERDICT
 })  # fmt: skip
@@ -105,6 +105,7 @@ def verdicts_of(asked: pl.DataFrame, judgements: Sequence[Judgement]) -> pl.Data
         "confidence": [judgement.confidence for judgement in judgements],
         "slot": [judgement.slot for judgement in judgements],
         "reason": [judgement.reason for judgement in judgements],
+        "change": [judgement.change for judgement in judgements],
     }
     return pl.DataFrame({**asked.select(KEY).to_dict(), **columns}, schema=VERDICTS)
 
@@ -117,6 +118,7 @@ def unsure_verdicts(asked: pl.DataFrame, why: str) -> pl.DataFrame:
         confidence=pl.lit(0.0, pl.Float32),
         slot=pl.lit(None, pl.String),
         reason=pl.lit(f"no verdict could be had: {why}"),
+        change=pl.lit(0.0, pl.Float32),
     )
 
 
@@ -129,6 +131,7 @@ def judged(pairs: pl.DataFrame, rules: pl.DataFrame, verdicts: pl.DataFrame) -> 
         verdict=pl.lit(Verdict.COMPATIBLE.value),
         confidence=pl.lit(1.0, pl.Float32),
         slot=pl.lit(None, pl.String),
+        change=pl.lit(0.0, pl.Float32),
         model=pl.lit(OPERATOR),
     )
     decided = pairs.join(by_person, on=SIDES)

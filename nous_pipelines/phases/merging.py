@@ -39,6 +39,7 @@ JUDGED = TableSchema("judgements", "Pairs of facts, each with its verdict.", {
     "confidence": (pl.Float32, "0 to 1, as the judge gave it"),
     "slot": (pl.String, "the property both give a value for"),
     "reason": (pl.String, "why, in a sentence"),
+    "change": (pl.Float32, "chance that one changed the other, as the built-in judge read them alone; 0 by any other"),
     "model": (pl.String, "who judged: a model, `operator` for a person, `none` for nobody yet"),
     "pair_hash": (pl.String, "SHA-256 of what was judged: a verdict is kept by it"),
 })  # fmt: skip

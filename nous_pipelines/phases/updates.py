@@ -12,7 +12,8 @@ from uuid import uuid5
 import numpy as np
 import polars as pl
 
-from nous_online.language.pairs.judging import SURE_FROM, Verdict
+from nous_online.language.pairs.judging import OTHER_NEARER, SURE_FROM, Verdict
+from nous_online.language.pairs.reader import LEAST_CHANCE, calibration
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.neighbours import PLACE, statement_time
@@ -250,8 +251,8 @@ def decide_pairs(
     judged: pl.DataFrame, facts: pl.DataFrame, *, contradictions: pl.DataFrame, undone: pl.DataFrame, night: date
 ) -> pl.DataFrame:
     """Return each pair judged an update or a contradiction, older statement first, with `decision` and reason `why`."""
-    asked = judged.filter(
-        pl.col("verdict").is_in([Verdict.UPDATES.value, Verdict.CONTRADICTS.value]), ~pl.col("is_across_users")
+    asked = with_share(judged.filter(~pl.col("is_across_users"))).filter(
+        pl.col("verdict").is_in([Verdict.UPDATES.value, Verdict.CONTRADICTS.value])
     )
     pairs = _in_order(asked, facts).with_columns(
         first_id=pl.min_horizontal("old_id", "new_id"), second_id=pl.max_horizontal("old_id", "new_id")
@@ -266,6 +267,18 @@ def decide_pairs(
         .with_columns(decision=_decision(), why=pl.coalesce("stays", _doubt()))
         .sort("agent_id", "old_stated_at", "old_id", "new_id")
     )
+
+
+def with_share(judged: pl.DataFrame) -> pl.DataFrame:
+    """Add `share`, the chance that the later fact changed this one and none else near it; null where a rule decided.
+
+    As `weighed_together` does for one new statement.
+    """
+    change = pl.col("change").cast(pl.Float64)
+    odds = change / (1 - pl.min_horizontal(change, 1 - LEAST_CHANCE))
+    of_all = odds.sum().over("agent_id", "right_id")
+    is_read = (pl.col("change") > 0) & pl.col("slot").is_null()
+    return judged.with_columns(share=pl.when(is_read).then(odds / (1 + of_all)))
 
 
 def contradiction_standings(contradictions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
@@ -306,7 +319,7 @@ def _in_order(asked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     ).fill_null(NO)
     is_told_apart = ~is_same_moment | (pl.col("left_learned_at") != pl.col("right_learned_at"))
     return both.select(
-        "agent_id", "similarity", "verdict", "confidence", "slot", "reason", "model",
+        "agent_id", "similarity", "verdict", "confidence", "slot", "reason", "model", "share",
         pl.col("is_ordered") & is_told_apart,
         *(pl.when(is_swapped).then(f"right_{name}").otherwise(f"left_{name}").alias(f"old_{name}") for name in columns),
         *(pl.when(is_swapped).then(f"left_{name}").otherwise(f"right_{name}").alias(f"new_{name}") for name in columns),
@@ -339,6 +352,7 @@ def _stays(night: date) -> pl.Expr:
         (is_told_together.fill_null(NO), "one source told both at the same moment"),
         (pl.col("new_valid_from") > end_of(night), "the later value has not begun"),
         (is_update & is_over, "the later value is over already, so each holds in its own time"),
+        (pl.col("share") < calibration().neighbours.notice_from, OTHER_NEARER),
     )
 
 
@@ -348,7 +362,10 @@ def _doubt() -> pl.Expr:
     return first_reason(
         (~is_update, "they can't both be so"),
         (~pl.col("is_ordered"), "nobody knows which was stated later"),
-        (pl.col("confidence") < SURE_FROM, "the judge is not sure that the later one takes its place"),
+        (
+            (pl.col("confidence") < SURE_FROM) | (pl.col("share") < calibration().neighbours.retire_from),
+            "the judge is not sure that the later one takes its place",
+        ),
         ("old_is_pinned", "the earlier one is pinned"),
         (pl.col("old_key").is_not_null(), "the earlier one has a key, and gives way to a later value of it alone"),
         (pl.col("new_trust") < pl.col("old_trust"), "the later one comes from a source that is trusted less"),

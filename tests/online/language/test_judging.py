@@ -1,9 +1,10 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from nous_online.core.policy import LearnPolicy
-from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, weighed_together
 from nous_online.language.pairs.reader import calibration, read_pairs
 from nous_online.language.pairs.wordings import never_same, other_conditions, other_roles, other_things
 
@@ -319,6 +320,38 @@ def test_who_else_does_something_may_have_taken_over_or_help() -> None:
     assert taken_over.confidence < SURE_FROM
     assert replaced.verdict is Verdict.UPDATES
     assert replaced.confidence >= SURE_FROM
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("Mio is vegan and allergic to soy", "Mio isn't vegan any more"),
+        ("the printer is in room 204 and its IP is 192.168.3.40", "printer is now in room 118"),
+    ],
+)
+def test_a_change_of_a_part_does_not_retire_the_rest(known: str, new: str) -> None:
+    judgement = judged(known, new, similarity=0.7)
+
+    assert judgement.verdict is Verdict.UPDATES
+    assert judgement.confidence < SURE_FROM
+    assert "a part" in judgement.reason
+
+
+def test_a_change_of_all_clauses_retires() -> None:
+    judgement = judged("The night shift starts at 21:30 and ends at 05:30", "Night shifts moved: 22:00 until 06:00 now")
+
+    assert judgement.verdict is Verdict.UPDATES
+    assert judgement.confidence >= SURE_FROM
+
+
+def test_what_may_change_several_things_changes_the_likeliest_alone() -> None:
+    of_moving = judged("Ana lives in Rome", "Ana moved to Porto", similarity=0.6)
+    alike = dict(enumerate(replace(of_moving, change=0.9) for _ in range(3)))
+
+    assert weighed_together({0: of_moving})[0].verdict is Verdict.UPDATES
+    assert {each.verdict for each in weighed_together(alike).values()} == {Verdict.UNSURE}
+    likeliest = weighed_together({**alike, 3: replace(of_moving, change=0.99)})
+    assert [each.verdict for each in likeliest.values()] == [*3 * [Verdict.UNSURE], Verdict.UPDATES]
 
 
 @pytest.mark.parametrize(
