@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
     from nous_pipelines.orchestration.reembedding import Due, Move
-    from nous_pipelines.orchestration.retention import Purged
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
@@ -227,14 +226,9 @@ def purge(
     if as_json:
         show_json(asdict(purged))
     else:
-        show_purged(purged)
-
-
-def show_purged(purged: Purged) -> None:
-    """Print the counts of what was deleted, or would be."""
-    for name, words in WORDS.items():
-        show(f"{getattr(purged, name):>8,}  {words}")
-    show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
+        for name, words in WORDS.items():
+            show(f"{getattr(purged, name):>8,}  {words}")
+        show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
 
 
 # --- reembed ---

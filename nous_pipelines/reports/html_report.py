@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -337,12 +336,9 @@ def plots_of(report: NightReport) -> str:
     """Return the charts of a report over its last nights as Markdown images, empty if no night was measured."""
     figures = [(each.night, each.figures) for each in report.health[-MOST_NIGHTS:]]
     drawn = [chart(plot, figures) for plot in PLOTS] if figures else []
-    return "\n".join(f"![{each.summary}](data:image/svg+xml;base64,{encoded(each)})" for each in drawn)
-
-
-def encoded(plot: Chart) -> str:
-    """Return the SVG of a chart in base 64."""
-    return b64encode(svg_of(plot).encode()).decode()
+    encoded = [base64.b64encode(svg_of(each).encode()).decode() for each in drawn]
+    pairs = zip(drawn, encoded, strict=True)
+    return "\n".join(f"![{each.summary}](data:image/svg+xml;base64,{picture})" for each, picture in pairs)
 
 
 def svg_of(plot: Chart) -> str:
