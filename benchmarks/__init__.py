@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from nous_online.core.errors import NotFound
-from nous_online.database import postgres
 
 
 def cases(data: Path, name: str) -> list[dict[str, Any]]:
@@ -38,6 +37,8 @@ def peak_mb() -> float:
 @contextmanager
 def server() -> Iterator[tuple[str, Path]]:
     """Yield the URL of a server of our own, as `nous up` starts it, and its home; all of it goes afterwards."""
+    from nous_online.database import postgres
+
     with tempfile.TemporaryDirectory(prefix="nous-bench-") as folder:
         home = Path(folder) / "home"
         try:

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from benchmarks.goals import GOALS
 from benchmarks.intervals import Estimate
-from benchmarks.results import KEPT, ROOT, commit, described, write
-from benchmarks.runs import run_all
+from benchmarks.results import KEPT, ROOT, commit, described, run_all, write
 from benchmarks.table import write_pages
 from nous_online.core.errors import NousError
 

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import server
 from benchmarks.drawn_memories import World
 from benchmarks.intervals import of_medians
-from benchmarks.online import timed
+from benchmarks.online import in_turns
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
@@ -62,7 +62,7 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
             "http_learn": over_http("/facts", lambda _: {"content": next(news)}),
             "inprocess_learn": lambda _: heart.learn(next(news)),
         }
-        times = in_turns(ways, calls)
+        times = in_turns(ways, calls, BLOCK, WARM_UP)
         rates = {name: rate(call, calls) for name, call in ways.items()}
     return {"metrics": metrics_of(times, rates), "peers": peers_of(times, rates), "notes": notes(stored, calls)}
 
@@ -113,15 +113,6 @@ def wait_for(address: str) -> None:
         except httpx.TransportError:
             time.sleep(0.2)
     raise Unavailable(f"`nous api` was not ready within {READY_S:g} s at {address}")
-
-
-def in_turns(ways: dict[str, Call], calls: int) -> dict[str, list[float]]:
-    """Return the seconds of each way to call, made in blocks that take turns; the first of a block are not counted."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for start in range(0, calls, BLOCK):
-        for name, call in ways.items():
-            times[name] += [timed(call, number) for number in range(start, start + BLOCK)][WARM_UP:]
-    return times
 
 
 def rate(call: Call, calls: int) -> float:

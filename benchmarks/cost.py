@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import server
 from benchmarks.anthropic_server import LocalAnthropic, PlayRoute
-from benchmarks.anthropic_server.counting import CHARACTERS_A_TOKEN
+from benchmarks.anthropic_server.messages import CHARACTERS_A_TOKEN
 from benchmarks.drawn_nights import add_facts, fill
 from benchmarks.night import with_database
 from nous_online.core.details import FactDetails

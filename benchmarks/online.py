@@ -95,7 +95,7 @@ def recall_times(heart: Heart, bare: psycopg.Connection, questions: Drawn) -> di
     def recall(number: int) -> object:
         return heart.recall(questions.texts[number])
 
-    return in_turns({"bare_query": query, "recall": recall}, BLOCK)
+    return in_turns({"bare_query": query, "recall": recall}, ROUNDS * BLOCK, BLOCK, min(WARM_UP, BLOCK // 4))
 
 
 def learn_times(heart: Heart, bare: psycopg.Connection, news: Drawn) -> dict[str, list[float]]:
@@ -109,16 +109,15 @@ def learn_times(heart: Heart, bare: psycopg.Connection, news: Drawn) -> dict[str
     def learn(number: int) -> object:
         return heart.learn(news.texts[number])
 
-    return in_turns({"bare_insert": insert, "learn": learn}, LEARN_BLOCK)
+    return in_turns({"bare_insert": insert, "learn": learn}, ROUNDS * LEARN_BLOCK, LEARN_BLOCK, LEARN_BLOCK // 4)
 
 
-def in_turns(calls: dict[str, Call], block: int) -> dict[str, list[float]]:
+def in_turns(calls: dict[str, Call], count: int, block: int, warm_up: int) -> dict[str, list[float]]:
     """Return the seconds of each call, made in blocks that take turns; the first calls of a block warm it up."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for start in range(0, ROUNDS * block, block):
+    for start in range(0, count, block):
         for name, call in calls.items():
-            seconds = [timed(call, number) for number in range(start, start + block)]
-            times[name] += seconds[min(WARM_UP, block // 4) :]
+            times[name] += [timed(call, number) for number in range(start, start + block)][warm_up:]
     return times
 
 

@@ -13,11 +13,10 @@ from socketserver import TCPServer
 from typing import Any, cast
 
 from benchmarks.anthropic_server.answers import answer as honest_answer
-from benchmarks.anthropic_server.endpoints import Api, Response, answered
+from benchmarks.anthropic_server.endpoints import Api, Arrived, Response, answered, arrived
 from benchmarks.anthropic_server.models import MODELS, Model
 from benchmarks.anthropic_server.plays import BatchPlay, Play, PlayRoute, Rule, Script
 from benchmarks.anthropic_server.refusals import ApiError
-from benchmarks.anthropic_server.requests import Arrived, arrived
 from benchmarks.anthropic_server.stored_batches import StoredBatch
 from nous_online.language.claude.replies import Request
 

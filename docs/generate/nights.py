@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from html import escape
 
-from docs.generate.pictures import arrow, drawing
 from nous_pipelines.orchestration.code_location import ASSETS, defs
 from nous_pipelines.phases.phase_table import PHASES, SCHEMAS
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
@@ -13,6 +13,37 @@ from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 COLUMN, BOX, ROW, HEIGHT = 124, 86, 46, 36
 """Pixels from one column of assets to the next, the width of an asset, from one row to the next, and its height."""
 EDGE = 12
+STYLE = """
+    text { fill: #1f2328; text-anchor: middle }
+    .left { text-anchor: start }
+    .quiet { fill: #59636e; font-size: 12px }
+    .strong { font-weight: 600 }
+    .box { fill: #f6f8fa; stroke: #818b98; stroke-width: 1.2 }
+    .blue { fill: #ddf4ff; stroke: #0969da; stroke-width: 1.4 }
+    .gate { fill: #fff8c5; stroke: #9a6700; stroke-width: 1.4 }
+    .green { fill: #dafbe1; stroke: #1a7f37; stroke-width: 1.4 }
+    .grey { fill: #eaeef2; stroke: #818b98; stroke-width: 1.2; stroke-dasharray: 4 3 }
+    .line { fill: none; stroke: #59636e; stroke-width: 1.4 }
+    .limit { fill: none; stroke: #9a6700; stroke-width: 1.4; stroke-dasharray: 5 4 }
+    .head { fill: #59636e }
+    @media (prefers-color-scheme: dark) {
+      text { fill: #f0f6fc }
+      .quiet { fill: #9198a1 }
+      .box { fill: #151b23; stroke: #656c76 }
+      .blue { fill: #0c2d4d; stroke: #4493f8 }
+      .gate { fill: #341a00; stroke: #d29922 }
+      .green { fill: #04260f; stroke: #3fb950 }
+      .grey { fill: #212830; stroke: #656c76 }
+      .line { stroke: #9198a1 }
+      .limit { stroke: #d29922 }
+      .head { fill: #9198a1 }
+    }
+"""
+ARROW = (
+    '<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
+    'orient="auto"><path class="head" d="M0 0 10 5 0 10z"/></marker></defs>'
+)
+FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 @cache
@@ -83,6 +114,21 @@ def assets() -> str:
     width = 2 * EDGE + BOX + COLUMN * max(map(column, at))
     height = 2 * EDGE + HEIGHT + ROW * max(rows().values())
     return drawing("The assets of a night, from the snapshot to the report", round(height), parts, width=width)
+
+
+def drawing(title: str, height: int, parts: Iterable[str], *, width: int) -> str:
+    """Return a whole picture: its title for those who can't see it, its colours, and what is drawn."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)}" font-family="{FONT}" font-size="14">'
+    )
+    body = "\n".join(f"  {part}" for part in parts)
+    return f"{head}\n  <title>{escape(title)}</title>\n  <style>{STYLE}  </style>\n  {ARROW}\n{body}\n</svg>\n"
+
+
+def arrow(path: str) -> str:
+    """Return a line with a head at its end."""
+    return f'<path class="line" d="{path}" marker-end="url(#arrow)"/>'
 
 
 def night_page() -> str:

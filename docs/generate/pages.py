@@ -8,18 +8,13 @@ from pathlib import Path
 from docs.generate.command_line import command_line_page
 from docs.generate.faults import fault_page
 from docs.generate.nights import assets, night_page
-from docs.generate.pictures import ageing, cosines, forgetting, verdicts
 from docs.generate.python import python_page
 from docs.generate.rest import rest_page
 from release.licences import licence_page
 
 DOCS = Path(__file__).parent.parent
 PAGES: Mapping[str, Callable[[], str]] = {
-    "images/ageing.svg": ageing,
     "images/assets.svg": assets,
-    "images/cosines.svg": cosines,
-    "images/forgetting.svg": forgetting,
-    "images/verdicts.svg": verdicts,
     "reference/cli.md": command_line_page,
     "reference/licences.md": licence_page,
     "reference/faults.md": fault_page,

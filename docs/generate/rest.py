@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from docs.generate.values import BAR
+from docs.generate.python import BAR
 from nous_online.interfaces.api.application import application
 
 HEAD = """# The REST interface

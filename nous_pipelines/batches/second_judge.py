@@ -127,13 +127,13 @@ class SecondJudge:
                 client.open()
             except (InvalidInput, Unsupported) as error:
                 return SentBatches(obstacles=[str(error)])
-            sent = ask_directly(database, client, wanted, night=night, models=self.models)
+            sent = Asker(database, client, night, self.models).ask(wanted)
             sent.warnings += self.unpriced()
             return sent
         distrusted = self.reasons_for_distrust(database)
         try:
-            most = PROBES if distrusted else None
-            sent = send(database, self.claude(), wanted, night=night, models=self.models, most_batches=most)
+            sender = Sender(database, self.claude(), night, self.models, PROBES if distrusted else None)
+            sent = sender.send(wanted)
         except (InvalidInput, Unsupported) as error:
             return SentBatches(obstacles=[str(error), *distrusted])
         if distrusted:
@@ -236,30 +236,11 @@ def is_unsettled(pair_hash: str, known: Mapping[tuple[str, str], str], before: P
     return is_refused and (pair_hash, models.fallback) not in known
 
 
-def send(
-    database: Database,
-    claude: Claude,
-    wanted: Iterable[AgentQuestions],
-    *,
-    night: date,
-    models: Models,
-    most_batches: int | None = None,
-) -> SentBatches:
-    """Send the open pairs of agents, in one or more batches for each agent and model; obstacles are returned.
+class Sender:
+    """State of one night's sending: models that can be used, what was sent, and consecutive failures.
 
-    A pair is never in two open batches: those of open batches are left out under the agent's lock.
     At most `most_batches` are tried.
     """
-    sender = Sender(database, claude, night, models, most_batches)
-    for each in wanted:
-        if sender.is_stopped:
-            break
-        sender.send_all(each)
-    return sender.sent
-
-
-class Sender:
-    """State of one night's sending: models that can be used, what was sent, and consecutive failures."""
 
     def __init__(
         self, database: Database, claude: Claude, night: date, models: Models, most_batches: int | None = None
@@ -271,6 +252,17 @@ class Sender:
         self._usable_models, self._unusable_models = set[str](), set[str]()
         self._asked = set[tuple[str, str]]()
         self._failures = 0
+
+    def send(self, wanted: Iterable[AgentQuestions]) -> SentBatches:
+        """Send the open pairs of agents, in one or more batches for each agent and model; obstacles are returned.
+
+        A pair is never in two open batches: those of open batches are left out under the agent's lock.
+        """
+        for each in wanted:
+            if self.is_stopped:
+                break
+            self.send_all(each)
+        return self.sent
 
     def send_all(self, wanted: AgentQuestions) -> None:
         """Send batches for one agent until no pair is open, the budget is spent, or sending fails."""
@@ -379,18 +371,6 @@ class Sender:
 # --- questions that are asked directly ---
 
 
-def ask_directly(
-    database: Database, client: LanguageModel, wanted: Iterable[AgentQuestions], *, night: date, models: Models
-) -> SentBatches:
-    """Ask about the open pairs of agents within the budget of each; obstacles are returned, not raised."""
-    asker = Asker(database, client, night, models)
-    for each in wanted:
-        if asker.is_stopped:
-            break
-        asker.ask_all(each)
-    return asker.sent
-
-
 class Asker:
     """State of one night's direct questions: whether the model passed the canaries, what was asked, and failures."""
 
@@ -401,6 +381,14 @@ class Asker:
         self._ends_at = time.monotonic() + NIGHT_S
         self._is_believed = False
         self._failures = 0
+
+    def ask(self, wanted: Iterable[AgentQuestions]) -> SentBatches:
+        """Ask about the open pairs of agents within the budget of each; obstacles are returned, not raised."""
+        for each in wanted:
+            if self.is_stopped:
+                break
+            self.ask_all(each)
+        return self.sent
 
     def ask_all(self, wanted: AgentQuestions) -> None:
         """Ask for one agent until no pair is open, budget or time is spent, or asking fails."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
     from nous_pipelines.orchestration.reembedding import Due, Move
-    from nous_pipelines.orchestration.retention import Purged
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
@@ -141,12 +140,17 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, 
     else:
         for night, result in results.items():
             show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
-        for each, why in refused.items():
-            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+        show_refused(refused)
         if is_refused:
             show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
     if is_refused:
         raise typer.Exit(1)
+
+
+def show_refused(refused: Mapping[Any, str]) -> None:
+    """Print proposals or memories that can't be taken back, with the reasons."""
+    for each, why in refused.items():
+        show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
 
 def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
@@ -155,8 +159,7 @@ def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], 
         show_json({"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
     else:
         show(f"[green]taken back[/green]  {what}")
-        for each, why in refused.items():
-            show(f"[red]refused[/red]  {each}: {escaped(why)}")
+        show_refused(refused)
     if refused:
         raise typer.Exit(1)
 
@@ -227,14 +230,9 @@ def purge(
     if as_json:
         show_json(asdict(purged))
     else:
-        show_purged(purged)
-
-
-def show_purged(purged: Purged) -> None:
-    """Print the counts of what was deleted, or would be."""
-    for name, words in WORDS.items():
-        show(f"{getattr(purged, name):>8,}  {words}")
-    show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
+        for name, words in WORDS.items():
+            show(f"{getattr(purged, name):>8,}  {words}")
+        show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
 
 
 # --- reembed ---
@@ -344,6 +342,8 @@ def policy(
 
     [dim]$[/dim] nous policy --agent aria --reset
     """
+    from rich.table import Table
+
     from nous_online.core.settings import settings
     from nous_pipelines.plan.apply import own_policy, set_policy
 
@@ -355,7 +355,12 @@ def policy(
     if as_json:
         show_json({"agent_id": name, "own": own, "fields": fields})
     else:
-        show_policy(name, fields, own)
+        table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
+        for field, row in fields.items():
+            style = "bold" if field in own else None
+            table.add_row(field, f"{row['value']:g}", f"{row['default']:g}", row["meaning"], style=style)
+        show(table)
+        show_note(f"{len(own)} of {len(fields)} fields are {name}'s own")
 
 
 def numbers(assignments: list[str]) -> dict[str, float]:
@@ -377,18 +382,6 @@ def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
         name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
         for name, value in policy.as_dict().items()
     }
-
-
-def show_policy(agent_id: str, fields: dict[str, dict[str, Any]], own: dict[str, Any]) -> None:
-    """Print the fields as a table, the agent's own in bold."""
-    from rich.table import Table
-
-    table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(agent_id)}", box=None)
-    for name, field in fields.items():
-        style = "bold" if name in own else None
-        table.add_row(name, f"{field['value']:g}", f"{field['default']:g}", field["meaning"], style=style)
-    show(table)
-    show_note(f"{len(own)} of {len(fields)} fields are {agent_id}'s own")
 
 
 # --- batches ---

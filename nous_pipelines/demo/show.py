@@ -43,19 +43,10 @@ FULL_FACT_FIELDS = 7
 SOURCES_WITH_A_KIND = ("agent", "tool", "import")
 # Not strftime: it follows the locale, and the bytes must not.
 MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
 CONFIDENCE = {"user": 0.86, "tool": 0.93, "import": 0.76, "agent": 0.72}
 FRAMES = {
     "technical": "task",

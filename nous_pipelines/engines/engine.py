@@ -94,7 +94,6 @@ class InProcess:
     shares_settings = True
 
     def map(self, function: Callable[[C], R], chunks: Sequence[C], *, on_done: OnDone | None = None) -> list[R]:
-        """Return the results of a function in the order of the chunks."""
         found: list[R] = []
         for chunk in chunks:
             found.append(function(chunk))
@@ -256,7 +255,6 @@ class ProcessPool:
         return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
 
     def map(self, function: Callable[[C], R], chunks: Sequence[C], *, on_done: OnDone | None = None) -> list[R]:
-        """Return the results of a function in the order of the chunks."""
         work = PoolRound(function, chunks, self._deadline_s, deque(range(len(chunks))))
         try:
             while len(work.results) < len(chunks):
@@ -450,7 +448,6 @@ class DaskEngine:
         return max(1, sum(worker["nthreads"] for worker in workers.values()))
 
     def map(self, function: Callable[[C], R], chunks: Sequence[C], *, on_done: OnDone | None = None) -> list[R]:
-        """Return the results of a function in the order of the chunks."""
         work = DaskRound(self, function, chunks)
         try:
             return work.results(on_done)

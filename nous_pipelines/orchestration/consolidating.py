@@ -130,11 +130,6 @@ def night_command(verb: str, night: date, agent_id: str | None, *options: str) -
     return python_module("nous_online.interfaces.cli", verb, "--json", "--date", night.isoformat(), *agent, *options)
 
 
-def environment(url: str) -> dict[str, str]:
-    """Return the environment of a process that works on a database."""
-    return child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore")
-
-
 def run_command(command: list[str], url: str, *, seconds: float) -> Mapping[str, Any]:
     """Run a command and return the JSON object it prints, or raise the error it prints.
 
@@ -144,7 +139,7 @@ def run_command(command: list[str], url: str, *, seconds: float) -> Mapping[str,
         process = subprocess.run(  # noqa: S603 (the command is ours)
             command,
             cwd=child_folder(),
-            env=environment(url),
+            env=child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore"),
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -183,7 +178,7 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
             process = subprocess.Popen(  # noqa: S603 (the command is ours)
                 command,
                 cwd=home,
-                env=environment(url),
+                env=child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
@@ -26,7 +25,6 @@ from nous_online.database import postgres
 from nous_online.database.connection import connect, open_url, prepare
 from nous_online.database.schema import lock_schema
 from nous_online.database.statements import statements
-from nous_online.interfaces.cli.command_line import EXTRAS
 from nous_online.interfaces.request_checks import interface_token, with_token
 from nous_online.processes import Program, child_folder, python_module
 
@@ -43,14 +41,17 @@ def home_folder() -> Path:
 
 
 def prepare_dagster() -> Path:
-    """Set the environment variables that Dagster reads, create its database if it is absent, and return its home.
+    """Set the environment variables that Dagster reads, write its settings, create its database; return its home.
 
     Variables that are set stay as they are. Raises `Unavailable` when home or database can't be created.
     """
     home = home_folder() / "dagster"
+    kept, shipped = home / "dagster.yaml", files("nous_pipelines.orchestration").joinpath("dagster.yaml")
     tighten(home_folder())
     try:
-        write_settings(home / "dagster.yaml")
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not kept.exists() or kept.read_text("utf-8") != shipped.read_text("utf-8"):
+            kept.write_text(shipped.read_text("utf-8"), "utf-8")
     except OSError as error:
         raise Unavailable(
             f"{home} can't be written to ({error}); allow that, or set NOUS_HOME to another folder"
@@ -59,14 +60,6 @@ def prepare_dagster() -> Path:
     if "NOUS_DAGSTER_DB_URL" not in os.environ:
         os.environ["NOUS_DAGSTER_DB_URL"] = dagster_url(open_url())
     return home
-
-
-def write_settings(target: Path) -> None:
-    """Write this version's settings of Dagster, unless the file has them."""
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shipped = files("nous_pipelines.orchestration").joinpath("dagster.yaml").read_text("utf-8")
-    if not target.exists() or target.read_text("utf-8") != shipped:
-        target.write_text(shipped, "utf-8")
 
 
 def dagster_url(memories_url: str) -> str:
@@ -181,11 +174,6 @@ def console_program(port: int, *, token: str, read_only: bool = False) -> Progra
 def address(port: int) -> str:
     """Return the URL of a program."""
     return f"http://{HOST}:{port}"
-
-
-def has_api() -> bool:
-    """Return whether the extra `api` is installed."""
-    return all(find_spec(module) for module in EXTRAS["api"])
 
 
 def wait_for(program: Program, *, home: Path) -> None:

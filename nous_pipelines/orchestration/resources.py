@@ -289,22 +289,18 @@ class CommandedNight(NightRun):
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether this run ends before anything changes; its files then have a folder of their own."""
         return self.changes_nothing
 
     @property
     def address(self) -> str:
-        """The URL of the database."""
         return self.database_url
 
     @property
     def home_folder(self) -> Path:
-        """The folder of all files of Nous."""
         return Path(self.home)
 
     @property
     def may_loosen(self) -> bool:
-        """Whether the policy of this run may lift the limits of checks: it may."""
         return True
 
 

@@ -126,20 +126,16 @@ def prune_runs(instance: DagsterInstance, *, ended_before: datetime) -> int:
     Runs with the latest materialisation of a partition are kept: without it the interface would show that the night
     never ran.
     """
-    old = [record for record in finished_runs(instance) if (record.end_time or 0) < ended_before.timestamp()]
+    from dagster import DagsterRunStatus, RunsFilter
+
+    ended = RunsFilter(statuses=[DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED])
+    records = instance.get_run_records(ended)
+    old = [record for record in records if (record.end_time or 0) < ended_before.timestamp()]
     latest = latest_materialisations(instance)
     deleted = [record.dagster_run.run_id for record in old if not has_event(instance, record, latest)]
     for run_id in deleted:
         instance.delete_run(run_id)
     return len(deleted)
-
-
-def finished_runs(instance: DagsterInstance) -> list[RunRecord]:
-    """Return all runs that have ended, latest first."""
-    from dagster import DagsterRunStatus, RunsFilter
-
-    ended = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
-    return [*instance.get_run_records(RunsFilter(statuses=ended))]
 
 
 def latest_materialisations(instance: DagsterInstance) -> set[int]:

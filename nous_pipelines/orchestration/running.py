@@ -30,7 +30,7 @@ from nous_pipelines.snapshots.snapshot import night_folder, open_snapshot
 
 # Dagster is imported where it is used: `nous report` and `nous diff` read files and start sooner without it.
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, ExecuteInProcessResult, HookDefinition, SerializableErrorInfo
+    from dagster import DagsterInstance, ExecuteInProcessResult, SerializableErrorInfo
 
     from nous_pipelines.orchestration.resources import NightRun
 
@@ -108,13 +108,16 @@ def run_night(
     with night_database(options) as database:
         check_options(night, options, database)
         # From here on, since they load Dagster: what is refused is refused at once.
+        from dagster import success_hook
+
         from nous_pipelines.orchestration.code_location import defs, trials
         from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
 
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
         if tell is not None:
-            job = job.with_hooks({step_hook(tell)})
+            hook = success_hook(name="tell")(lambda context: tell(context.step_key))
+            job = job.with_hooks({hook})
         try:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (
@@ -134,17 +137,6 @@ def run_night(
         except OSError as error:
             raise Unavailable(f"{folder.parent} can't be written to ({error}); see NOUS_HOME") from error
         return outcome_of(night, result, options, database, folder)
-
-
-def step_hook(tell: Callable[[str], None]) -> HookDefinition:
-    """Return a hook that calls `tell` with the name of every step that succeeded."""
-    from dagster import HookContext, success_hook
-
-    @success_hook(name="tell")
-    def on_success(context: HookContext) -> None:
-        tell(context.step_key)
-
-    return on_success
 
 
 def check_options(night: date, options: NightOptions, database: Database) -> None:

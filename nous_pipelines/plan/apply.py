@@ -33,7 +33,7 @@ from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
-from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read, vars_of
+from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
 
 SQL = statements("nous_pipelines.plan", "apply.sql")
 OF_A_MEMORY = {*KINDS, "usage", "cold_text"}
@@ -431,17 +431,5 @@ def add_links(connection: Connection, agent_id: str, changes: Sequence[tuple[Pro
 
 def proposal_row(decided: ProposalOutcome) -> dict[str, Any]:
     """Return the row of a proposal in `lifecycle.proposals` as JSON, with its outcome."""
-    proposal = decided.proposal
-    return {
-        "id": str(proposal.id),
-        "night": proposal.night.isoformat(),
-        "kind": proposal.kind,
-        "targets": list(proposal.targets),
-        "read_set": [vars_of(read) for read in proposal.read_set],
-        "changes": [each.as_dict() for each in proposal.changes],
-        "reason": proposal.reason,
-        "evidence": dict(proposal.evidence),
-        "cost_usd": proposal.cost_usd,
-        "state": decided.state,
-        "outcome": decided.reason,
-    }
+    row = {**decided.proposal.as_dict(), "evidence": dict(decided.proposal.evidence)}
+    return {**row, "id": str(decided.proposal.id), "state": decided.state, "outcome": decided.reason}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -82,11 +81,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class Plot:
-    """The definition of a chart: its lines by label, each a function of a night's figures, and the number format."""
+    """The definition of a chart: its lines by label, each a figure or a function of them, and the number format."""
 
     title: str
     note: str
-    lines: Mapping[str, Callable[[Mapping[str, float]], float]]
+    lines: Mapping[str, str | Callable[[Mapping[str, float]], float]]
     written: Callable[[float], str] = short
     least_top: float = 4.0
     """The least upper end of the vertical axis, so that ticks of small numbers are whole."""
@@ -94,7 +93,10 @@ class Plot:
 
 def chart(plot: Plot, figures: Figures) -> Chart:
     """Lay out one chart over the nights given, oldest first; the vertical axis begins at 0."""
-    values = {label: [read(each) for _, each in figures] for label, read in plot.lines.items()}
+    values = {
+        label: [each.get(read, 0) if isinstance(read, str) else read(each) for _, each in figures]
+        for label, read in plot.lines.items()
+    }
     top = nice_top(max([plot.least_top, *(value for row in values.values() for value in row)]))
     nights = [night for night, _ in figures]
     xs = [x_of(night, nights) for night in nights]
@@ -165,38 +167,33 @@ def nights_in_words(nights: Sequence[date]) -> str:
 # --- the page ---
 
 
-def figure(name: str) -> Callable[[Mapping[str, float]], float]:
-    """Return a function that reads one figure, 0 for a night that lacks it."""
-    return lambda figures: figures.get(name, 0)
-
-
 PLOTS = (
     Plot(
         "Facts",
         "Superseded and archived facts stay restorable.",
         {
-            "active": figure("facts_active"),
-            "superseded": figure("facts_superseded"),
-            "archived": figure("facts_archived"),
+            "active": "facts_active",
+            "superseded": "facts_superseded",
+            "archived": "facts_archived",
         },
     ),
     Plot(
         "Tokens",
         "An upper-side estimate: bytes over 1.3.",
         {
-            "active": figure("tokens_active"),
-            "saved by tiers": figure("tokens_saved_by_tiers"),
-            "by merges": figure("tokens_saved_by_merges"),
-            "by archiving": figure("tokens_saved_by_archiving"),
+            "active": "tokens_active",
+            "saved by tiers": "tokens_saved_by_tiers",
+            "by merges": "tokens_saved_by_merges",
+            "by archiving": "tokens_saved_by_archiving",
         },
     ),
     Plot(
         "Duplicates left",
         "Pairs that nothing tells apart; look-alikes differ in something.",
         {
-            "at 0.92": figure("duplicates_092"),
-            "at 0.97": figure("duplicates_097"),
-            "look-alikes at 0.92": figure("look_alikes_092"),
+            "at 0.92": "duplicates_092",
+            "at 0.97": "duplicates_097",
+            "look-alikes at 0.92": "look_alikes_092",
         },
     ),
     Plot(
@@ -209,15 +206,15 @@ PLOTS = (
     Plot(
         "Open contradictions",
         "Both facts are kept until somebody resolves it.",
-        {"open": figure("contradictions_open")},
+        {"open": "contradictions_open"},
     ),
     Plot(
         "Episodes by tier",
         "Earlier texts lie in cold storage.",
-        {tier: figure(f"episodes_{tier}") for tier in ("raw", "summary", "compressed", "fossil")},
+        {tier: f"episodes_{tier}" for tier in ("raw", "summary", "compressed", "fossil")},
     ),
-    Plot("Links", "Between memories that are about each other.", {"links": figure("links")}),
-    Plot("Cost", "What language models cost that night.", {"a night": figure("cost_usd")}, dollars, least_top=0.01),
+    Plot("Links", "Between memories that are about each other.", {"links": "links"}),
+    Plot("Cost", "What language models cost that night.", {"a night": "cost_usd"}, dollars, least_top=0.01),
 )
 UNFOLDED = 6  # entries of a section shown at first; the others unfold
 LONGEST_TEXT = 600  # characters of one memory; `nous report --json` has the whole text
@@ -337,12 +334,9 @@ def plots_of(report: NightReport) -> str:
     """Return the charts of a report over its last nights as Markdown images, empty if no night was measured."""
     figures = [(each.night, each.figures) for each in report.health[-MOST_NIGHTS:]]
     drawn = [chart(plot, figures) for plot in PLOTS] if figures else []
-    return "\n".join(f"![{each.summary}](data:image/svg+xml;base64,{encoded(each)})" for each in drawn)
-
-
-def encoded(plot: Chart) -> str:
-    """Return the SVG of a chart in base 64."""
-    return b64encode(svg_of(plot).encode()).decode()
+    encoded = [base64.b64encode(svg_of(each).encode()).decode() for each in drawn]
+    pairs = zip(drawn, encoded, strict=True)
+    return "\n".join(f"![{each.summary}](data:image/svg+xml;base64,{picture})" for each, picture in pairs)
 
 
 def svg_of(plot: Chart) -> str:

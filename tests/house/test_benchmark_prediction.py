@@ -11,8 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks are run from the root, and not installed
 
-from benchmarks.prediction import PEERS, TIER_TOKENS, fitting, moments_of, run
-from benchmarks.prediction_assembled import assembled
+from benchmarks.prediction import PEERS, TIER_TOKENS, assembled, fitting, moments_of, run
 from benchmarks.prediction_sessions import Diary, Session, sessions_of
 from nous_online.context.context_lines import cost_of
 from nous_online.context.predicting import PredictionRequest, past_sessions, record_sighting

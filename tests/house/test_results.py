@@ -13,9 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks are r
 
 from benchmarks.goals import GOALS
 from benchmarks.intervals import Estimate, of_count, of_mean, of_means, of_medians, of_ratio, of_share
-from benchmarks.results import commit, described, is_of_this_code, read, write
+from benchmarks.results import commit, described, is_of_this_code, pending, read, write
 from benchmarks.rows import CONTRACT, ROWS, SEEN
-from benchmarks.runs import pending
 from benchmarks.table import NOT_MEASURED, all_tables, faults, pages, short_table, with_table
 
 NAMES = [*dict.fromkeys(row.benchmark for row in ROWS)]

@@ -18,7 +18,7 @@ from nous_online.language.claude.client import Claude
 from nous_pipelines.batches.batch_requests import Models, questions_of
 from nous_pipelines.batches.batch_rows import SQL
 from nous_pipelines.batches.collecting import Collected, collect
-from nous_pipelines.batches.second_judge import AgentQuestions, SentBatches, send
+from nous_pipelines.batches.second_judge import AgentQuestions, Sender, SentBatches
 from nous_pipelines.phases.asking import STATEMENT_SCHEMA, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 
@@ -63,7 +63,7 @@ def client_at(url: str) -> Claude:
 def send_all(database: Database, url: str, *agent_ids: str, limit_usd: float = 5.0, night: date = NIGHT) -> SentBatches:
     """Send what is open for agents."""
     wanted = [wanted_of(database, agent_id, limit_usd=limit_usd) for agent_id in agent_ids or ("aria",)]
-    return send(database, client_at(url), wanted, night=night, models=MODELS)
+    return Sender(database, client_at(url), night, MODELS).send(wanted)
 
 
 def bring_home(database: Database, url: str, root: Path, *, after: timedelta = timedelta()) -> Collected:

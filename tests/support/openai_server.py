@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.anthropic_server import LocalAnthropic, Play, PlayRoute
-from benchmarks.anthropic_server.counting import tokens_in
-from benchmarks.anthropic_server.endpoints import Response
+from benchmarks.anthropic_server.endpoints import Arrived, Response, parsed
+from benchmarks.anthropic_server.messages import tokens_in
 from benchmarks.anthropic_server.refusals import ApiError
-from benchmarks.anthropic_server.requests import Arrived, parsed
 
 ROUTES = {("POST", "/v1/chat/completions"): PlayRoute.MESSAGE, ("GET", "/v1/models"): PlayRoute.LIST_MODELS}
 STOPS = {"max_tokens": "length", "refusal": "content_filter", "tool_use": "tool_calls"}

@@ -21,7 +21,7 @@ from nous_online.language.claude.client import Claude
 from nous_pipelines import failpoints
 from nous_pipelines.batches import second_judge as judging
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.second_judge import SecondJudge, agent_figures, send
+from nous_pipelines.batches.second_judge import SecondJudge, Sender, agent_figures
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_fallback_without_a_price_is_told_and_stops_nobody_else(night, api, ow
     unpriced = Models(MODEL, "claude-unheard-of")
     wanted = [wanted_of(night, agent_id) for agent_id in ("aria", "ben")]
 
-    sent = send(night, Claude("a-key", base_url=api.url), wanted, night=NIGHT, models=unpriced)
+    sent = Sender(night, Claude("a-key", base_url=api.url), NIGHT, unpriced).send(wanted)
 
     assert (sent.batches, sent.pairs) == (1, 1)
     assert [told.partition(";")[0] for told in sent.obstacles] == [

@@ -29,7 +29,7 @@ from nous_online.language.claude.spending import Spent
 from nous_online.language.pairs.judging import JudgedStatement, Pair, Verdict
 from nous_online.language.writing.writer import EndedEpisode
 from nous_pipelines.batches.batch_requests import Models
-from nous_pipelines.batches.second_judge import AT_ONCE, SecondJudge, SentBatches, ask_directly
+from nous_pipelines.batches.second_judge import AT_ONCE, Asker, SecondJudge, SentBatches
 
 MODEL = "qwen3"
 PAIRS = 3
@@ -59,7 +59,7 @@ def night(database_url: str, heart) -> Iterator[Database]:
 
 def ask(night: Database, api: LocalOpenAI, *, limit_usd: float = 5.0) -> SentBatches:
     wanted = [wanted_of(night, limit_usd=limit_usd)]
-    return ask_directly(night, Chat(base_url=api.url), wanted, night=NIGHT, models=Models(MODEL, MODEL))
+    return Asker(night, Chat(base_url=api.url), NIGHT, Models(MODEL, MODEL)).ask(wanted)
 
 
 def test_verdicts_are_stored_at_once_and_never_asked_for_again(night, api, owner):
