@@ -2,6 +2,7 @@
 
 import os
 
-# NumPy's BLAS lets its threads spin for 2^26 cycles after each product: thirty places compared one after the other took
-# 1.3 s of the processor so, and 0.8 with 2^18. It reads this once, when NumPy is first imported.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
+# Nights compare vectors tile by tile, on all cores (`phases/self_join.py`). The threads of NumPy's BLAS would share a
+# tile and spin while they wait for each other: beside other work the join of 30,000 facts took ten seconds of the
+# processor so, and 1.2 with one thread a tile. NumPy reads this once, when it is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -25,6 +25,7 @@ from nous_pipelines.phases.self_join import (
     Int32,
     Pairs,
     checked,
+    on_all_cores,
     rounding,
     similar_pairs,
     similar_pairs_between,
@@ -337,16 +338,18 @@ def nearest_pairs(crowd: Crowd, chosen: Int32, limits: Limits) -> tuple[Pairs, F
     """
     checked(crowd.rows, limits.threshold)
     seeds = _spread(len(crowd.rows), SEED_ROWS)
-    parts, reaches = list[Pairs](), np.zeros(len(chosen), dtype=np.float32)
-    for top in range(0, len(chosen), BLOCK_ROWS):
+
+    def of_block(top: int) -> tuple[Pairs, Float32]:
         own = chosen[top : top + BLOCK_ROWS]
         lowest = _lowest(crowd, own, seeds, limits)
         found = _possible(crowd, own, lowest, limits.floors)
         left, right = _not_beyond(*found, limits, slack=2 * rounding(crowd.rows.shape[1]))
-        part, reaches[top : top + BLOCK_ROWS] = _nearest(crowd, own, left, right, limits)
-        parts.append(part)
+        return _nearest(crowd, own, left, right, limits)
+
+    blocks = list(on_all_cores(of_block, range(0, len(chosen), BLOCK_ROWS)))
     empty = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
-    columns = [(part.left, part.right, part.similarity) for part in [empty, *parts]]
+    columns = [(part.left, part.right, part.similarity) for part in [empty, *(part for part, _ in blocks)]]
+    reaches = np.concatenate([np.empty(0, np.float32), *(reach for _, reach in blocks)])
     return Pairs(*(np.concatenate(column) for column in zip(*columns, strict=True))), reaches
 
 

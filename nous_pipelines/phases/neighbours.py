@@ -18,6 +18,7 @@ from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.incremental_join import NOTHING, SITES, Compared, compare, ranks_of, vector_matrix
 from nous_pipelines.phases.rulings import replace_in_undone, successors, undone_groups
+from nous_pipelines.phases.self_join import CORES, on_all_cores
 from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
 PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
@@ -385,9 +386,10 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
 def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
     """Return the nearest other rows of each row in `asked`, as far as a bonus may reach them (`RANKED_PAIR`)."""
     count = min(max(policy.neighbour_count, policy.ranked_count), len(rows) - 1)
-    found = [pl.DataFrame(schema=RANKED_PAIR)]
-    at_once = max(1, CELLS_AT_ONCE // len(rows))
-    for chunk in (asked[start : start + at_once] for start in range(0, len(asked), at_once) if count):
+    at_once = max(1, CELLS_AT_ONCE // (len(rows) * CORES))
+
+    def of_chunk(start: int) -> pl.DataFrame:
+        chunk = asked[start : start + at_once]
         cosines = rows[chunk] @ rows.T
         cosines[np.arange(len(chunk)), chunk] = -1  # itself
         # What no bonus brings within reach of the nearest is dropped by `_ranked_pairs` in any case.
@@ -400,10 +402,10 @@ def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: N
         one, other = one[order], other[order]
         is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
         one, other = one[is_among], other[is_among]
-        found.append(
-            pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=RANKED_PAIR)
-        )
-    return pl.concat(found)
+        return pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=RANKED_PAIR)
+
+    starts = range(0, len(asked) if count else 0, at_once)
+    return pl.concat([pl.DataFrame(schema=RANKED_PAIR), *on_all_cores(of_chunk, starts)])
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:

@@ -7,9 +7,11 @@ every pair, and only the survivors are compared in full, in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,9 @@ Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 Int32: TypeAlias = NDArray[np.int32]
 Hits: TypeAlias = tuple[Int32, Int32]
+Result = TypeVar("Result")
 
+CORES = os.cpu_count() or 1
 BLOCK_ROWS = 512  # a 512 x 512 float32 tile is 1 MB: it stays in a core's cache between product and comparison
 FITTED_ROWS = 2048  # enough to find good directions; any orthonormal ones keep the bound valid
 TRIED_ROWS = 512  # other rows, to see how many pairs would survive: 130,000 pairs are enough for that
@@ -54,8 +58,9 @@ def similar_pairs(vectors: Float32, *, threshold: float, block_rows: int = BLOCK
     """
     rows = checked(vectors, threshold)
     bounding = _bounding_rows(rows, rows, threshold=threshold)[0]
-    hits = _possible_pairs(bounding, bounding, threshold=threshold, block_rows=block_rows, mirrored=True)
-    return _collected(_verified(hits, rows, rows, threshold=threshold))
+    return _joined_by_stripe(
+        (bounding, bounding), (rows, rows), threshold=threshold, block_rows=block_rows, mirrored=True
+    )
 
 
 def similar_pairs_between(fresh: Float32, known: Float32, *, threshold: float, block_rows: int = BLOCK_ROWS) -> Pairs:
@@ -69,9 +74,17 @@ def similar_pairs_between(fresh: Float32, known: Float32, *, threshold: float, b
             f"rows of width {left.shape[1]} cannot be compared with rows of width {right.shape[1]}; embed both alike"
         )
         raise InvalidInput(message)
-    bounding_left, bounding_right = _bounding_rows(left, right, threshold=threshold)
-    hits = _possible_pairs(bounding_left, bounding_right, threshold=threshold, block_rows=block_rows, mirrored=False)
-    return _collected(_verified(hits, left, right, threshold=threshold))
+    bounding = _bounding_rows(left, right, threshold=threshold)
+    return _joined_by_stripe(bounding, (left, right), threshold=threshold, block_rows=block_rows, mirrored=False)
+
+
+def on_all_cores(work: Callable[[int], Result], starts: Sequence[int]) -> Iterator[Result]:
+    """Yield the result for each start, in order; NumPy leaves Python to the other threads while it computes."""
+    if len(starts) <= 1:
+        yield from map(work, starts)
+        return
+    with ThreadPoolExecutor(CORES) as cores:
+        yield from cores.map(work, starts)
 
 
 def checked(vectors: Float32, threshold: float) -> Float32:
@@ -152,28 +165,45 @@ def _with_rest(kept: Float64, squared_lengths: Float64) -> Float64:
     return np.column_stack([kept, rest])
 
 
+def _joined_by_stripe(
+    bounding: tuple[Float32, Float32],
+    rows: tuple[Float32, Float32],
+    *,
+    threshold: float,
+    block_rows: int,
+    mirrored: bool,
+) -> Pairs:
+    """Return the pairs of all rows; each stripe of left rows is joined with all right rows, or those after it."""
+
+    def of_stripe(top: int) -> list[Pairs]:
+        hits = _possible_pairs(*bounding, top, threshold=threshold, block_rows=block_rows, mirrored=mirrored)
+        return list(_verified(hits, *rows, threshold=threshold))
+
+    stripes = on_all_cores(of_stripe, range(0, len(bounding[0]), block_rows))
+    return _collected(part for stripe in stripes for part in stripe)
+
+
 def _possible_pairs(
-    left: Float32, right: Float32, *, threshold: float, block_rows: int, mirrored: bool
+    left: Float32, right: Float32, top: int, *, threshold: float, block_rows: int, mirrored: bool
 ) -> Iterator[Hits]:
-    """Yield, tile by tile, the pairs whose bound reaches the threshold; of a mirrored join the upper triangle."""
+    """Yield, tile by tile, the pairs of a stripe whose bound reaches the threshold; if `mirrored`, each once."""
     # Lowered by the largest possible rounding error: rounding lets more pairs survive, never fewer.
     cutoff = np.float32(threshold - rounding(left.shape[1]))
-    products = np.empty(block_rows * block_rows, dtype=np.float32)
-    reaches = np.empty(block_rows * block_rows, dtype=np.bool_)
-    for top in range(0, len(left), block_rows):
-        above = left[top : top + block_rows]
-        for start in range(top if mirrored else 0, len(right), block_rows):
-            beside = right[start : start + block_rows]
-            size = len(above) * len(beside)
-            tile = products[:size].reshape(len(above), len(beside))
-            np.matmul(above, beside.T, out=tile)
-            found = np.flatnonzero(np.greater_equal(products[:size], cutoff, out=reaches[:size]))
-            lefts, rights = np.divmod(found, len(beside))
-            if mirrored and start == top:
-                is_upper = lefts < rights
-                lefts, rights = lefts[is_upper], rights[is_upper]
-            if len(lefts):
-                yield (top + lefts).astype(np.int32), (start + rights).astype(np.int32)
+    above = left[top : top + block_rows]
+    products = np.empty(len(above) * block_rows, dtype=np.float32)
+    reaches = np.empty(len(above) * block_rows, dtype=np.bool_)
+    for start in range(top if mirrored else 0, len(right), block_rows):
+        beside = right[start : start + block_rows]
+        size = len(above) * len(beside)
+        tile = products[:size].reshape(len(above), len(beside))
+        np.matmul(above, beside.T, out=tile)
+        found = np.flatnonzero(np.greater_equal(products[:size], cutoff, out=reaches[:size]))
+        lefts, rights = np.divmod(found, len(beside))
+        if mirrored and start == top:
+            is_upper = lefts < rights
+            lefts, rights = lefts[is_upper], rights[is_upper]
+        if len(lefts):
+            yield (top + lefts).astype(np.int32), (start + rights).astype(np.int32)
 
 
 def rounding(width: int) -> float:
