@@ -121,7 +121,7 @@ def in_a_crowd(heart: Heart, rows: Sequence[dict[str, Any]], told: Sequence[tupl
     """
     facts = [heart.get(fact_id) for fact_id in dict.fromkeys(each for pair in told for each in pair)]
     replaced = {frozenset((fact.id, fact.superseded_by)) for fact in facts if fact.superseded_by}
-    opened = {frozenset((each.a.id, each.b.id)) for each in heart.contradictions()}
+    opened = {frozenset((each.memory_a, each.memory_b)) for each in heart.contradictions()}
     own = {frozenset(pair) for pair in told}
     changes = [frozenset(pair) for row, pair in zip(rows, told, strict=True) if row["label"] == "update"]
     return {
