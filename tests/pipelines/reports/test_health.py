@@ -237,6 +237,9 @@ def test_every_plot_reads_figures_that_are_measured(measured):
 
     for plot in PLOTS:
         for read in plot.lines.values():
-            read(Asked(figures))
+            if isinstance(read, str):
+                asked.add(read)
+            else:
+                read(Asked(figures))
 
     assert asked <= set(figures)
