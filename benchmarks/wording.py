@@ -25,7 +25,7 @@ STRANGERS = "strangers"
 """The agent that is told the first statement of every pair, by one person: no two of them speak of one thing."""
 CROWD = "crowd"
 """The agent that is told both statements of every pair, by one person: a change must find what it changes."""
-APART = timedelta(days=30)
+APART, BETWEEN = timedelta(days=30), timedelta(minutes=1)
 QUICK_EVERY = 8
 CHATTY_BELOW = 0.4
 """Jaccard of the words under which an update shares no sentence frame with what it updates."""
@@ -108,8 +108,8 @@ def learn_both(heart: Heart, row: dict[str, Any], said_at: datetime) -> tuple[UU
 def learn_in_turn(heart: Heart, rows: Sequence[dict[str, Any]], said_at: datetime) -> list[tuple[UUID, UUID]]:
     """Learn all first statements for one person, and all second ones a month later; return the facts of each pair."""
     firsts, seconds = (
-        [heart.learn(row[name], learned_at=moment).memory.id for row in rows]
-        for name, moment in (("first", said_at - APART), ("second", said_at))
+        [heart.learn(row[name], learned_at=moment + at * BETWEEN).memory.id for at, row in enumerate(rows)]
+        for name, moment in (("first", said_at - APART), ("second", said_at - len(rows) * BETWEEN))
     )
     return list(zip(firsts, seconds, strict=True))
 

@@ -272,13 +272,21 @@ def decide_pairs(
 def with_share(judged: pl.DataFrame) -> pl.DataFrame:
     """Add `share`, the chance that the later fact changed this one and none else near it; null where a rule decided.
 
-    As `weighed_together` does for one new statement.
+    As `weighed_together` does for one new statement. Where nobody knows which was stated later, either may have changed
+    the other: the lower of both chances counts.
     """
     change = pl.col("change").cast(pl.Float64)
-    odds = change / (1 - pl.min_horizontal(change, 1 - LEAST_CHANCE))
-    of_all = odds.sum().over("agent_id", "right_id")
+    weighed = judged.with_columns(odds=change / (1 - pl.min_horizontal(change, 1 - LEAST_CHANCE)))
+    sides = [("right_id", weighed), ("left_id", weighed.filter(~pl.col("is_ordered")))]
+    changing = pl.concat(pairs.select("agent_id", "odds", id=side) for side, pairs in sides)
+    sums = changing.group_by("agent_id", "id").agg(of_all=pl.col("odds").sum())
+    for side in ("right", "left"):
+        own = sums.rename({"id": f"{side}_id", "of_all": f"of_{side}"})
+        weighed = weighed.join(own, on=["agent_id", f"{side}_id"], how="left", maintain_order="left")
+    of_all = pl.when("is_ordered").then("of_right").otherwise(pl.max_horizontal("of_right", "of_left"))
     is_read = (pl.col("change") > 0) & pl.col("slot").is_null()
-    return judged.with_columns(share=pl.when(is_read).then(odds / (1 + of_all)))
+    share = pl.when(is_read).then(pl.col("odds") / (1 + of_all))
+    return weighed.with_columns(share=share).drop("odds", "of_right", "of_left")
 
 
 def contradiction_standings(contradictions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:

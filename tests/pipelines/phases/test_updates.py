@@ -356,3 +356,40 @@ def test_agents_are_kept_apart_even_where_ids_coincide():
         ("aria", {"a": ("b", "2026-05-02")}),
         ("ben", {"b": ("a", "2026-05-04")}),
     ]
+
+
+READ = """
+    left_id | right_id | slot | change | is_ordered
+    --------|----------|------|--------|-----------
+    a       | c        | -    | {of_a} | {ordered}
+    b       | c        | -    | {of_b} | {ordered}
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "decided"),
+    [
+        ("0.99", "0.10", {"a": "supersede"}),
+        ("0.95", "0.90", {"a": "contradiction"}),
+        ("0.50", "0.50", {}),
+        ("0.99", "0.99", {"a": "contradiction", "b": "contradiction"}),
+    ],
+)
+def test_a_statement_changes_the_likeliest_of_what_it_may_change(of_a, of_b, decided):
+    phase = phase_of(THREE_DAYS, READ.format(of_a=of_a, of_b=of_b, ordered="yes"))
+
+    found = {memory: each.kind for each in phase.proposals for memory in each.targets if memory != "c"}
+    assert found == decided
+
+
+def test_of_statements_without_an_order_either_may_have_changed_the_other():
+    pairs = """
+        left_id | right_id | slot | change | is_ordered
+        --------|----------|------|--------|-----------
+        a       | b        | -    | 0.90   | no
+        a       | c        | -    | 0.90   | no
+        a       | d        | -    | 0.90   | no
+    """
+    four = THREE_DAYS + "    d  | 2026-05-03\n"
+
+    assert phase_of(four, pairs).proposals == []
