@@ -44,7 +44,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.rulings import PAIRING
-from nous_pipelines.phases.updates import with_share
+from nous_pipelines.phases.updates import SUPERSEDES_FROM, with_share
 
 BLOCKS = statements("nous_pipelines.orchestration", "fresh_facts.sql")
 CONSUMER = "fresh_facts"
@@ -286,11 +286,11 @@ def open_contradictions(
     read.
     """
     # The night supersedes by an update whose order is certain; of any other a person decides which statement holds.
-    limits, share = calibration().neighbours, pl.col("share").fill_null(1.0)
-    is_certain = pl.col("is_ordered") & (pl.col("confidence") >= SURE_FROM) & (share >= limits.retire_from)
+    share = pl.col("share").fill_null(1.0)
+    is_certain = pl.col("is_ordered") & (pl.col("confidence") >= SURE_FROM) & (share >= SUPERSEDES_FROM)
     is_doubted = (pl.col("verdict") == Verdict.UPDATES.value) & ~is_certain
     is_against = (pl.col("verdict") == Verdict.CONTRADICTS.value) | is_doubted
-    rows = with_share(judged).filter(is_against, share >= limits.notice_from).to_dicts()
+    rows = with_share(judged).filter(is_against, share >= calibration().neighbours.retire_from).to_dicts()
     with database.transaction(agent_id, timeout_s=deadline.remaining()) as connection:
         if get_cursor(connection, agent_id, CONSUMER, "lock") != batch.cursor:
             return 0

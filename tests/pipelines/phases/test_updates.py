@@ -370,9 +370,9 @@ READ = """
     ("of_a", "of_b", "decided"),
     [
         ("0.99", "0.10", {"a": "supersede"}),
-        ("0.95", "0.90", {"a": "contradiction"}),
-        ("0.50", "0.50", {}),
-        ("0.99", "0.99", {"a": "contradiction", "b": "contradiction"}),
+        ("0.95", "0.80", {"a": "contradiction"}),
+        ("0.95", "0.95", {}),
+        ("0.50", "0.10", {}),
     ],
 )
 def test_a_statement_changes_the_likeliest_of_what_it_may_change(of_a, of_b, decided):
