@@ -151,7 +151,8 @@ def stands_alone(point: Point) -> bool:
     """Tell whether a point can be read by itself: it has words enough, and is no mere note that answers a question."""
     text = standalone_text(point)
     is_answer = point.question is not None and not (point.label or is_joined(point))
-    return word_count(text) >= LEAST_WORDS and not (is_answer and is_note(text))
+    is_mere_note = is_note(text) and not (OWN.search(straighten_apostrophes(text)) or WE.match(text))
+    return word_count(text) >= LEAST_WORDS and not (is_answer and is_mere_note)
 
 
 def is_joined(point: Point) -> bool:
