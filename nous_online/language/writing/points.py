@@ -414,8 +414,8 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
     order: list[int] = np.argsort(-worths, kind="stable").tolist()
     ranked = [place for place in order if worths[place] >= POLICY.least_worth]
     why = next((place for place in ranked if CAUSE.search(straighten_apostrophes(points[place].text))), None)
-    told = (place for place in ranked if is_decided(points[place].text) or any(map(is_standing, points[place].sentences)))
-    rules = [*told][: most // 2]
+    told = [is_decided(point.text) or any(map(is_standing, point.sentences)) for point in points]
+    rules = [place for place in ranked if told[place]][: most // 2]
     for place in sorted(ranked, key=lambda each: each != why and each not in rules):
         if len(chosen) == most:
             break
