@@ -31,6 +31,7 @@ from nous_pipelines.reports.report import (
     KeptApart,
     NightAccount,
     NightFigures,
+    NightQuestions,
     NightReport,
     Offender,
     Outline,
@@ -111,6 +112,12 @@ def health_history(database: Database, night: date, *, agent_ids: Sequence[str] 
     """Return the figures of the last `NIGHTS` nights up to one, oldest first, summed over some agents or all."""
     values = {"night": night, "nights": NIGHTS, "agent_ids": list(agent_ids)}
     return tuple(database.rows(NightFigures, SQL["health_history"], values, timeout_s=TIMEOUT_S))
+
+
+def questions_now(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> NightQuestions:
+    """Return how many questions are open now, as `nous status` counts them: also those opened since the night."""
+    values = {"ends_at": end_of(night), "agent_ids": list(agent_ids)}
+    return database.rows(NightQuestions, SQL["open_questions"], values, timeout_s=TIMEOUT_S)[0]
 
 
 def stale_ratio(figures: Mapping[str, float]) -> float:
@@ -211,6 +218,7 @@ def night_report(
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),
+        asked=questions_now(database, night, agent_ids=agent_ids),
     )
 
 
