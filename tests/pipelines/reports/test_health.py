@@ -265,6 +265,9 @@ def test_every_plot_reads_figures_that_are_measured(measured):
 
     for plot in PLOTS:
         for read in plot.lines.values():
-            read(Asked(figures))
+            if callable(read):
+                read(Asked(figures))
+            else:
+                asked.add(read)
 
     assert asked <= set(figures)
