@@ -187,9 +187,8 @@ def night_report(
     At most `shown` entries of each kind and state are read, all of them for None; the counts are exact. Raises
     `Unavailable` if the night has not been planned, or its files can't be read.
     """
-    account, night = NightAccount.read(files), snapshot.night
+    account, night, checks = NightAccount.read(files), snapshot.night, checks_of(files)
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
-    checks = files.read_json("checks") if files.has("checks") else {"results": []}
     left_out = left_out_of(checks, account, agent_ids)
     every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     outlines, planned = mark_left_out(left_out, *every)
@@ -220,6 +219,11 @@ def night_report(
         health=health_history(database, night, agent_ids=agent_ids),
         asked=questions_now(database, night, agent_ids=agent_ids),
     )
+
+
+def checks_of(files: NightFiles) -> dict[str, Any]:
+    """Return what the checks of a night found; no results before they ran."""
+    return files.read_json("checks") if files.has("checks") else {"results": []}
 
 
 def named_in(

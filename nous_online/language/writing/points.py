@@ -357,7 +357,7 @@ def standalone_text(point: Point) -> str:
     """
     text, speaker = plain_opening(point.text), point.speaker or ""
     if label := LABELLED.match(text):  # "**Decision:** …" in Markdown
-        text = re.sub(r"[*_]", "", label[0]) + text[label.end() :]
+        text = label[0].replace("*", "").replace("_", "") + text[label.end() :]
     asked = point.question if is_joined(point) else None
     is_named = speaker and speaker.casefold() not in ASKING and (asked or needs_name(text, speaker))
     said = f"{speaker}: {text}" if is_named else text
