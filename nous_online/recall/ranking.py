@@ -228,8 +228,10 @@ class RecallPolicy:
     later one would push out what answers better. Of the ten nearest of 100,000 facts 0.80 were shown without it."""
     same_score: float = 0.5
     """The same where both fill one slot; of two that contradict each other, undecided, the later always comes first."""
-    doubted_score: float = 0.2
-    """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own."""
+    doubted_score: float = 0.3
+    """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own. With 0.2 a
+    doubt stood above an answer four times as relevant; with 0.4 the old value stands first for 0.085 of the questions
+    of `wording`, with 0.3 for 0.079."""
     confident_cosine: float = 13.9
     confident_words: float = 4.5
     confident_offset: float = -8.4

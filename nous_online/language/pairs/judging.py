@@ -239,17 +239,12 @@ class OfflineJudge:
             )
             for i, pair in enumerate(pairs)
         ]
-        return [
-            Judgement(
-                *decide(seen),
-                seen.slot,
-                seen.later,
-                self.name,
-                self.prompt_version,
-                change=_chance_of_change(seen),
-            )
-            for seen in found
-        ]
+        return [self._judgement(seen) for seen in found]
+
+    def _judgement(self, seen: Seen) -> Judgement:
+        """Return the verdict on a pair with its reason."""
+        told = (*decide(seen), seen.slot, seen.later, self.name, self.prompt_version)
+        return Judgement(*told, change=_chance_of_change(seen))
 
 
 def _chance_of_change(seen: Seen) -> float:

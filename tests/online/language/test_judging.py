@@ -313,7 +313,7 @@ def test_two_people_may_have_the_same_value() -> None:
 
 
 def test_who_else_does_something_may_have_taken_over_or_help() -> None:
-    taken_over = judged("Orla maintains the icon set", "Dragan maintains the icon set")
+    taken_over = judged("Mira Holt runs the Zurich office", "Otto Brand runs the Zurich office")
     replaced = judged("Ben Acker is the editor of the Gazette.", "Luz Tavares is the editor of the Gazette.")
 
     assert taken_over.verdict is Verdict.UPDATES
@@ -338,7 +338,9 @@ def test_a_change_of_a_part_does_not_retire_the_rest(known: str, new: str) -> No
 
 
 def test_a_change_of_all_clauses_retires() -> None:
-    judgement = judged("The night shift starts at 21:30 and ends at 05:30", "Night shifts moved: 22:00 until 06:00 now")
+    judgement = judged(
+        "The ferry leaves Mole 3 at 8:15 and lands at 9:40", "The ferry leaves Mole 3 at 8:30 and lands at 9:55"
+    )
 
     assert judgement.verdict is Verdict.UPDATES
     assert judgement.confidence >= SURE_FROM

@@ -342,7 +342,7 @@ def test_the_sensor_tells_what_it_found_and_who_has_to_wait(
     heart: Heart, database_url: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
-    monkeypatch.setattr("nous_online.language.embedding.default_embedder", WordEmbedder)
+    monkeypatch.setattr("nous_online.queue.worker.default_embedder", WordEmbedder)
     settings.cache_clear()
     remember(heart, "The door is open", "The door is not open", days=0)
 

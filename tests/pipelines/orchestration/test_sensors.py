@@ -26,7 +26,7 @@ DETAIL = (
 def environment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The daemon's environment: the database of this test, and models that need no weights."""
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
-    monkeypatch.setattr("nous_online.language.embedding.default_embedder", WordEmbedder)
+    monkeypatch.setattr("nous_online.queue.worker.default_embedder", WordEmbedder)
     settings.cache_clear()
     yield
     close_staff()
