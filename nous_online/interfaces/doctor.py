@@ -112,6 +112,8 @@ def look_at_disk() -> str:
 def look_at_privacy() -> str:
     """Check that no other user can read the home: snapshots, reports and logs hold memories."""
     home = (settings().home or postgres.default_home()).expanduser().absolute()
+    if not home.exists():
+        return f"{home} does not exist yet; it is made for its owner alone when something is stored in it"
     found = [str(path) for path in readable_by_others(home)]
     if found:
         raise NousError(f"other users can read {', '.join(found)}; close it: chmod go-rw {shlex.join(found)}")

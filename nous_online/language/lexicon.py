@@ -75,12 +75,12 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     ("preference", "decision", "rule", "cause", "mended", "planned", "hedge", "refusing", "instructing", "verbs"),
 )
 LABELLED = re.compile(
-    r"\A(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)|(?P<result>outcome|results?)"
+    r"\A(?:\*{1,2}|_{1,2})?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)|(?P<result>outcome|results?)"
     r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
     r"commit|pull request|lösung|solución)"
     r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
     r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
-    r"(?:,[^:]{1,30})?\s?:",
+    r"(?:,[^:]{1,30})?\s?(?::(?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2}):)",
     re.IGNORECASE,
 )
 CORRECTING = re.compile(
@@ -158,7 +158,7 @@ COURTESY = re.compile(
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
     r"good (?:morning|evening|afternoon|night)|happy (?:new year|birthday|easter|christmas|holidays)|"
     r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"
-    r"super|good|fine|"
+    r"super|good|fine|toll|prima|génial|genial|parfait|perfecto|"
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
     r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
     r"bitte|merci|gracias|buenas|"

@@ -65,16 +65,17 @@ class MemoryVerbs(Verbs):
             kind = kind_of(connection, self.agent.id, known_id)
             return get_memory(connection, self.agent.id, kind, known_id)
 
-    def forget(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> Forgotten:
-        """Remove a memory of any kind from recall, contexts and questions about the past, at once and with a reason.
+    def forget(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Forgotten:
+        """Remove a memory of any kind from recall, contexts and questions about the past, at once.
 
         Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same
         words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has
         superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with
-        `nous erase --memory`. Raises `NotFound`, and `Forbidden` for a memory that is trusted more than the caller may
-        claim, or pinned if the caller may not pin.
+        `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. Raises
+        `NotFound`, and `Forbidden` for a memory that is trusted more than the caller may claim, or pinned if the caller
+        may not pin.
         """
-        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        why = checked_text("reason", "the agent forgot it" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id, now = self.agent, checked_id("memory_id", memory_id), datetime.now(UTC)
         with self._transaction(deadline_s) as connection:
             kind, memory = lock_any_memory(connection, agent.id, known_id)

@@ -233,8 +233,10 @@ MOST_NEAR, CONNECT_S = 3, 3.0
 def unknown_agent(url: str, agent_id: str) -> NotFound:
     """Return the error for an agent that is not known: its name, the nearest known ones, and how an agent begins."""
     known = known_agents(url)
-    near = get_close_matches(agent_id, known, n=MOST_NEAR, cutoff=0.5) or sorted(known)[:MOST_NEAR]
-    names = f"; known are: {', '.join(near)}" if near else ""
+    near = get_close_matches(agent_id, known, n=MOST_NEAR, cutoff=0.5) or known[:MOST_NEAR]
+    others = len(known) - len(near)
+    more = f" and {others:,} more (`nous agents` lists them)" if others else ""
+    names = f"; known are: {', '.join(near)}{more}" if near else ""
     begins = f'nous learn "…" --agent {agent_id}, or nous import FILE --agent {agent_id}'
     return NotFound(f"agent {agent_id!r} is not known here{names}. One begins with the first thing it learns: {begins}")
 

@@ -27,7 +27,9 @@ group by l.night
 -- name: count_questions
 -- What only a person can decide: open contradictions, active facts that perhaps replace active ones, memories of sources
 -- that are not believed, procedures that failed more often than they worked.
-select (select count(*) from heart.contradictions where agent_id = %(agent_id)s and status = 'open') as contradictions,
+select (select count(*) from heart.contradictions c where c.agent_id = %(agent_id)s and c.status = 'open' and not exists (
+            select from heart.facts f
+            where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived')) as contradictions,
        (select count(*) from heart.facts f
         where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
           and exists (select from heart.facts o

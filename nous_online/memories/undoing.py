@@ -110,15 +110,16 @@ class HistoryVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             return history(connection, self.agent.id, known_id)
 
-    def undo(self, memory_id: UUID, *, reason: str, deadline_s: float | None = None) -> PastChange:
+    def undo(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> PastChange:
         """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
         Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a
         confirmation in other words makes these a fact of their own, so that no statement is lost. Raises `Refused` for
-        a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
+        a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it. `reason` is
+        kept with the event; without one, that the agent took it back.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
         known_id = checked_id("memory_id", memory_id)
         ready: dict[UUID, Embedded] = {}
         while True:

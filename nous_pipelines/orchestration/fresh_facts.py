@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +41,7 @@ from nous_online.queue.outbox import (
 )
 from nous_pipelines.batches.verdict_cache import verdicts_for
 from nous_pipelines.night_policy import NightPolicy
+from nous_pipelines.nights import end_of
 from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.rulings import PAIRING
@@ -152,10 +153,12 @@ def read_batch(database: Database, agent_id: str, *, policy: NightPolicy, deadli
             return None
         horizon = read_horizon(connection, cursor)
         events = next_events(connection, agent_id, cursor, horizon=horizon, names=["fact_learned"], limit=BATCH)
-        learned = [event.memory_id for event, _ in events if event.memory_id]
+        learned = {event.memory_id: event.created_at for event, _ in events if event.memory_id}
+        weighed = connection.execute(BLOCKS["last_night"], {"agent_id": agent_id}).fetchone()
         candidates = [
             (fact, other, similarity, str(place["space_id"]))
-            for fact, place in active_facts(connection, agent_id, learned)
+            for fact, place in active_facts(connection, agent_id, list(learned))
+            if not was_weighed(fact, learned[fact.id], weighed)
             for other, similarity in candidates_of(
                 fact, nearest_facts(connection, agent_id, fact, place, policy=policy), policy
             )
@@ -167,6 +170,11 @@ def read_batch(database: Database, agent_id: str, *, policy: NightPolicy, deadli
     spaces = {str(fact.id): space for *both, _, space in candidates for fact in both}
     pairs = as_pairs(agent_id, [candidate[:3] for candidate in candidates])
     return FreshBatch(cursor, DeliveryProgress(last_xid, last_id, len(events)), facts, spaces, pairs)
+
+
+def was_weighed(fact: Fact, stored_at: datetime, night: tuple[date, datetime] | None) -> bool:
+    """Tell whether the agent's last night saw a fact: what it left alone, knowing all facts, is not opened after it."""
+    return night is not None and stored_at < night[1] and fact.learned_at < end_of(night[0])
 
 
 def active_facts(connection: Connection, agent_id: str, fact_ids: Sequence[UUID]) -> list[tuple[Fact, dict[str, Any]]]:

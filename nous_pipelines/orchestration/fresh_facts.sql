@@ -24,6 +24,10 @@ where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' a
   and f.category is distinct from 'document'
 order by f.id
 
+-- name: last_night
+-- The last night an agent was in, and up to when it saw what was stored.
+select night, measured_at from lifecycle.health where agent_id = %(agent_id)s order by night desc limit 1
+
 -- name: separated_facts
 -- The facts that a person took apart: targets of undone proposals, and facts that were split.
 select targets from lifecycle.proposals

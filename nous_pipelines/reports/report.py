@@ -215,8 +215,14 @@ class NightFigures:
     figures: Mapping[str, float]
 
 
-MEASURED = {"contradictions": "contradictions_open", "procedures": "procedures_review"}
-"""The figures of the store that count questions only a person can decide."""
+@dataclass(frozen=True)
+class NightQuestions:
+    """How many questions only a person can decide are open as the report is made, by sort."""
+
+    contradictions: int = 0
+    found: int = 0
+    """Contradictions among them that the night found."""
+    procedures: int = 0
 
 
 @dataclass(frozen=True)
@@ -249,6 +255,7 @@ class NightReport:
     costs: tuple[Cost, ...] = ()
     """Costs of language models in the night, by purpose, model and way."""
     health: tuple[NightFigures, ...] = ()
+    asked: NightQuestions = NightQuestions()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -272,20 +279,12 @@ class NightReport:
         needs = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
         needs += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
         needs += [self.put_off.note] if self.put_off.note else []
-        if self.health and self.health[-1].night == self.night:
-            figures = self.health[-1].figures
-            needs += [
-                self.open_question(name, int(figures[figure]))
-                for name, figure in MEASURED.items()
-                if figures.get(figure, 0) > 0
-            ]
-        return needs
-
-    def open_question(self, name: str, count: int) -> str:
-        """Return how many questions of one sort are open, and of contradictions how many this night found."""
-        found = self.in_force("contradiction") if name == "contradictions" and not self.is_merely_planned else 0
-        asked, _, how = question(name, count).partition(": ")
-        return f"{asked}{f', {found:,} of them found tonight' if 0 < found < count else ''}: {how}"
+        asked = self.asked
+        if asked.contradictions:
+            said, _, how = question("contradictions", asked.contradictions).partition(": ")
+            found = f", {asked.found:,} of them found tonight" if 0 < asked.found < asked.contradictions else ""
+            needs.append(f"{said}{found}: {how}")
+        return [*needs, question("procedures", asked.procedures)] if asked.procedures else needs
 
     @property
     def cost_usd(self) -> float:

@@ -154,6 +154,19 @@ on conflict (agent_id, night) do update set measured_at = excluded.measured_at, 
     select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
 ) then h.figures else excluded.figures end
 
+-- name: open_questions
+-- What waits for a person now. A contradiction with an archived side is no question, and one that a night found is of its end.
+with contradictions as (
+    select c.detected_at from heart.contradictions c
+    where c.status = 'open' and (%(agent_ids)s::text[] = '{}' or c.agent_id = any(%(agent_ids)s))
+      and not exists (select from heart.facts f
+                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived')
+)
+select (select count(*) from contradictions) as contradictions,
+       (select count(*) from contradictions where detected_at = %(ends_at)s) as found,
+       (select count(*) from heart.procedures
+        where state = 'review' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))) as procedures
+
 -- name: inactive_facts
 select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')
 

@@ -31,6 +31,7 @@ from nous_pipelines.reports.report import (
     KeptApart,
     NightAccount,
     NightFigures,
+    NightQuestions,
     NightReport,
     Offender,
     Outline,
@@ -113,6 +114,12 @@ def health_history(database: Database, night: date, *, agent_ids: Sequence[str] 
     return tuple(database.rows(NightFigures, SQL["health_history"], values, timeout_s=TIMEOUT_S))
 
 
+def questions_now(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> NightQuestions:
+    """Return how many questions are open now, as `nous status` counts them: also those opened since the night."""
+    values = {"ends_at": end_of(night), "agent_ids": list(agent_ids)}
+    return database.rows(NightQuestions, SQL["open_questions"], values, timeout_s=TIMEOUT_S)[0]
+
+
 def stale_ratio(figures: Mapping[str, float]) -> float:
     """Return the share of active facts for which a later fact has the same slot."""
     return figures.get("facts_stale", 0) / max(1.0, figures.get("facts_active", 0))
@@ -180,9 +187,8 @@ def night_report(
     At most `shown` entries of each kind and state are read, all of them for None; the counts are exact. Raises
     `Unavailable` if the night has not been planned, or its files can't be read.
     """
-    account, night = NightAccount.read(files), snapshot.night
+    account, night, checks = NightAccount.read(files), snapshot.night, checks_of(files)
     active, inactive = facts_before(snapshot, tuple(agent_ids) or account.agent_ids)
-    checks = files.read_json("checks") if files.has("checks") else {"results": []}
     left_out = left_out_of(checks, account, agent_ids)
     every = outlines_of(database, files, account, inactive, night=night, agent_ids=agent_ids)
     outlines, planned = mark_left_out(left_out, *every)
@@ -211,7 +217,13 @@ def night_report(
         policy=policy_used(account.policy, account.policies(agent_ids)),
         costs=tuple(costs_of(database, COST_BY, first=night, last=night, agent_ids=agent_ids, nights_only=True)),
         health=health_history(database, night, agent_ids=agent_ids),
+        asked=questions_now(database, night, agent_ids=agent_ids),
     )
+
+
+def checks_of(files: NightFiles) -> dict[str, Any]:
+    """Return what the checks of a night found; no results before they ran."""
+    return files.read_json("checks") if files.has("checks") else {"results": []}
 
 
 def named_in(

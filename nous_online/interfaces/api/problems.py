@@ -165,10 +165,15 @@ async def on_failure(request: Request, error: Exception) -> Response:
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that fails validation with the places that are wrong, without their values."""
+    """Answer a request that fails validation with the places that are wrong, without their values.
+
+    A body that is no JSON has no places: it can't be read.
+    """
     assert isinstance(error, RequestValidationError)  # noqa: S101 (it is registered for these alone)
     found: Sequence[Any] = error.errors()
     errors = [FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=each["msg"]) for each in found]
+    if any(each["type"] == "json_invalid" for each in found):
+        return for_request(request, UNREADABLE, "the body is no JSON; send one JSON object")
     detail = f"{errors[0].where}: {errors[0].message}" if errors else "the request does not fit its description"
     return for_request(request, INVALID, detail, errors=errors)
 

@@ -72,6 +72,7 @@ COMMANDS: dict[str, Mapping[str, Callable[..., object]]] = {
         "learn": memory_commands.learn,
         "recall": memory_commands.recall,
         "status": memory_commands.status,
+        "agents": memory_commands.agents,
         "forget": memory_commands.forget,
         "restore": memory_commands.restore,
         "pin": memory_commands.pin,
@@ -107,7 +108,7 @@ COMMANDS: dict[str, Mapping[str, Callable[..., object]]] = {
 GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
     "censor": (
         MEMORIES,
-        "What the agent was taught to beware of.",
+        "What the agent was taught to beware of; whether an action is allowed says `nous check`.",
         {"add": context_commands.add, "list": context_commands.list_censors, "report": context_commands.report},
     ),
     "key": (
@@ -127,6 +128,9 @@ GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
     ),
 }
 """The groups of commands, each with its panel and its help."""
+
+FAILED = {"check": 2}
+"""The exit codes of failures of commands whose exit code 1 is an answer."""
 
 
 class NousGroup(TyperGroup):
@@ -172,11 +176,11 @@ def describe(error: Exception) -> str:
 
 
 def fail(context: typer.Context, message: str, *, kind: str) -> None:
-    """Print what failed, as JSON too with --json, and end with exit code 1."""
+    """Print what failed, as JSON too with --json, and end with exit code 1, or that of `FAILED`."""
     if context.ensure_object(Invocation).as_json:
         show_json({"error": {"kind": kind, "message": message}})
     show_error(message)
-    raise typer.Exit(1)
+    raise typer.Exit(FAILED.get(context.invoked_subcommand or "", 1))
 
 
 def extra_of(error: ImportError) -> str | None:

@@ -161,9 +161,9 @@ def check(
 ) -> None:
     """Check an action against the agent's censors, the firmest first.
 
-    The exit code is 0 when nothing speaks against it or something only warns, and 1 when something blocks it or the
-    check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning that
-    fired often enough blocks.
+    The exit code is 0 when nothing speaks against it or something only warns, 1 when something blocks it, and 2 when
+    the check itself failed. What is alike in meaning alone only warns. Each censor that fires is counted; a warning
+    that fired often enough blocks.
 
     $ nous check "git push origin main"
     $ nous check "$COMMAND" --agent aria && eval "$COMMAND"

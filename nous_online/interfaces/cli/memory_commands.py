@@ -130,6 +130,23 @@ def few_lines(text: str, *, is_full: bool = False) -> str:
     return f"\n{INDENT}".join(lines)
 
 
+def agents() -> object:
+    """List the agents that are known, by name.
+
+    $ nous agents
+    $ nous agents --json | jq -r '.agents[]'
+    """
+    from nous_online.memories.status import known_agents
+
+    with open_database() as database:
+        names = known_agents(database.url)
+    for name in names:
+        show(escaped(name))
+    if not names:
+        show_note("no agents yet; one begins with the first thing it learns: nous learn")
+    return {"agents": names}
+
+
 def status(*, agent: AgentOption = None) -> object:
     """Count what an agent remembers, and say what waits for a person.
 

@@ -152,8 +152,12 @@ def needs_name(text: str, speaker: str, *, may_be_note: bool = True) -> bool:
     straight = straighten_apostrophes(text)
     if OWN.search(straight) or WE.match(straight):
         return True
-    # A longer text without a verb has one that the list lacks.
-    return may_be_note and word_count(text) <= FRAGMENT and not VERBS.search(straight)
+    return may_be_note and is_note(text)
+
+
+def is_note(text: str) -> bool:
+    """Tell whether a text is a mere note: short and without a verb; a longer one has a verb that the list lacks."""
+    return word_count(text) <= FRAGMENT and not VERBS.search(straighten_apostrophes(text))
 
 
 def sentence_scores(sentences: Sequence[Sentence], vectors: Vectors) -> Weights:

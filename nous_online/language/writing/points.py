@@ -55,6 +55,7 @@ from nous_online.language.writing.lexrank import (
     EDGE,
     content_words,
     first_words,
+    is_note,
     lexrank,
     needs_name,
     plain_opening,
@@ -79,6 +80,7 @@ POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
 ASKING = frozenset({"user", "human"})
+CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
@@ -104,6 +106,8 @@ OUTCOME: Mapping[str, float] = {
 }  # fmt: skip
 """Weights for a point that states a decision, a cause or a fix, fitted in the same way (0.74)."""
 LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
+DECIDED_LABELS = frozenset({"decision", "lesson"})
+"""Labels that nobody writes by chance: what stands behind them counts however it is worded."""
 LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
@@ -140,18 +144,35 @@ def points_of(sentences: Sequence[Sentence]) -> list[Point]:
         for run in statement_runs(sentences, places, passing):
             asked = question_before(sentences, run[0]) if run[0] == places[0] else None
             found.append(Point(tuple(run), tuple(sentences[place] for place in run), asked, labels.get(run[0])))
-    return [each for each in found if word_count(standalone_text(each)) >= LEAST_WORDS]
+    return [each for each in found if stands_alone(each)]
+
+
+def stands_alone(point: Point) -> bool:
+    """Tell whether a point can be read by itself: it has words enough, and is no mere note that answers a question."""
+    text = standalone_text(point)
+    is_answer = point.question is not None and not (point.label or is_joined(point))
+    is_mere_note = is_note(text) and not (OWN.search(straighten_apostrophes(text)) or WE.match(text))
+    return word_count(text) >= LEAST_WORDS and not (is_answer and is_mere_note)
+
+
+def is_joined(point: Point) -> bool:
+    """Tell whether a point is told with its question: among people, but not in a chat of a user with an assistant.
+
+    There the question is one speaker's and the answer another's, and a fact is read without either.
+    """
+    speakers = {(each.speaker or "").casefold() for each in (point.question, *point.sentences) if each}
+    return point.question is not None and not speakers & CHATTING
 
 
 def statement_runs(
     sentences: Sequence[Sentence], places: Sequence[int], passing: frozenset[int]
 ) -> Iterator[list[int]]:
-    """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each."""
+    """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each; a label opens one."""
     held: list[int] = []
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
-        if held and (not is_held or words > MOST_WORDS):
+        if held and (not is_held or words > MOST_WORDS or LABELLED.match(sentences[place].text)):
             yield held
             held = []
         held += [place] if is_held else []
@@ -164,6 +185,8 @@ def is_statement(sentence: Sentence) -> bool:
     text = straighten_apostrophes(sentence.text)
     if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
         return False
+    if is_decided(text):
+        return True
     speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
@@ -171,6 +194,12 @@ def is_statement(sentence: Sentence) -> bool:
     if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
         return False
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+
+
+def is_decided(text: str) -> bool:
+    """Tell whether a text opens with "Decision:" or "Lesson:" and says what."""
+    label = LABELLED.match(text)
+    return label is not None and label.lastgroup in DECIDED_LABELS and bool(text[label.end() :].strip(EDGE))
 
 
 def long_explanations(detail: str) -> str:
@@ -226,9 +255,11 @@ def is_finding(point: Point) -> bool:
     """
     text = straighten_apostrophes(point.text)
     if (point.speaker or "").casefold() in ASKING:
-        is_decided = point.question or point.label or WE.match(text)
+        is_answer = point.question or point.label or WE.match(text)
         cues = (DECISION, RULE, PREFERENCE)
-        return bool(is_decided) or any(map(is_standing, point.sentences)) or any(cue.search(text) for cue in cues)
+        return bool(is_answer) or any(map(is_standing, point.sentences)) or any(cue.search(text) for cue in cues)
+    if is_decided(text):
+        return True
     label = LABELLED.match(text)
     is_told = (label and label.lastgroup in LASTING_LABELS) or CAUSE.search(text) or DECISION.search(text)
     return bool(is_told) and not any(cue.search(text) for cue in (ADVISING, HEDGE, PASSING))
@@ -320,12 +351,17 @@ def answered_questions(sentences: Sequence[Sentence]) -> dict[int, int]:
 
 
 def standalone_text(point: Point) -> str:
-    """Return a point as text that stands alone: with its question, the name behind "I" and full dates, without "so"."""
+    """Return a point as text that stands alone: without "so", with full dates, and the name of a person behind "I".
+
+    Among people a short answer brings its question. A role such as `user` is no name: who said it is the subject.
+    """
     text, speaker = plain_opening(point.text), point.speaker or ""
-    is_told = is_standing(point.sentences[0]) and not OWN.search(straighten_apostrophes(text))
-    is_named = speaker and (point.question or (needs_name(text, speaker) and not is_told))
+    if label := LABELLED.match(text):  # "**Decision:** …" in Markdown
+        text = label[0].replace("*", "").replace("_", "") + text[label.end() :]
+    asked = point.question if is_joined(point) else None
+    is_named = speaker and speaker.casefold() not in ASKING and (asked or needs_name(text, speaker))
     said = f"{speaker}: {text}" if is_named else text
-    return with_full_dates(f"{point.question.text} {said}" if point.question else said, point.sentences[0].day)
+    return with_full_dates(f"{asked.text} {said}" if asked else said, point.sentences[0].day)
 
 
 def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
@@ -372,13 +408,14 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
     """Return the indexes of at most `most` points worth keeping as facts, in order, without repeats.
 
     The best-scored point that states a cause is always among them: without it the others tell half of what was learned.
-    So is what a user told an assistant to always or never do, up to half of them.
+    So is what is labelled as a decision or a lesson, or a user told an assistant to always or never do, up to half.
     """
     chosen: list[int] = []
     order: list[int] = np.argsort(-worths, kind="stable").tolist()
     ranked = [place for place in order if worths[place] >= POLICY.least_worth]
     why = next((place for place in ranked if CAUSE.search(straighten_apostrophes(points[place].text))), None)
-    rules = [place for place in ranked if any(map(is_standing, points[place].sentences))][: most // 2]
+    told = [is_decided(point.text) or any(map(is_standing, point.sentences)) for point in points]
+    rules = [place for place in ranked if told[place]][: most // 2]
     for place in sorted(ranked, key=lambda each: each != why and each not in rules):
         if len(chosen) == most:
             break
@@ -403,7 +440,8 @@ def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -
 
 def subject_of(point: Point) -> str | None:
     """Return the subject of a point: the speaker who says "I", the words before its verb, or the first name in it."""
-    text = " ".join(without_openers(straighten_apostrophes(point.text).split()))
+    plain = straighten_apostrophes(point.text)
+    text = " ".join(without_openers(plain[label.end() if (label := LABELLED.match(plain)) else 0 :].split()))
     speaker = (point.speaker or "").casefold()
     if point.speaker and speaker not in ASSISTANTS and (OWN.search(text) or WE.match(text)):
         return point.speaker

@@ -39,6 +39,7 @@ from nous_online.language.writing.points import (
     find_cautions,
     has_content,
     is_about_self,
+    is_decided,
     is_finding,
     is_report,
     is_standing,
@@ -170,7 +171,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-4"
+    prompt_version = "extract-5"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -267,6 +268,8 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     """Tell whether a point is a finding or from a person, rather than a long explanation or a request."""
+    if is_decided(point.text):
+        return True
     if point.sentences[0].text in spoken.explained:
         turn = point.sentences[0].turn
         is_brief = total_words([each for each in spoken.sentences if each.turn == turn]) <= POLICY.most_answer_words

@@ -58,6 +58,19 @@ def test_doctor_says_what_others_can_read_and_how_to_close_it(open_home: Path) -
     assert str(open_home / "snapshots") in said.message
 
 
+def test_doctor_does_not_say_of_a_home_that_is_not_there_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_HOME", str(tmp_path / "none"))
+    settings.cache_clear()
+
+    said = doctor.look_at_privacy()
+    settings.cache_clear()
+
+    assert said.startswith(f"{tmp_path / 'none'} does not exist yet")
+    assert not (tmp_path / "none").exists()
+
+
 def test_starting_the_server_closes_what_an_earlier_version_left_open(ready_home: Path) -> None:
     (ready_home / "snapshots").mkdir()
     (ready_home / "snapshots").chmod(0o755)

@@ -134,6 +134,14 @@ def test_hostile_paths_are_the_callers_problem(client: TestClient, path: str) ->
     assert told(client.get(path))[0] in (404, 422)
 
 
+@pytest.mark.parametrize("text", ["not json", '{"content": "x"', "", "[" * 3])
+def test_a_body_that_is_no_json_is_unreadable(client: TestClient, text: str) -> None:
+    answer = client.post("/facts", content=text.encode(), headers=JSON)
+
+    assert told(answer) == ((400, "unreadable") if text else (422, "invalid-input"))
+    assert "errors" in answer.json() or "no JSON" in answer.json()["detail"]
+
+
 def test_a_body_has_to_be_json(client: TestClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert told(client.post("/facts", content=b'{"content": "x"}', headers={"Content-Type": kind})) == (

@@ -75,8 +75,20 @@ def test_looking_only_counts_nothing(nous: Callable[..., Any]) -> None:
 def test_a_check_that_fails_is_no_permission(nous: Callable[..., Any]) -> None:
     failed = nous("check", " ", "--json")
 
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2, "1 says that something blocks"
     assert json.loads(failed.stdout)["error"]["kind"] == "InvalidInput"
+
+
+def test_a_check_for_an_unknown_agent_fails_with_the_code_of_a_failure(nous: Callable[..., Any]) -> None:
+    nous("censor", "add", "rm -rf", "no", "--literal", "--severity", "block")
+
+    blocked, failed = nous("check", "rm -rf build"), nous("check", "rm -rf build", "--agent", "nobody")
+
+    assert (blocked.exit_code, failed.exit_code) == (1, 2)
+
+
+def test_the_help_of_censors_says_how_an_action_is_checked(nous: Callable[..., Any]) -> None:
+    assert "nous check" in nous("censor", "--help").stdout
 
 
 def test_a_censor_of_a_project_is_heard_in_it(nous: Callable[..., Any]) -> None:

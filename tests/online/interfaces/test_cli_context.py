@@ -341,6 +341,20 @@ def test_a_command_that_reads_creates_no_agent_and_names_the_nearest(command: st
     assert "arai" not in known_agents(open_url())
 
 
+def test_an_unknown_agent_is_told_how_many_others_are_known_and_how_to_list_them():
+    for name in ("ada", "bea", "cal", "dan", "eve"):
+        typed("learn", "Cats like fish", "--agent", name)
+
+    answer, listed, machine = typed("recall", "x", "--agent", "zz9"), typed("agents"), typed("agents", "--json")
+
+    assert "known are: ada, bea, cal and 2 more (`nous agents` lists them)" in answer.err
+    assert listed.out.split() == machine.json["agents"] == ["ada", "bea", "cal", "dan", "eve"]
+
+
+def test_without_agents_the_list_says_how_one_begins():
+    assert "nous learn" in typed("agents").err
+
+
 def test_a_command_that_learns_begins_an_agent():
     assert typed("learn", "Cats like fish", "--agent", "arai").code == 0
     assert "arai" in known_agents(open_url())

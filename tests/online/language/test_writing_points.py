@@ -232,6 +232,65 @@ def test_entries_below_a_label_are_labelled() -> None:
     assert [point.label for point in points_of(sentences_of(notes))] == [None, "lesson", "lesson"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Decision: we drop grappelli.",
+        "The theme is not maintained. Decision: we drop grappelli.",
+        "**Decision:** we drop grappelli.",
+        "**Decision**: we drop grappelli.",
+        "I looked at both.\n\n- Decision: we drop grappelli.\n- Next: the tests.",
+    ],
+)
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+@pytest.mark.parametrize("call", ["assistant: [shell: pip list]\n", ""])
+def test_a_label_counts_in_the_talk_with_an_agent_wherever_it_stands(said: str, speaker: str, call: str) -> None:
+    assert "Decision: we drop grappelli." in facts(f"user: Which theme do we take?\n{call}{speaker}: {said}")
+
+
+@pytest.mark.parametrize(
+    "said", ["Decision: I'll use Postgres for now.", "Lesson: check the theme first.", "Decision: fix the theme."]
+)
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+def test_what_is_labelled_as_decided_counts_however_it_is_worded(said: str, speaker: str) -> None:
+    long = "The theme is a set of templates that Django shows in the admin. " * 30
+
+    assert said in facts(f"user: Explain the theme.\n{speaker}: {long}\n{said}")
+    assert said in facts(f"user: Mend the theme.\nassistant: [shell: ls]\n{speaker}: {said}")
+
+
+def test_a_label_without_words_behind_it_decides_nothing() -> None:
+    assert facts("user: Mend the theme.\nassistant: [shell: ls]\nassistant: Decision:") == []
+
+
+def test_a_fact_of_a_chat_holds_neither_a_label_of_who_speaks_nor_the_question_of_the_other() -> None:
+    chat = (
+        "user: Wohin im Juli mit zwei Kindern? Tipps?\n"
+        "assistant: Toll! Buchen Sie die Fähre früh. Calvi ist schön für Familien.\n"
+        "user: I moved to Lisbon in May, with my dog Rex.\n"
+        "assistant: Which editor do you use?\n"
+        "user: I write in Vim with four spaces.\n"
+        "assistant: And which database?\n"
+        "user: Postgres 16 from Porto."
+    )
+
+    drawn = facts(chat)
+
+    assert not [each for each in drawn if re.search(r"(?i)\b(?:user|assistant):|\?", each)]
+    assert "Buchen Sie die Fähre früh. Calvi ist schön für Familien." in drawn
+    assert "I moved to Lisbon in May, with my dog Rex." in drawn
+    assert "I write in Vim with four spaces." in drawn
+    assert "Postgres 16 from Porto." not in drawn, "a note says nothing without its question"
+
+
+def test_the_subject_of_what_users_say_of_themselves_is_the_user() -> None:
+    spoken = parse_episode(EndedEpisode("user: I moved to Lisbon in May.\nassistant: Nice."))
+
+    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
+
+    assert (fact.content, fact.subject) == ("I moved to Lisbon in May.", "user")
+
+
 def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
     spoken = parse_episode(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
 
@@ -362,7 +421,7 @@ BRIEF = (
 def test_what_is_explained_or_pasted_at_length_beside_an_assistant_without_tools_is_no_fact() -> None:
     drawn = facts(f"user: {BRIEF}\nassistant: {ADVICE}\nuser: Piet cleans the north pump with vinegar from now on.")
 
-    assert [fact[:40] for fact in drawn] == [f"user: {BRIEF}"[:40], "Piet cleans the north pump with vinegar "]
+    assert [fact[:40] for fact in drawn] == [BRIEF[:40], "Piet cleans the north pump with vinegar "]
 
 
 FOUND = (

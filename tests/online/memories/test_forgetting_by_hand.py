@@ -101,7 +101,17 @@ def test_forgetting_twice_leaves_one_event_and_the_same_answer(heart: Heart) -> 
     assert [each.action for each in heart.history(fact.id)] == ["forgotten", "learned"]
 
 
-def test_forgetting_needs_a_reason_and_a_memory_of_this_agent(heart: Heart) -> None:
+def test_forgetting_and_undoing_without_a_reason_leave_the_one_that_the_agent_did_it(heart: Heart) -> None:
+    fact = heart.learn(GATE).memory
+
+    heart.forget(fact.id)
+    heart.undo(fact.id)
+
+    assert [each.reason for each in heart.history(fact.id)][:2] == ["the agent took it back", "the agent forgot it"]
+    assert heart.get(fact.id).state == "active"
+
+
+def test_forgetting_takes_no_empty_reason_and_a_memory_of_this_agent(heart: Heart) -> None:
     fact = heart.learn(GATE).memory
     other = Heart.open("ben", database=heart.agent.database, embedder=heart.agent.embedder, judge=heart.agent.judge)
 

@@ -54,6 +54,21 @@ def test_a_dry_run_tells_what_the_night_would_do_and_leaves_memories_and_the_sta
     assert everything(owner) == before
 
 
+def test_a_dry_run_tells_which_questions_wait_for_a_person(
+    heart: Heart, owner: psycopg.Connection, database_url: str, tmp_path
+) -> None:
+    remember(heart, NINE, "Cats like fish.")
+    owner.execute(
+        """insert into heart.contradictions (agent_id, memory_a, memory_b, detected_at)
+           select 'aria', a.id, b.id, a.learned_at from heart.facts a join heart.facts b on a.id < b.id"""
+    )
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        dry = run_night(NIGHT, options(database_url, tmp_path, is_dry_run=True), instance=instance)
+
+    assert dry.report.needs[0].startswith("1 contradiction is open: ")
+
+
 def test_it_may_lift_no_limit_of_a_check(heart: Heart) -> None:
     remember(heart, NINE, NINE)
 

@@ -109,6 +109,24 @@ def test_facts_learned_online_are_looked_at_too_and_each_only_once(heart: Heart,
     assert len(judge.asked) == 1
 
 
+def test_what_a_night_weighed_is_not_weighed_again_after_it(
+    heart: Heart, night: Database, owner: psycopg.Connection
+) -> None:
+    remember(heart, NINE, TEN)
+    owner.execute(
+        """insert into lifecycle.health (agent_id, night, measured_at, figures)
+           values ('aria', '2026-05-07', now() + interval '1 h', '{}')"""
+    )
+    after_the_night = scan_fresh_facts(night, Deciding())
+    owner.execute("update lifecycle.health set measured_at = now() - interval '1 s'")
+    remember(heart, TEN.replace("ten", "noon"))
+
+    arrived_late = scan_fresh_facts(night, Deciding())
+
+    assert (after_the_night.facts, after_the_night.opened) == (2, 0)
+    assert arrived_late.opened == 2
+
+
 @pytest.mark.parametrize(
     ("verdict", "confidence", "days", "opened"),
     [

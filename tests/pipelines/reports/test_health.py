@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from drawn import NIGHT
@@ -10,8 +10,16 @@ from psycopg.sql import SQL, Identifier
 from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_night
 
 from nous_online.core.errors import Unavailable
+from nous_online.memories.status import status_of
 from nous_pipelines.reports.html_report import PLOTS
-from nous_pipelines.reports.reporting import health_history, measure_health, stale_ratio, tokens_saved
+from nous_pipelines.reports.report import NightQuestions
+from nous_pipelines.reports.reporting import (
+    health_history,
+    measure_health,
+    questions_now,
+    stale_ratio,
+    tokens_saved,
+)
 
 SEEN = datetime(2026, 11, 1, tzinfo=UTC)
 PAIRS = f"""
@@ -141,6 +149,26 @@ def test_contradictions_links_and_costs_are_counted(night, measured, owner):
     figures = measured()
 
     assert (figures["contradictions_open"], figures["links"], figures["cost_usd"]) == (1, 1, 0.5)
+
+
+def test_the_open_questions_of_a_report_are_those_of_the_status_now(night, owner, heart, night_database):
+    pairs = ((LONG, SHORT, "2026-06-02"), (NINE, TEN, "2026-08-01"), (AGAIN, TEN, "2026-08-01"))
+    for one, other, at in pairs:
+        owner.execute(
+            """insert into heart.contradictions (agent_id, memory_a, memory_b, detected_at)
+               values ('aria', %s, %s, %s::timestamp at time zone 'UTC')""",
+            [*sorted((night.ids[one], night.ids[other])), at],
+        )
+    change(owner, "facts", AGAIN, night.ids, archived_at=SAID, state="archived")
+
+    asked = questions_now(night_database, date(2026, 6, 1), agent_ids=["aria"])
+    others = questions_now(night_database, date(2026, 6, 1), agent_ids=["ben"])
+    with heart.agent.database.transaction("aria") as connection:
+        status = status_of(connection, "aria")
+
+    assert asked == NightQuestions(contradictions=2, found=1)
+    assert others == NightQuestions()
+    assert status.questions.contradictions == len(heart.contradictions()) == 2
 
 
 def test_what_was_said_after_the_night_does_not_count_in_it(night, measured, heart):

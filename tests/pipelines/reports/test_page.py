@@ -33,6 +33,7 @@ from nous_pipelines.reports.report import (
     Changed,
     KeptApart,
     NightFigures,
+    NightQuestions,
     NightReport,
     Offender,
     PhaseAccount,
@@ -195,10 +196,11 @@ def test_a_night_that_was_stopped_says_so_first():
 
 
 def test_what_needs_a_person_stands_at_the_head_of_every_report(capsys):
-    figures = {"facts_active": 10.0, "contradictions_open": 2.0, "procedures_review": 1.0}
+    figures = {"facts_active": 10.0}
     asking = report(
         stopped=(Stopped("protected", "1 pinned memory would leave", (), "Unpin it."),),
         health=(NightFigures(NIGHT, figures),),
+        asked=NightQuestions(contradictions=2, procedures=1),
     )
     show_report(asking)
     shown = [page_of(asking), markdown_of(asking), capsys.readouterr().out]
@@ -304,9 +306,6 @@ def test_shares_and_amounts_are_written_as_such():
 
 
 def test_the_head_tells_how_many_of_the_open_contradictions_the_night_found():
-    counted = {"contradiction": {"applied": {"proposals": 9, "memories": 18, "leaving": 0}}}
-    health = (NightFigures(NIGHT, {"contradictions_open": 22.0}),)
-
-    (need,) = replace(report(health=health), figures=counted).needs
+    (need,) = report(asked=NightQuestions(contradictions=22, found=9)).needs
 
     assert need.startswith("22 contradictions are open, 9 of them found tonight: `nous contradictions`")
