@@ -94,10 +94,16 @@ FOREIGN_CLOCK = re.compile(
     r"\b(um|ab|nach|vor|à|après|avant|dès|a las|después de las|antes de las) (\d{1,2})(?:[:.h](\d\d))?(?: ?(?:uhr|h|horas)\b|(?<=las \d)\b|(?<=las \d\d)\b)",
     re.IGNORECASE,
 )
-CLOCK_WORDS: dict[str, str] = (
-    dict.fromkeys(("um", "à", "a las"), "at") | dict.fromkeys(("ab", "dès"), "from")
-    | dict.fromkeys(("nach", "après", "después de las"), "after") | dict.fromkeys(("vor", "avant", "antes de las"), "before")
-)  # fmt: skip
+CLOCK_WORDS = {
+    word: english
+    for english, words in (
+        ("at", "um|à|a las"),
+        ("from", "ab|dès"),
+        ("after", "nach|après|después de las"),
+        ("before", "vor|avant|antes de las"),
+    )
+    for word in words.split("|")
+}
 QUESTION = re.compile(
     r"\?[\"'\u201d)]*\s*\Z|\A(?:should|could|may|can|does|did|is|are|who|what|when|how|why|which|whether)\b",
     re.IGNORECASE,
