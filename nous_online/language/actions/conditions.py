@@ -34,7 +34,7 @@ from nous_online.language.actions.triggers import (
 Stance = Literal["kept", "broken", "mentioned", "unsaid"]
 """What an action says of a condition: that the trigger does not apply, that it does, something, or nothing."""
 LEADING = re.compile(
-    r"\A((?:without|unless|during|while|when|before|after|until|outside)\b[^,]{1,80}), (.*)\Z",
+    r"\A((?:without|unless|during|while|when|after|until|outside)\b[^,]{1,80}), (.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
 OPENERS = (
