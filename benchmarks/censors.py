@@ -89,6 +89,7 @@ def match(trigger: str, action: str) -> str | None:
     near = [each for each in suspects if each.similarity >= POLICY.similarity_floor]
     found: set[str] = set()
     for suspect in with_readings(asked, near, Deadline(60)):
+        others |= {text: TEXTS[text] for text in (warned_act(suspect.trigger), *variants(suspect.trigger))}
         vector = TEXTS[asked.parts[suspect.part - 1]]
         each = match_of(asked, suspect, ActionWording(action), vector, others)
         found |= {each.match} if each else set()

@@ -208,9 +208,12 @@ class CensorPolicy:
     firing_likelihood: float = 0.5
     """Least likelihood at which an action in nearly the trigger's words matches (decision 0009)."""
     most_read: int = 4
-    """Most triggers, the likeliest, that the pair reader reads with the action, at about 2 ms each."""
+    """Most triggers, the likeliest, that the pair reader reads with the action, each at 2 ms, or 4 with a condition."""
     firing_odds: float = -0.5
     """Least log odds at which any other action matches: those of the pair reader plus `words_share` of the words'."""
+    firing_odds_of_act: float = 0.5
+    """The same for an action that does what a trigger is about and says nothing of its condition: half the evidence is
+    missing, so the rest has to be firmer."""
     words_share: float = 0.8
     like_similarity: float = 0.85
     """Least cosine at which an action is like one reported as a false alarm."""

@@ -51,6 +51,7 @@ from nous_online.memories.checking import (
     CensorCheck,
     Match,
     Suspect,
+    TriggerMatch,
     checked_question,
     find_matches,
 )
@@ -157,7 +158,7 @@ class CensorVerbs(Verbs):
                 severity=severity_of(each, match.match),
                 match=match.match,
                 reason=each.reason,
-                message=f"did you mean {each.trigger!r}? {each.reason}" if match.match == "meaning" else each.reason,
+                message=message_of(each, match),
                 similarity=match.similarity,
                 part=match.part,
             )
@@ -406,6 +407,15 @@ def count_activations(
             }
             emit(connection, agent_id, "censor_activated", memory_id=censor.id, payload=payload)
     return fired
+
+
+def message_of(censor: Censor, match: TriggerMatch) -> str:
+    """Return what a caller is told; a match by meaning asks, also about a condition that the action leaves open."""
+    if match.match != "meaning":
+        return censor.reason
+    unsaid = " and ".join(repr(each.removeprefix("without ")) for each in match.unsaid)
+    asked = f" The action says nothing of {unsaid}." if unsaid else ""
+    return f"did you mean {censor.trigger!r}?{asked} {censor.reason}"
 
 
 def severity_of(censor: Censor, match: Match | None) -> str:

@@ -15,6 +15,7 @@ from nous_online.core.domain import Censor
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import MOST_CHARACTERS, variants, warned_act
+from nous_online.language.actions.conditions import part_trigger, stances
 from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
@@ -120,6 +121,8 @@ class Suspect:
     similarity: float
     read: float | None = None
     """Log odds the pair reader gives the part of doing what the trigger warns of; None where it was not asked."""
+    unsaid: tuple[str, ...] | None = None
+    """Conditions the action says nothing of; then `trigger` is the act alone. None for a whole trigger."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ class TriggerMatch:
     similarity: float | None
     part: str
     closeness: float
+    unsaid: tuple[str, ...] = ()
+    """The conditions of the trigger that the action says nothing of."""
 
 
 def checked_question(action: object, details: CheckDetails, *, now: datetime) -> ActionQuestion:
@@ -162,7 +167,8 @@ def find_matches(
             continue
         deadline.remaining()
         words = compare_words(suspect.trigger, question.parts[suspect.part - 1])
-        if may_fire(replace(words, similarity=suspect.similarity, narrowness=NARROWEST), suspect.read):
+        similarity = suspect.similarity if suspect.unsaid is None else 1.0  # that of the act is not known yet
+        if may_fire(replace(words, similarity=similarity, narrowness=NARROWEST), suspect):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
             texts += [each["action"] for each in suspect.exceptions if each["action"]]
     return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
@@ -181,20 +187,45 @@ def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadlin
         words = replace(compare_words(suspect.trigger, part), similarity=suspect.similarity, narrowness=NARROWEST)
         likely.append((log_odds(words), suspect))
     likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))
-    chosen = [suspect for _, suspect in likely[: POLICY.most_read]]
+    chosen = [form for _, suspect in likely[: POLICY.most_read] for form in forms_of(suspect, question)]
     read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
 
 
-def may_fire(compared: Comparison, read: float) -> bool:
+def forms_of(suspect: Suspect, question: ActionQuestion) -> list[Suspect]:
+    """Return a suspect to be compared whole and, unless the action speaks of its condition, by its act alone.
+
+    Neither of them where the action keeps the condition: what Dana approved is not done without approval.
+    """
+    parted, part = part_trigger(suspect.trigger), question.parts[suspect.part - 1]
+    if parted is None or ActionWording(part).holds_all_of(warned_act(suspect.trigger)):
+        return [suspect]
+    said = stances(parted, part)
+    elsewhere = stances(parted, question.action)
+    said = {each: elsewhere[each] if found == "unsaid" else found for each, found in said.items()}
+    if "kept" in said.values():
+        return []
+    if "mentioned" in said.values() or compare_words(suspect.trigger, part).contradicts:
+        return [suspect]
+    return [
+        suspect,
+        replace(suspect, trigger=parted.act, unsaid=tuple(each for each in said if said[each] == "unsaid")),
+    ]
+
+
+def may_fire(compared: Comparison, suspect: Suspect) -> bool:
     """Tell whether an action matches a trigger: in nearly its words, or by words and pair reader together.
 
-    A condition of time or amount that is not met outweighs both.
+    A condition of time or amount that is not met outweighs both; an act alone must have nothing at all against it.
     """
+    odds = (suspect.read or 0.0) + POLICY.words_share * log_odds(compared)
+    if suspect.unsaid is not None:
+        least = POLICY.firing_odds_of_act if suspect.unsaid else POLICY.firing_odds
+        return not compared.is_against and odds >= least
     if compared.is_near and likelihood(compared) >= POLICY.firing_likelihood:
         return True
-    return not compared.is_unmet and read + POLICY.words_share * log_odds(compared) >= POLICY.firing_odds
+    return not compared.is_unmet and odds >= POLICY.firing_odds
 
 
 def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
@@ -217,10 +248,11 @@ def match_suspects(
     """Return how each censor was triggered, by its closest part; reported false alarms don't trigger it again."""
     wording = ActionWording(question.action)
     matches: dict[UUID, TriggerMatch] = {}
-    for suspect in suspects:
+    for suspect in sorted(suspects, key=lambda each: each.unsaid is not None):  # whole triggers come first
+        known = matches.get(suspect.id)
         vector = vectors[suspect.part - 1]
         each = match_of(question, suspect, wording, vector, others)
-        if each is None or (suspect.id in matches and each.closeness <= matches[suspect.id].closeness):
+        if each is None or (known and (suspect.unsaid is not None or each.closeness <= known.closeness)):
             continue
         if not is_excepted(question, suspect, each, vector, others):
             matches[suspect.id] = each
@@ -243,15 +275,16 @@ def match_of(
         return None
     words = compare_words(suspect.trigger, part)
     is_done = not (words.contradicts or words.only_looks or words.only_speaks)
-    if is_done and wording.holds_all_of(suspect.trigger):
+    if is_done and suspect.unsaid is None and wording.holds_all_of(suspect.trigger):
         return TriggerMatch("near", suspect.similarity, part, 1.0)
     act = warned_act(suspect.trigger)
     similarity = float(vector @ others[act]) if act in others else suspect.similarity
     gains = [similarity - float(vector @ others[text]) for text in variants(suspect.trigger) if text in others]
     compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
-    if not may_fire(compared, suspect.read):
+    if not may_fire(compared, suspect):
         return None
-    return TriggerMatch("near" if compared.is_near else "meaning", suspect.similarity, part, likelihood(compared))
+    match: Match = "near" if compared.is_near and suspect.unsaid is None else "meaning"
+    return TriggerMatch(match, suspect.similarity, part, likelihood(compared), suspect.unsaid or ())
 
 
 def is_excepted(

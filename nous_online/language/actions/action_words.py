@@ -67,7 +67,8 @@ OPENINGS, LACKS, DENIALS, PREPOSITIONS = map(word_list, ("openings", "lacks", "d
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
 RULE = re.compile(
     r"\A(?:please )?(?:(?:you|we|i|nobody|no one|the agent|agents) )?(?:(?:must|should|may|shall|can|do|does|are|is) ?)?"
-    r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|(no)\b(?! one))(?: (?:ever|to|allowed|permitted))*\s+",
+    r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|nicht|niemals|nie|keine?n?|ne (?:pas|jamais)|nunca|(no)\b(?! one))"
+    r"(?: (?:ever|to|allowed|permitted))*\s+",
     re.IGNORECASE,
 )
 """The start of a rule: "never …", "you must not …", "no …"."""
@@ -81,13 +82,28 @@ ASK_FIRST = re.compile(
     r"\A(?:always )?(ask|check|confirm|consult|tell|inform|notify)\b(.{0,60}?) before (.*)\Z", re.IGNORECASE | re.DOTALL
 )
 ONLY = re.compile(
-    r"\Aonly (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to) (.*)\Z", re.IGNORECASE | re.DOTALL
+    r"\A(?:only|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
+    re.IGNORECASE | re.DOTALL,
 )
 EXCEPT = re.compile(
-    r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before (?=(?:\S+ ){1,6}(?:has|have|is|are|was)\b))\b",
+    r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before(?= (?:\S+ ){1,6}(?:has|have|is|are|was)\b)|ohne|sans|sin|es sei denn|außer|sauf|à moins que|a menos que|salvo|excepto)\b",
     re.IGNORECASE,
 )
 """Words before the condition under which a rule allows the act."""
+FOREIGN_CLOCK = re.compile(
+    r"\b(um|ab|nach|vor|à|après|avant|dès|a las|después de las|antes de las) (\d{1,2})(?:[:.h](\d\d))?(?: ?(?:uhr|h|horas)\b|(?<=las \d)\b|(?<=las \d\d)\b)",
+    re.IGNORECASE,
+)
+CLOCK_WORDS = {
+    word: english
+    for english, words in (
+        ("at", "um|à|a las"),
+        ("from", "ab|dès"),
+        ("after", "nach|après|después de las"),
+        ("before", "vor|avant|antes de las"),
+    )
+    for word in words.split("|")
+}
 QUESTION = re.compile(
     r"\?[\"'\u201d)]*\s*\Z|\A(?:should|could|may|can|does|did|is|are|who|what|when|how|why|which|whether)\b",
     re.IGNORECASE,
@@ -145,7 +161,7 @@ class ParsedAction:
 @lru_cache(maxsize=4096)
 def warned_act(trigger: str) -> str:
     """Return the act a rule forbids: "push to main" for "never push to main"; a required step becomes "without …"."""
-    text = FORBIDDEN.sub("", trigger.strip())
+    text = FORBIDDEN.sub("", in_english(trigger).strip())
     if asked := ASK_FIRST.match(text):
         return f"{asked[3]} without {asked[1]}{'' if asked[1].endswith('ing') else 'ing'}{asked[2]}"
     if only := ONLY.match(text):
@@ -160,6 +176,11 @@ def warned_act(trigger: str) -> str:
         if root(first) not in MEANINGS and root(second) in MEANINGS:
             text = f"{second} {first}{rest[len(second) :]}"
     return EXCEPT.sub("without", text)
+
+
+def in_english(text: str) -> str:
+    """Return a text with the times of day of German, French or Spanish in English: "nach 22 Uhr" is "after 22:00"."""
+    return FOREIGN_CLOCK.sub(lambda at: f"{CLOCK_WORDS[at[1].lower()]} {int(at[2]):02}:{at[3] or '00'}", text)
 
 
 @lru_cache(maxsize=1024)

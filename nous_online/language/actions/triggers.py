@@ -24,6 +24,7 @@ from nous_online.language.actions.action_words import (
     WEEKDAYS,
     Clause,
     denies,
+    in_english,
     is_opposed,
     meanings,
     only_looks,
@@ -56,6 +57,7 @@ SPOKEN_HOUR = re.compile(
 OF_OFFICE_HOURS = re.compile(
     r"\b(outside|after|out of|beyond|during|in|within) (?:\w+ )?(?:working|business|office|opening) hours\b"
 )
+WITHIN = frozenset({"during", "in", "within"})
 RELATION = re.compile(r"\b(before|until|after|past|later than|earlier than)\b")
 COMPARISON = re.compile(
     r"\b(above|over|more than|(?:larg|bigg|great|long|old|high)er than|exceeding|at least"
@@ -74,12 +76,15 @@ def check_conditions(trigger: str, action: str) -> tuple[bool | None, ...]:
         if wanted
     ]
     office, spans = OF_OFFICE_HOURS.search(low), times_of_day(trigger)
-    if office:
+    named_office = OF_OFFICE_HOURS.search(action_low)
+    if office and named_office:
+        found.append((office[1] in WITHIN) == (named_office[1] in WITHIN))
+    elif office:
         days, named_spans = weekdays(action_low), times_of_day(action_low)
         is_weekend = bool(days) and days <= WEEKDAYS["weekend"]
         inside = not is_weekend and all(OFFICE_HOURS[0] <= low and high <= OFFICE_HOURS[1] for low, high in named_spans)
         is_said = is_weekend or bool(named_spans)
-        found.append(inside == (office[1] in {"during", "in", "within"}) if is_said else None)
+        found.append(inside == (office[1] in WITHIN) if is_said else None)
     elif spans:
         named_spans = times_of_day(action)
         found.append(any(fits_time(span, spans[0], low) for span in named_spans) if named_spans else None)
@@ -159,6 +164,7 @@ NAMED_THING = re.compile(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
 KINDS = frozenset(map(root, KIND_NOUNS | word_list("kinds")))
 """Nouns that may be missing where a specific word stands: "main" says enough of "the main branch"."""
 KINDS_OF_NAMED = frozenset(map(root, word_list("kinds_of_named")))  # kinds of things with a file, path or host name
+FIGURES = re.compile(r"\d+")
 FINISHED = re.compile(r"\b(?:done|finished|over|ended|completed?)\b")
 EXCLUSIVE = (
     (re.compile(r"\b(?:all|every|everyone|everybody|whole|entire)\b"), re.compile(r"\bonly\b")),
@@ -208,9 +214,13 @@ class Comparison:
     @property
     def is_near(self) -> bool:
         """Whether the action nearly repeats the trigger: the same act, every clause covered, nothing against it."""
-        against = (self.is_unmet, self.contradicts, self.has, self.is_opposed)
-        is_done = not (self.only_looks or self.only_speaks or self.undoes)
-        return is_done and self.act >= 1 and self.least_covered >= OTHER_FORM and not any(against)
+        return self.act >= 1 and self.least_covered >= OTHER_FORM and not self.is_against
+
+    @property
+    def is_against(self) -> bool:
+        """Whether anything in the action speaks against a match."""
+        is_other = self.is_unmet or self.contradicts or self.has or self.is_opposed
+        return bool(is_other or self.only_looks or self.only_speaks or self.undoes)
 
 
 WEIGHTS = Comparison(
@@ -258,7 +268,7 @@ def shares_act(trigger: str, action: str) -> bool:
 @lru_cache(maxsize=8192)
 def compare_words(trigger: str, action: str) -> Comparison:
     """Compare an action with a trigger by their words; the cosines of the result are 0."""
-    trigger, action = warned_act(trigger[:MOST_CHARACTERS]), action[:MOST_CHARACTERS]
+    trigger, action = warned_act(trigger[:MOST_CHARACTERS]), in_english(action[:MOST_CHARACTERS])
     warned, deed = parse_action(trigger), parse_action(action)
     verb, clauses = read_clauses(trigger)
     act = 1.0 if not warned.head_meanings.isdisjoint(deed.meanings) else best_match(verb, action)[0]
@@ -269,7 +279,8 @@ def compare_words(trigger: str, action: str) -> Comparison:
     met = check_conditions(trigger, action)
     if lacking and True in met and LACKING_NUMBER.search(trigger.lower()):  # one approval where two are asked for
         lacking = [True]
-    is_complete = None not in (*met, *lacking) and not warned.head_meanings.isdisjoint(deed.head_meanings)
+    is_named = read(trigger).identifiers <= read(action).identifiers
+    is_complete = is_named and None not in (*met, *lacking) and not warned.head_meanings.isdisjoint(deed.head_meanings)
     return Comparison(
         similarity=0.0,
         narrowness=0.0,
@@ -290,7 +301,7 @@ def compare_words(trigger: str, action: str) -> Comparison:
         ),
         lacks=float(any(each is True for each in lacking)),
         has=float(any(each is False for each in lacking)),
-        is_opposed=float(is_opposed(warned, deed)),
+        is_opposed=float(is_opposed(warned, deed) or names_another(trigger, action)),
         only_looks=float(only_looks(warned, deed)),
         only_speaks=float(only_speaks(action) and warned.head not in LOOKING),
         undoes=float(undoes(warned, deed)),
@@ -314,6 +325,14 @@ def best_match(word: str, action: str) -> tuple[float, int]:
         elif place.word[:SAME_BEGINNING] == beginning:
             found = max(found, (OTHER_FORM, number))
     return found
+
+
+def names_another(trigger: str, action: str) -> bool:
+    """Tell whether an action names another of what a trigger names by an identifier: prod-db-2 for prod-db-1."""
+    named, found = read(trigger).identifiers, read(action).identifiers
+    return bool(named - found) and {FIGURES.sub("", each) for each in named - found} <= {
+        FIGURES.sub("", each) for each in found - named
+    }
 
 
 def coverage(clause: Clause, action: str) -> float:

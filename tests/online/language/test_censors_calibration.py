@@ -7,12 +7,12 @@ from turns import in_turn
 
 from benchmarks.censors import TABLES, counts_of, match, read_actions
 
-HELD_OUT = ("held_out", 243, 0.793, 0.670, 1)
+HELD_OUT = ("held_out", 243, 0.783, 0.670, 1)
 FITTED = [
-    ("drawn", 264, 0.951, 0.886, 0),
+    ("drawn", 264, 0.952, 0.902, 0),
     ("seen", 244, 0.920, 0.975, 1),
-    ("unseen", 241, 0.958, 0.758, 0),
-    ("developed", 300, 0.899, 0.742, 2),
+    ("unseen", 241, 0.958, 0.767, 0),
+    ("developed", 300, 0.882, 0.750, 2),
 ]
 """Weights were chosen on them: each takes as long as what they are held to."""
 

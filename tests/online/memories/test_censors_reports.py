@@ -146,6 +146,17 @@ def test_a_match_by_meaning_alone_asks_and_never_blocks(heart: Heart, severity: 
     assert activation.censor.severity == severity
 
 
+def test_an_action_that_says_nothing_of_a_condition_warns_and_names_it(heart: Heart) -> None:
+    censor = heart.add_censor("don't email customers without approval", REASON, severity="block")
+
+    (activation,) = heart.check_censors("email customers")
+
+    assert (activation.match, activation.severity) == ("meaning", "warn")
+    assert activation.message == f"did you mean {censor.trigger!r}? The action says nothing of 'approval'. {REASON}"
+    heart.report_false_positive(censor.id, activation_id=activation.id)
+    assert list(heart.check_censors("email customers")) == []
+
+
 def test_matches_by_meaning_do_not_count_towards_a_block(heart: Heart) -> None:
     censor = heart.add_censor("pushing directly to the main branch", REASON, escalation_threshold=2)
 
