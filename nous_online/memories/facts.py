@@ -20,7 +20,7 @@ from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD, checked_id, checked_optional, checked_said
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
 from nous_online.language.embedding import passages, recall_vector, with_context
-from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
+from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, weighed_together
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
 from nous_online.memories.contradictions import open_between
@@ -311,7 +311,8 @@ def match_and_write(
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        decision, doubts = decide_and_doubt(new, said, judgements, agent.policy)
+        weighed = weighed_together(judgements)
+        decision, doubts = decide_and_doubt(new, said, weighed, agent.policy)
         if forgotten is not None:
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
@@ -320,8 +321,8 @@ def match_and_write(
             keep_readings(connection, agent.id, stored, said.rest, read, space_id=space.id)
         ready = found_by_replaced(connection, agent, replace(ready, fact=stored), decision)
         learned = apply_decision(connection, agent, ready, decision)
-        learned = record_contradictions(connection, agent, learned, decision, judgements)
-        return replace(learned, near=near_facts(near, learned.memory, decision, judgements), forgotten=forgotten)
+        learned = record_contradictions(connection, agent, learned, decision, weighed)
+        return replace(learned, near=near_facts(near, learned.memory, decision, weighed), forgotten=forgotten)
 
 
 def judge_neighbours(

@@ -23,7 +23,6 @@ from nous_online.language.pairs.judging import (
     Verdict,
     is_harmless,
     reasons_apart,
-    weighed_together,
 )
 from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.slots import slot_key
@@ -368,10 +367,9 @@ def decide_and_doubt(
 ) -> tuple[LearningDecision, list[UUID]]:
     """Return what to do with `new`, and the ids of facts it perhaps replaces; the reason names either."""
     # By its id, not in its words: a reason is stored with the event, and words have to leave it when they are erased.
-    weighed = weighed_together(judgements)
-    decision = decide_with_named(new, said, weighed, policy)
+    decision = decide_with_named(new, said, judgements, policy)
     left = [each for each in said.rest if each not in (*decision.superseded, *decision.contradicted)]
-    doubts = possible_replacements(new, left, weighed, policy)
+    doubts = possible_replacements(new, left, judgements, policy)
     if decision.reason != NOTHING_LIKE_IT:
         return decision, doubts
     if decision.contradicted:

@@ -61,6 +61,20 @@ def test_the_number_of_another_thing_never_goes_before_the_one_asked_for(heart):
         assert heart.recall(f"What is {name}'s extension?")[0].content.startswith(name)
 
 
+def test_what_may_replace_three_facts_alike_replaces_none_and_says_so(heart, judge):
+    known = [f"the pager of team {name} is with Ana" for name in ("red", "green", "blue")]
+    new = "the pager is with Ben"
+    judge.change = 0.9
+    judge.verdicts = {(each, new): Verdict.UPDATES for each in known}
+    learn_both(heart, *((each, MAY) for each in known))
+
+    learned = heart.learn(new, learned_at=JUNE)
+
+    assert (learned.action, learned.contradicts, heart.contradictions()) == ("stored", (), [])
+    assert {each.verdict for each in learned.near} == {"unsure"}
+    assert len(learned.memory.perhaps_replaces) == len(known)
+
+
 @pytest.mark.parametrize(("chance", "first"), [(0.09, "the pager is with Ana"), (0.11, "Ben took over the pager duty")])
 def test_what_perhaps_replaces_an_earlier_fact_comes_before_it(heart, judge, chance, first):
     judge.change = chance
