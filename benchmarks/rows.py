@@ -57,6 +57,8 @@ ROWS: Sequence[Row] = (
         "strangers_joined_ratio strangers_hurt_ratio", "half trained"),
     row("wording", "all statements of all pairs, told by one person: retired by / against another pair's / changes"
         " noticed", "crowd_retired_ratio crowd_contradicted_ratio crowd_update_ratio", "half trained"),
+    row("wording", "the same, imported, so that the night alone compares them",
+        "imported_retired_ratio imported_contradicted_ratio imported_update_ratio", "half trained"),
     row("wording", "statements found nowhere", "lost_ratio", "half trained"),
     row("supersession", "LongMemEval, changes told in chats: recognised by learning / wrong ones",
         "lme_update_recall lme_false_pairs", "unseen", short=True),

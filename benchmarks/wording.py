@@ -17,6 +17,7 @@ from benchmarks.recall import Remembering
 from nous_online.core.details import FactDetails
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.memories.store import imported_id
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.running import NightOptions
 
@@ -25,6 +26,8 @@ STRANGERS = "strangers"
 """The agent that is told the first statement of every pair, by one person: no two of them speak of one thing."""
 CROWD = "crowd"
 """The agent that is told both statements of every pair, by one person: a change must find what it changes."""
+IMPORTED = "imported"
+"""The agent that imports those statements: nothing is read before the night."""
 APART, BETWEEN = timedelta(days=30), timedelta(minutes=1)
 QUICK_EVERY = 8
 CHATTY_BELOW = 0.4
@@ -76,10 +79,16 @@ def run(*, data: Path, quick: bool) -> dict[str, Any]:
         met = [strangers.learn(row["first"], learned_at=said_at - APART).memory.id for row in rows]
         crowd = Heart.open(CROWD, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
         told = learn_in_turn(crowd, rows, said_at)
+        imported = Heart.open(IMPORTED, database=database, embedder=heart.agent.embedder, deadline_s=DEADLINE_S)
+        taken_over = import_all(imported, rows, said_at)
         stopped = [f"THE NIGHT WAS STOPPED: {why}" for why in lived([night], NightOptions(url, home)) if why]
         outcomes = [outcome_of(heart, *pair) for pair in zip(rows, learned, strict=True)]
-        among = {**among_strangers(strangers, met), **in_a_crowd(crowd, rows, told)}
-        for each in (heart, strangers, crowd):
+        among = {
+            **among_strangers(strangers, met),
+            **in_a_crowd(crowd, rows, told),
+            **in_a_crowd(imported, rows, taken_over),
+        }
+        for each in (heart, strangers, crowd, imported):
             each.close()
         database.close()
     return {
@@ -114,6 +123,17 @@ def learn_in_turn(heart: Heart, rows: Sequence[dict[str, Any]], said_at: datetim
     return list(zip(firsts, seconds, strict=True))
 
 
+def import_all(heart: Heart, rows: Sequence[dict[str, Any]], said_at: datetime) -> list[tuple[UUID, UUID]]:
+    """Import what `learn_in_turn` learns, as of the same moments; return the facts of each pair."""
+    entries: list[tuple[str, FactDetails]] = []
+    for name, moment in (("first", said_at - APART), ("second", said_at - len(rows) * BETWEEN)):
+        for at, row in enumerate(rows):
+            key = f"{name}-{at}"
+            entries.append((row[name], FactDetails(learned_at=moment + at * BETWEEN, idempotency_key=key)))
+    heart.learn_deferred(entries)
+    return [(imported_id(IMPORTED, f"first-{at}"), imported_id(IMPORTED, f"second-{at}")) for at in range(len(rows))]
+
+
 def in_a_crowd(heart: Heart, rows: Sequence[dict[str, Any]], told: Sequence[tuple[UUID, UUID]]) -> dict[str, float]:
     """Return how many statements of one store replace or contradict one of another pair, and how many changes are seen.
 
@@ -124,10 +144,11 @@ def in_a_crowd(heart: Heart, rows: Sequence[dict[str, Any]], told: Sequence[tupl
     opened = {frozenset((each.memory_a, each.memory_b)) for each in heart.contradictions()}
     own = {frozenset(pair) for pair in told}
     changes = [frozenset(pair) for row, pair in zip(rows, told, strict=True) if row["label"] == "update"]
+    name = heart.agent.id
     return {
-        "crowd_retired_ratio": of_count(len(replaced - own), 2 * len(rows)),
-        "crowd_contradicted_ratio": of_count(len(opened - own), 2 * len(rows)),
-        "crowd_update_ratio": of_share(pair in replaced | opened for pair in changes),
+        f"{name}_retired_ratio": of_count(len(replaced - own), 2 * len(rows)),
+        f"{name}_contradicted_ratio": of_count(len(opened - own), 2 * len(rows)),
+        f"{name}_update_ratio": of_share(pair in replaced | opened for pair in changes),
     }
 
 
@@ -216,7 +237,8 @@ def notes(outcomes: Sequence[Outcome], *, quick: bool) -> list[str]:
         "strangers: the first statements of all pairs, told to one agent by one person; few of them speak of one thing,"
         " so what was joined, retired or contradicted among them was so wrongly, but for those few",
         "crowd: all first statements and then all second ones, told to one agent by one person; retired, contradicted:"
-        " by a statement of another pair, of all statements; update: of the pairs that are one",
+        " by a statement of another pair, of all statements; update: of the pairs that are one; imported: the same,"
+        " imported in one go, so that the night alone compares them",
         f"chatty: the words of both have a Jaccard below {CHATTY_BELOW}; replaced: superseded, or a contradiction open",
         *(["quick: every eighth pair"] if quick else []),
         *counted(outcomes, "label", lambda each: each.label),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Unpack
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid4
 
 from pgvector import Vector
 from psycopg import Connection
@@ -36,7 +36,7 @@ from nous_online.language.minilm import Vectors
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs, emit, hide_credentials, with_session_frame
 from nous_online.memories.status import check_quota, size_of
-from nous_online.memories.store import IMPORTED, KeyedCall, KeyedRequest
+from nous_online.memories.store import KeyedCall, KeyedRequest, imported_id
 
 SQL = statements("nous_online.memories", "episodes.sql")
 LONGEST = timedelta(days=24_855)
@@ -634,7 +634,7 @@ def episode_row(agent: Agent, new: NewEpisode, vector: Vectors) -> dict[str, Any
         **{name: list(getattr(change, name)) for name in ("participants", "tags", "lessons_learned")},
         "detail": new.detail,
         "ended_at": new.ended_at,
-        "id": uuid5(IMPORTED, f"{agent.id}\n{key}") if key else uuid4(),
+        "id": imported_id(agent.id, key) if key else uuid4(),
         "agent_id": agent.id,
         "encoded_censors": None if change.encoded_censors is None else Jsonb(change.encoded_censors),
         "embedding": Vector(vector),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Unpack, cast
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from psycopg import Connection
 
@@ -43,7 +43,6 @@ from nous_online.memories.learning import (
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import (
-    IMPORTED,
     Embedded,
     KeyedRequest,
     confirming_statement,
@@ -473,10 +472,11 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
     Facts whose idempotency key is known are skipped, so an interrupted import can be run again.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.content, new.context) for new in news))
-    ready = embed_facts(agent, news, [deferred_id(agent.id, new) for new in news], deadline)
+    keys = [new.idempotency_key for new in news]
+    ready = embed_facts(agent, news, [store.imported_id(agent.id, key) if key else None for key in keys], deadline)
     with agent.space_transaction(deadline) as connection:
         store.lock_agent(connection, agent.id)
-        known = store.find_requests(connection, agent.id, [new.idempotency_key for new in news if new.idempotency_key])
+        known = store.find_requests(connection, agent.id, [key for key in keys if key])
         fresh = skip_known_keys(ready, known)
         reason = "imported; matching is left to the night"
         free = [entry for entry in fresh if entry.fact.key is None]
@@ -521,9 +521,3 @@ def request_for(entry: Embedded) -> KeyedRequest | None:
     """Return the row to store for an imported fact's idempotency key; None when it has none."""
     key = entry.fact.idempotency_key
     return KeyedRequest(key, content_hash(entry.fact), entry.id, "stored") if key and entry.id else None
-
-
-def deferred_id(agent_id: str, new: NewFact) -> UUID | None:
-    """Return the id of an imported fact, derived from its idempotency key; None without one."""
-    # Derived, so that imported records can refer to each other by their keys before any of them is stored.
-    return uuid5(IMPORTED, f"{agent_id}\n{new.idempotency_key}") if new.idempotency_key else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar, cast
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
 from psycopg import Connection, Cursor
@@ -87,6 +87,11 @@ class Split:
 
 
 @cache
+def imported_id(agent_id: str, idempotency_key: str) -> UUID:
+    """Return the id of an imported memory, so that records can name each other by key before any of them is stored."""
+    return uuid5(IMPORTED, f"{agent_id}\n{idempotency_key}")
+
+
 def fact_statement(
     statement: str,
     space: EmbeddingSpace,

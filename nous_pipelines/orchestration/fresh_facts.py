@@ -25,7 +25,6 @@ from nous_online.database.changes import Cause, lock_memories
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
-from nous_online.language.pairs.reader import calibration
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import nomination_bonus
@@ -45,7 +44,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases.asking import KEY, NOBODY, STATEMENT_SCHEMA, VERDICTS, with_hashes
 from nous_pipelines.phases.neighbours import FOUND
 from nous_pipelines.phases.rulings import PAIRING
-from nous_pipelines.phases.updates import SUPERSEDES_FROM, with_share
+from nous_pipelines.phases.updates import CONTRADICTS_FROM, SUPERSEDES_FROM, with_share
 
 BLOCKS = statements("nous_pipelines.orchestration", "fresh_facts.sql")
 CONSUMER = "fresh_facts"
@@ -298,7 +297,7 @@ def open_contradictions(
     is_certain = pl.col("is_ordered") & (pl.col("confidence") >= SURE_FROM) & (share >= SUPERSEDES_FROM)
     is_doubted = (pl.col("verdict") == Verdict.UPDATES.value) & ~is_certain
     is_against = (pl.col("verdict") == Verdict.CONTRADICTS.value) | is_doubted
-    rows = with_share(judged).filter(is_against, share >= calibration().neighbours.retire_from).to_dicts()
+    rows = with_share(judged).filter(is_against, share >= CONTRADICTS_FROM).to_dicts()
     with database.transaction(agent_id, timeout_s=deadline.remaining()) as connection:
         if get_cursor(connection, agent_id, CONSUMER, "lock") != batch.cursor:
             return 0

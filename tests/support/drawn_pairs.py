@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date
 
 import polars as pl
@@ -13,7 +14,7 @@ from nous_pipelines.phases.neighbours import COPY
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.phases.updates import update_phase
-from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, FACTS, UNDONE
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, FACTS, STATEMENTS, UNDONE
 
 USUAL_PAIR = {
     "agent_id": "aria",
@@ -50,10 +51,16 @@ def phase_of(
     *,
     contradictions: str = "",
     undone: str = "",
+    imported: Collection[str] = (),
     night: date = NIGHT,
 ) -> Phase:
     tables = {
         "facts": facts(drawn_facts) if isinstance(drawn_facts, str) else drawn_facts,
+        "statements": pl.DataFrame(
+            [("aria", fact_id, "imported") for fact_id in imported],
+            schema=STATEMENTS.only("agent_id", "fact_id", "reason"),
+            orient="row",
+        ),
         "judgements": judged(pairs) if isinstance(pairs, str) else pairs,
         "copies": COPY.empty(),
         "contradictions": drawn(contradictions, CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})

@@ -20,7 +20,7 @@ from nous_online.language.pairs.judging import Verdict
 from nous_pipelines.phases.merging import share_phase
 from nous_pipelines.phases.rulings import follow_successors, successors
 from nous_pipelines.phases.updates import update_phase
-from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, UNDONE
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, STATEMENTS, UNDONE
 
 OLD, NEW = "the office opens at nine", "the office opens at nine now"
 
@@ -45,8 +45,9 @@ def contradiction(status, *, between):
 def later(table, judge, *, contradictions=NO_CONTRADICTIONS, undone=NONE_UNDONE):
     """Return the supersessions and contradictions of a night, as its assets find them."""
     judged, found = judged_pairs(table, judge, policy=POLICY, contradictions=contradictions, undone=undone)
-    tables = {"facts": table, "judgements": judged, "copies": found.copies, "undone": undone}
-    return update_phase({**tables, "contradictions": contradictions}, policy=POLICY, night=NIGHT)
+    tables = {"facts": table, "statements": STATEMENTS.empty(), "judgements": judged}
+    rulings = {"copies": found.copies, "undone": undone, "contradictions": contradictions}
+    return update_phase({**tables, **rulings}, policy=POLICY, night=NIGHT)
 
 
 def replaced(column, memory="a"):

@@ -370,7 +370,8 @@ READ = """
     ("of_a", "of_b", "decided"),
     [
         ("0.99", "0.10", {"a": "supersede"}),
-        ("0.95", "0.80", {"a": "contradiction"}),
+        ("0.95", "0.10", {"a": "contradiction"}),
+        ("0.95", "0.80", {}),
         ("0.95", "0.95", {}),
         ("0.50", "0.10", {}),
     ],
@@ -378,8 +379,26 @@ READ = """
 def test_a_statement_changes_the_likeliest_of_what_it_may_change(of_a, of_b, decided):
     phase = phase_of(THREE_DAYS, READ.format(of_a=of_a, of_b=of_b, ordered="yes"))
 
-    found = {memory: each.kind for each in phase.proposals for memory in each.targets if memory != "c"}
-    assert found == decided
+    assert kinds_of(phase) == decided
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "decided"),
+    [
+        ("0.95", "0.10", {"a": "supersede"}),
+        ("0.95", "0.80", {"a": "contradiction"}),
+        ("0.95", "0.95", {}),
+    ],
+)
+def test_of_what_was_imported_unread_less_is_asked(of_a, of_b, decided):
+    pairs = READ.format(of_a=of_a, of_b=of_b, ordered="yes")
+
+    assert kinds_of(phase_of(THREE_DAYS, pairs, imported=["c"])) == decided
+    assert kinds_of(phase_of(THREE_DAYS, pairs, imported=["a", "b"])) == kinds_of(phase_of(THREE_DAYS, pairs))
+
+
+def kinds_of(phase):
+    return {memory: each.kind for each in phase.proposals for memory in each.targets if memory != "c"}
 
 
 def test_of_statements_without_an_order_either_may_have_changed_the_other():

@@ -50,7 +50,7 @@ def apply_updates(database: Database, owner: psycopg.Connection, folder: Path, a
     ids = ids_of(owner, agent_id)
     rows = [{**USUAL_PAIR, "agent_id": agent_id, "left_id": a, "right_id": b} for a, b in pairwise(ids)]
     taken = snapshot_of(database, folder)
-    tables = {name: taken.table(name) for name in ("contradictions", "undone")}
+    tables = {name: taken.table(name) for name in ("contradictions", "statements", "undone")}
     facts, judged = taken.table("facts", columns=FACT_COLUMNS), pl.DataFrame(rows, schema=JUDGED)
     tables |= {"facts": facts, "judgements": judged, "copies": COPY.empty()}
     phase = update_phase(tables, policy=NightPolicy(), night=NIGHT)
