@@ -17,6 +17,7 @@ from nous_online.core.policy import WorkerPolicy
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
+    Ended,
     JsonOption,
     as_json_value,
     escaped,
@@ -131,7 +132,7 @@ def down(
     return {"was_running": bool(stopped), "stopped": stopped}
 
 
-def doctor(*, as_json: JsonOption = False) -> None:
+def doctor() -> object:
     """Check what Nous needs, and say how to mend what is wrong (exit code 1).
 
     $ nous doctor
@@ -141,14 +142,10 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
     found = list(checks())
     is_ok = all(check.is_ok for check in found)
-    if as_json:
-        show_json({"is_ok": is_ok, "checks": found})
-    else:
-        for check in found:
-            mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
-            show(f"{mark}  {check.name:<9} {escaped(check.message)}")
-    if not is_ok:
-        raise typer.Exit(1)
+    for check in found:
+        mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
+        show(f"{mark}  {check.name:<9} {escaped(check.message)}")
+    raise Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found})
 
 
 POLICY = WorkerPolicy()
