@@ -542,8 +542,8 @@ class ForgetBody(TypedDict):
     reason: str
 
 
-class ForgottenAnswer(TypedDict):
-    """A memory that was forgotten, and the facts that stay out of recall with it."""
+class Forgotten(TypedDict):
+    """A forgotten memory, and the superseded facts that stay out of recall with it."""
 
     memory: Fact | Episode | Procedure | Censor
     merged: list[str]
@@ -1512,9 +1512,9 @@ class Nous:
         """Take back the latest change of a memory that still stands, and return it; again for the one before. What a night changed is taken back whole, with `nous undo`."""
         return cast("PastChange", self.call("POST", f"/memories/{quote(memory_id, safe='')}/undo", dict(body), None, options))
 
-    def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> ForgottenAnswer:
+    def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> Forgotten:
         """Take a memory out of recall, contexts and questions about the past; it stays in the store and can be restored."""
-        return cast("ForgottenAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
+        return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
     def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
         """Bring back a memory that was forgotten, or archived by a night, to the state it was in."""

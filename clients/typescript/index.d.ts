@@ -722,8 +722,8 @@ export interface ForgetBody {
   reason: string;
 }
 
-/** A memory that was forgotten, and the facts that stay out of recall with it. */
-export interface ForgottenAnswer {
+/** A forgotten memory, and the superseded facts that stay out of recall with it. */
+export interface Forgotten {
   memory: Fact | Episode | Procedure | Censor;
   merged: Array<string>;
   replaced: Array<string>;
@@ -1636,7 +1636,7 @@ export declare class Nous {
   /** Take back the latest change of a memory that still stands, and return it; again for the one before. What a night changed is taken back whole, with `nous undo`. */
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
   /** Take a memory out of recall, contexts and questions about the past; it stays in the store and can be restored. */
-  forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<ForgottenAnswer>;
+  forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;
   /** Bring back a memory that was forgotten, or archived by a night, to the state it was in. */
   restore(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Keep nights from archiving or condensing a memory. */

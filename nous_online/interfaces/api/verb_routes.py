@@ -368,7 +368,7 @@ ROUTES = (
             reason=(Short | None, None),
         ),
     ),
-    VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.RecallAnswer.of),
+    VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.recall_answer),
     VerbRoute(
         "POST /recalls/{recall_id:uuid}/feedback",
         give_feedback,
@@ -382,13 +382,13 @@ ROUTES = (
         "POST /context/assemble",
         Heart.assemble_context,
         body("AssembleBody", Heart.assemble_context, signals=(SIGNALS | None, None)),
-        answers.ContextAnswer.of,
+        answers.context_answer,
     ),
     VerbRoute(
         "POST /context/predict",
         Heart.predict,
         body("PredictBody", Heart.predict, base=PredictedBody, signals=(SIGNALS | None, None)),
-        answers.PredictionAnswer.of,
+        answers.prediction_answer,
     ),
     VerbRoute(
         "POST /episodes",
@@ -472,7 +472,7 @@ ROUTES = (
             project_id=(Name | None, None),
             is_recorded=(Flag, Field(default=True, description="False only looks: nothing is stored or counted.")),
         ),
-        answers.WorkflowList.of,
+        answers.workflow_list,
     ),
     VerbRoute(
         "POST /procedures/{procedure_id:uuid}/activate",
@@ -503,9 +503,7 @@ ROUTES = (
         Heart.update_censor,
         body("CensorChangesBody", Heart.update_censor, note=(Line | None, None)),
     ),
-    VerbRoute(
-        "POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.CheckAnswer.of
-    ),
+    VerbRoute("POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.check_answer),
     VerbRoute(
         "POST /censors/{censor_id:uuid}/false-positive",
         Heart.report_false_positive,
@@ -601,7 +599,6 @@ ROUTES = (
         "POST /memories/{memory_id:uuid}/forget",
         Heart.forget,
         body("ForgetBody", reason=(Reason, ...)),
-        answers.ForgottenAnswer.of,
     ),
     VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
@@ -615,7 +612,7 @@ ROUTES = (
             source=(Line, Field(max_length=500, description="As memories name it, or the name an import was given.")),
             reason=(Reason, ...),
         ),
-        answers.SourceAnswer.of,
+        answers.source_answer,
     ),
 )
 
