@@ -72,9 +72,6 @@ def stopping() -> Generator[CommandStop]:
             signal.signal(number, handler)
 
 
-DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
-
-
 def up() -> object:
     """Start the embedded server if need be, and bring the schema up to date.
 
@@ -123,8 +120,7 @@ def down(
     home = settings().home or postgres.default_home()
     stopped: list[str] = []
     with waiting("stopping …"):
-        demos = (demo_home(home), home / DEMO)
-        for place in demos if demo else (*demos, home):
+        for place in (demo_home(home), *([] if demo else [home])):
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")
