@@ -239,7 +239,13 @@ Title = Annotated[str | None, Line("Its title; by default the first words of its
 EpisodeText = Annotated[str | None, Text("What was said and done.", most=MAX_DETAIL_BYTES)]
 Lessons = Annotated[
     list[str] | None,
-    Lines("What was learned of it, a sentence or a few each.", most=MAX_LINE_BYTES, entry="a lesson", count=MAX_IDS),
+    Lines(
+        "What was learned of it, a sentence or a few each.",
+        most=MAX_LINE_BYTES,
+        entry="a lesson",
+        count=MAX_IDS,
+        brief="",
+    ),
 ]
 EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", words=OUTCOMES, brief="")]
 
@@ -447,9 +453,9 @@ DecisionTitle = Annotated[str, Text("What was decided.", most=2000, brief="")]
 class DecisionDetails(TypedDict, total=False):
     """The parameters of `record_decision` besides the title."""
 
-    rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS)]
+    rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS, brief="")]
     confidence: Annotated[float | None, Share("How sure the agent was.")]
-    files: Annotated[Sequence[str], Names("Files it is about.")]
+    files: Annotated[Sequence[str], Names("Files it is about.", brief="")]
     tags: Annotated[Sequence[str], Names("Words to find it by.")]
     session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
     episode_id: Annotated[
@@ -609,7 +615,12 @@ class SignalDetails(TypedDict, total=False):
 
     current_file: Annotated[
         str | None,
-        Clue("The file that was opened, from the root of its project.", most=MAX_NAME_BYTES, option="--file PATH"),
+        Clue(
+            "The file that was opened, from the root of its project.",
+            most=MAX_NAME_BYTES,
+            option="--file PATH",
+            brief="open file",
+        ),
     ]
     imports: Annotated[
         Sequence[str] | None,
@@ -620,7 +631,7 @@ class SignalDetails(TypedDict, total=False):
     ]
     recent_errors: Annotated[
         Sequence[str] | None,
-        Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT"),
+        Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT", brief=""),
     ]
     activity: Annotated[
         str | None,
