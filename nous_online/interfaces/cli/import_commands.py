@@ -233,17 +233,17 @@ def show_report(report: ImportReport) -> None:
     read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
     verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
     show(f"{verb}  {done}, from {read}")
-    for user, count in report.of_users[:SHOWN_USERS]:
+    for user, count in sorted(report.of_users.items())[:SHOWN_USERS]:
         memories = "1 memory" if count == 1 else f"{count:,} memories"
         show(f"          {memories} of user {escaped(user)}: nous recall … --user {escaped(user)}")
     if len(report.of_users) > SHOWN_USERS:
         show(f"          and of {len(report.of_users) - SHOWN_USERS:,} more users; --json lists them")
     for example in report.examples:
         show(f"  [dim]{escaped(example)}[/dim]")
-    for reason, count in report.skipped:
+    for reason, count in sorted(report.skipped.items()):
         show_note(f"left out, {reason}: {count:,}")
     if report.ignored_fields:
-        show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
+        show_note(f"ignored fields: {', '.join(sorted(report.ignored_fields))}")
     show_bad(report)
 
 
