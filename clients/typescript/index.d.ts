@@ -105,7 +105,7 @@ export interface Censor {
   activation_count: number;
   /** How many activations were reported as false. */
   false_positive_count: number;
-  /** After how many activations a warning becomes a block; by default 5. */
+  /** After how many activations a warning becomes a block; None for 5. */
   escalation_threshold: number;
   /** When it was last activated. */
   last_activated_at: string | null;
@@ -156,7 +156,7 @@ export interface CensorBody {
   severity?: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal?: boolean;
-  /** After how many activations a warning becomes a block; by default 5. */
+  /** After how many activations a warning becomes a block; None for 5. */
   escalation_threshold?: number | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. Taken as learned_from_decision too. */
   learned_from_decision_id?: string | null;
@@ -1250,7 +1250,7 @@ export interface SessionEnd {
 
 /** What the agent is doing right now. */
 export interface SignalsBody {
-  /** The file that was opened, from the root of its project. */
+  /** The open file, from the root of its project. */
   current_file?: string | null;
   /** What that file imports; its directory is its module. */
   imports?: Array<string> | null;

@@ -379,6 +379,15 @@ class ProcedureDetails(ProcedureFields, OriginDetails, total=False):
 # --- censors ---
 
 Trigger = Annotated[str, Text("What triggers it.", most=CensorPolicy.trigger_bytes)]
+Threshold = Annotated[
+    int | None,
+    Whole(
+        f"After how many activations a warning becomes a block; None for {CensorPolicy.escalation_threshold}.",
+        least=1,
+        most=CensorPolicy.highest_threshold,
+        option="--threshold",
+    ),
+]
 CensorReason = Annotated[str, Text("Why not, or what to do instead.", most=CensorPolicy.reason_bytes)]
 
 
@@ -402,15 +411,7 @@ class CensorFields(TypedDict, total=False):
             option="--literal",
         ),
     ]
-    escalation_threshold: Annotated[
-        int | None,
-        Whole(
-            f"After how many activations a warning becomes a block; by default {CensorPolicy.escalation_threshold}.",
-            least=1,
-            most=CensorPolicy.highest_threshold,
-            option="--threshold",
-        ),
-    ]
+    escalation_threshold: Threshold
     learned_from_decision_id: Annotated[
         DecisionId | None,
         DecisionName(
@@ -433,14 +434,7 @@ class CensorChanges(TypedDict, total=False):
     """The parameters of `update_censor`; trigger and reason never change."""
 
     severity: Annotated[Severity, OneOf("How strict it is.", words=SEVERITIES)]
-    escalation_threshold: Annotated[
-        int | None,
-        Whole(
-            f"After how many activations a warning becomes a block; None for {CensorPolicy.escalation_threshold}.",
-            least=1,
-            most=CensorPolicy.highest_threshold,
-        ),
-    ]
+    escalation_threshold: Threshold
     expires_at: Annotated[datetime | str | None, Instant("When it expires; None for never.")]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
@@ -615,12 +609,7 @@ class SignalDetails(TypedDict, total=False):
 
     current_file: Annotated[
         str | None,
-        Clue(
-            "The file that was opened, from the root of its project.",
-            most=MAX_NAME_BYTES,
-            option="--file PATH",
-            brief="open file",
-        ),
+        Clue("The open file, from the root of its project.", most=MAX_NAME_BYTES, option="--file PATH", brief=""),
     ]
     imports: Annotated[
         Sequence[str] | None,

@@ -344,7 +344,7 @@ def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind
 # --- responses that differ from what the verb returns ---
 
 
-class Answer:
+class FromResult:
     """Mixin of responses that are made of what a verb returns: each field from the attribute of its name."""
 
     @classmethod
@@ -355,7 +355,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Remembered(Answer):
+class Remembered(FromResult):
     """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
 
     id: UUID
@@ -371,7 +371,7 @@ class Remembered(Answer):
 
 
 @dataclass(frozen=True)
-class RecallAnswer(Answer):
+class RecallAnswer(FromResult):
     """The answers of a recall, best first."""
 
     recall_id: UUID
@@ -410,7 +410,7 @@ class Tiers:
 
 
 @dataclass(frozen=True)
-class ContextAnswer(Answer):
+class ContextAnswer(FromResult):
     """A context ready to be put before a model."""
 
     context: str
@@ -437,7 +437,7 @@ def context_answer(found: Context) -> ContextAnswer:
 
 
 @dataclass(frozen=True)
-class PredictionAnswer(Answer):
+class PredictionAnswer(FromResult):
     """What is likely to be wanted in a session, the likeliest first."""
 
     session_id: str
@@ -492,7 +492,7 @@ def source_answer(done: SourceUndone) -> SourceAnswer:
 
 
 @dataclass(frozen=True)
-class WorkflowAnswer(Answer):
+class WorkflowAnswer(FromResult):
     """A workflow that was found, what was done about it, and the procedure it is kept as."""
 
     action: str
