@@ -29,7 +29,6 @@ from nous_online.core.domain import (
 )
 from nous_online.core.fields import (
     Alias,
-    AnswerLimit,
     Budget,
     Category,
     Clue,
@@ -518,9 +517,7 @@ class RecallFields(TypedDict, total=False):
 
     limit: Annotated[
         int,
-        AnswerLimit(
-            "How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""
-        ),
+        Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""),
     ]
     min_score: Annotated[
         float | None,
@@ -562,7 +559,7 @@ class DecisionFilter(TypedDict, total=False):
     tag: Annotated[str | None, Line("A tag they have.", most=400)]
     session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
     episode_id: Annotated[UUID | str | None, MemoryId("The episode they belong to.")]
-    limit: Annotated[int, AnswerLimit("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
+    limit: Annotated[int, Whole("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
 
 
 # --- sessions and contexts ---
@@ -637,7 +634,7 @@ class SignalDetails(TypedDict, total=False):
 
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
-AskedLimit = Annotated[int, AnswerLimit("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
+AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
 AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
 
 
