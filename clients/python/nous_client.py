@@ -1049,12 +1049,12 @@ class Started(TypedDict):
 
     run: str
     night: str
-    state: str
-    watch: str
+    state: Literal["running", "succeeded", "failed"]
     interface: str
-    counts: dict[str, int] | None
-    failures: list[str]
-    notices: list[str]
+    counts: NotRequired[dict[str, int] | None]
+    failures: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+    watch: NotRequired[str]
 
 
 class Statement(TypedDict):

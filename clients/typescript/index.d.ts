@@ -1324,12 +1324,12 @@ export interface StartBody {
 export interface Started {
   run: string;
   night: string;
-  state: string;
-  watch: string;
+  state: "running" | "succeeded" | "failed";
   interface: string;
-  counts: Record<string, number> | null;
-  failures: Array<string>;
-  notices: Array<string>;
+  counts?: Record<string, number> | null;
+  failures?: Array<string>;
+  notices?: Array<string>;
+  watch?: string;
 }
 
 /** A statement, word for word, and its fact. */

@@ -90,20 +90,6 @@ TABLES = {
         Table("lifecycle.events", reading="events_of"),
     )
 }
-NOT_EXPORTED = {
-    "heart.agents": "the header says which",
-    "heart.api_keys": "secrets of one installation",
-    "heart.llm_requests": "what one installation asked and paid",
-    "heart.next_embeddings": "made anew when the agent moves to another embedding space",
-    "heart.outbox": "announced where it happened",
-    "heart.outbox_cursors": "places in that queue",
-    "heart.webhooks": "addresses and secrets of one installation",
-    "heart.postings": "made from the texts as they are stored",
-    "lifecycle.tombstones": "who was erased stays erased",
-}
-"""Tables that are not exported, and why."""
-
-
 EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
 REPORTED_EVERY = 200  # rows

@@ -312,7 +312,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.interfaces.hooks.client_settings import current_project
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
-    from nous_online.interfaces.request_checks import interface_token, with_token
+    from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
@@ -322,7 +322,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     if not http:
         server.serve_stdio(hearts)
         return
-    with server.listening(port) as listener:
+    with listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         if with_keys:
             app = server.open_by_key(hearts)

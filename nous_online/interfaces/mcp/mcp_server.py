@@ -50,10 +50,9 @@ from nous_online.interfaces.api.keys import (
     show_trail,
 )
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool, Visit, checked_arguments, context
-from nous_online.interfaces.request_checks import BACKLOG, Connection, bearer_of, secrets_match, token_in
+from nous_online.interfaces.request_checks import BACKLOG, HOST, Connection, bearer_of, secrets_match, token_in
 
 logger = logging.getLogger(__name__)
-HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE_S = 5
 """Seconds that connections may take to close; calls in flight still run to their end."""
@@ -335,15 +334,6 @@ async def until_signal(on_signal: Callable[[int], None]) -> None:
 
 
 # --- over HTTP ---
-
-
-def listening(port: int) -> socket.socket:
-    """Return a socket that listens on loopback; raise `Unavailable` when the port is taken."""
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        message = f"port {port} of {HOST} can't be listened on: {error.strerror}; name a free one with --port"
-        raise Unavailable(message) from error
 
 
 def open_by_token(hearts: ServedHearts, token: str) -> ASGIApp:

@@ -17,11 +17,23 @@ from night_runs import remember
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exporting import NOT_EXPORTED, TABLES, export_agent, restore_agent, write_pages
+from nous_online.interfaces.exporting import TABLES, export_agent, restore_agent, write_pages
 from nous_online.memories.erasure import BLOCKS as ERASING
 from nous_online.memories.erasure import erase_agent
 
 QUESTIONS = ("when does the office open?", "who sails a boat?", "retry the upload", "what happened at the harbour?")
+NOT_EXPORTED = {
+    "heart.agents": "the header says which",
+    "heart.api_keys": "secrets of one installation",
+    "heart.llm_requests": "what one installation asked and paid",
+    "heart.next_embeddings": "made anew when the agent moves to another embedding space",
+    "heart.outbox": "announced where it happened",
+    "heart.outbox_cursors": "places in that queue",
+    "heart.webhooks": "addresses and secrets of one installation",
+    "heart.postings": "made from the texts as they are stored",
+    "lifecycle.tombstones": "who was erased stays erased",
+}
+"""Tables that are not exported, and why."""
 
 
 @pytest.fixture

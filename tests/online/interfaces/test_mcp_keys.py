@@ -24,8 +24,9 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.cli.command_line import application
-from nous_online.interfaces.mcp.mcp_server import ServedHearts, http, listening, open_by_key
+from nous_online.interfaces.mcp.mcp_server import ServedHearts, http, open_by_key
 from nous_online.interfaces.mcp.tools import Visit
+from nous_online.interfaces.request_checks import listening
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
