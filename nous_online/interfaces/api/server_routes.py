@@ -224,7 +224,7 @@ async def is_administrator(request: Request) -> bool:
         return authenticator.is_open
     try:
         return (await authenticator.authenticate(request, ends_at=time.monotonic() + PROBE_S)).is_admin
-    except (InterfaceProblem, NousError):
+    except NousError:
         return False
 
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Send
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.application import uvicorn_options
-from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
+from nous_online.interfaces.api.problems import kind_of
 from nous_online.interfaces.console import console_pages
 from nous_online.interfaces.console.rendering import ConsoleState, page
 from nous_online.interfaces.request_checks import HOST, PAGE_HEADERS, PageGate, listening, with_token
@@ -64,19 +64,17 @@ def application(console: ConsoleState) -> FastAPI:
         console_pages.router.routes
     )  # `include_router` builds each route again at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
-    for failure in (NousError, InterfaceProblem, HTTPException):
+    for failure in (NousError, HTTPException):
         app.add_exception_handler(failure, on_failure)
     app.add_middleware(ConsoleGate, token=console.token)
     return app
 
 
 async def on_failure(request: Request, error: Exception) -> HTMLResponse:
-    """Answer with a page an error of ours, a refused form, or what the framework refused: another path or method."""
+    """Answer with a page an error of ours, or what the framework refused: another path or method."""
     match error:
         case NousError():
             status, what = kind_of(error).status, str(error)
-        case InterfaceProblem():
-            status, what = error.kind.status, str(error)
         case HTTPException():
             status, what = error.status_code, f"{request.method} {request.url.path}: {error.detail}"
         case _:
