@@ -87,7 +87,7 @@ class FactVerbs(Verbs):
         stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
         project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
         key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
-        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
+        `Unavailable` when the database or the embedder fails; then nothing was stored. When the judge fails, the fact
         is stored, and a night compares it again.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)

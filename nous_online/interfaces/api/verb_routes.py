@@ -1,6 +1,6 @@
 """The verbs over HTTP: a table of routes, each with its path, verb, body and response.
 
-Their texts in the OpenAPI document are in `openapi.toml`, by the names of verbs and bodies.
+In the OpenAPI document a verb has its docstring as description, and a title and its body's words from `openapi.toml`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """Tags of the document by the first part of the path, where they differ; all others are "memories"."""
+LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
+RAISED = re.compile(r"; raise .*?(?=\.(?:\s|$))|\s*\bRaises .*?\.(?=\s|$)", re.DOTALL)
 PLACEHOLDERS = re.compile(r"{(\w+)")
 IN_PATH: Mapping[str, Any] = {
     "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
@@ -86,20 +88,22 @@ class VerbRoute:
     """The operation id, where it is not the verb's name."""
     query: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     """Query parameters: type and default by name."""
+    about: str = ""
+    """What it does, where the verb's docstring says more than can be sent here."""
 
     def add_to(self, router: APIRouter) -> None:
         """Add the route to a router."""
         method, path = self.endpoint.split()
         source, name = self.answer or self.verb, self.name or self.verb.__name__
         answer = source if isinstance(source, type) else get_type_hints(source)["return"]
-        group, words = path.split("/")[1], WORDS["verbs"][name]
+        group = path.split("/")[1]
         router.add_api_route(
             path,
             self._function(PLACEHOLDERS.findall(path)),
             methods=[method],
             operation_id=name,
-            summary=words["summary"],
-            description=words["about"],
+            summary=WORDS["verbs"][name],
+            description=self.about or described(self.verb),
             response_model=None if answer is NoneType else answer,
             status_code=204 if answer is NoneType else 200,
             tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
@@ -134,6 +138,12 @@ class VerbRoute:
             ]
         )
         return endpoint
+
+
+def described(verb: Callable[..., Any]) -> str:
+    """Return what a verb's docstring says of it, without its parameters and without the errors it raises in Python."""
+    told = (inspect.getdoc(verb) or "").partition("\n\n- `")[0]
+    return RAISED.sub("", LINE_END.sub(" ", told)).strip()
 
 
 # --- bodies with fields of their own ---
@@ -296,6 +306,10 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 def give_feedback(
     call: ApiCall, recall_id: UUID, *, cited: Sequence[UUID] = (), ignored: Sequence[UUID] = ()
 ) -> answers.FeedbackAnswer:
+    """Say which answers of a recall, or lines of a context, were used, and which were of no use.
+
+    Saying it twice counts once. What the recall did not return is not found.
+    """
     try:
         ignored_count = call.heart.ignore(recall_id, ignored, deadline_s=call.left())
         return answers.FeedbackAnswer(call.heart.cite(recall_id, cited, deadline_s=call.left()), ignored_count)
@@ -304,10 +318,12 @@ def give_feedback(
 
 
 def list_contradictions(call: ApiCall, *, status: str) -> list[Contradiction]:
+    """Return the agent's contradictions in one status, the oldest first."""
     return call.heart.contradictions(status=None if status == "any" else status, deadline_s=call.left())
 
 
 def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
+    """Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories."""
     entries = [(each.pop("content"), cast("FactDetails", each)) for each in facts]
     return call.heart.learn_deferred(entries, deadline_s=call.left())
 
@@ -315,6 +331,7 @@ def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
 def record_procedure_outcome(
     call: ApiCall, procedure_id: UUID, *, is_success: bool, note: str | None = None
 ) -> Procedure:
+    """Say that a procedure worked or failed; nights flag for review those that mostly fail."""
     heart = call.heart
     record = heart.record_procedure_success if is_success else heart.record_procedure_failure
     return record(procedure_id, note=note, deadline_s=call.left())
@@ -347,6 +364,7 @@ ROUTES = (
             new_id=(Id, Field(description="The fact that takes its place.")),
             reason=(Short | None, None),
         ),
+        about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
     ),
     VerbRoute(
         "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"
@@ -476,6 +494,7 @@ ROUTES = (
             "ActivateBody",
             session_id=(Name, Field(DEFAULT_SESSION, description="That of the header `X-Nous-Session` unless told.")),
         ),
+        about="Load a procedure into a session's working memory, and count it.",
     ),
     VerbRoute(
         "POST /procedures/{procedure_id:uuid}/outcome",
@@ -491,7 +510,12 @@ ROUTES = (
             rules={"allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")]},
         ),
     ),
-    VerbRoute("GET /censors", Heart.list_censors, answer=answers.CensorList),
+    VerbRoute(
+        "GET /censors",
+        Heart.list_censors,
+        answer=answers.CensorList,
+        about="Return the active censors, the firmest first.",
+    ),
     VerbRoute("GET /censors/{censor_id:uuid}", Heart.get_censor),
     VerbRoute(
         "PATCH /censors/{censor_id:uuid}",
@@ -584,6 +608,7 @@ ROUTES = (
                 Field(["*"], min_length=1, max_length=50, description="Of events; `*` is all."),
             ),
         ),
+        about="Send events of these names to an address from now on, signed, at least once and in order.",
     ),
     VerbRoute("GET /webhooks", Heart.list_webhooks, answer=answers.WebhookList),
     VerbRoute("DELETE /webhooks/{webhook_id:uuid}", Heart.remove_webhook),
