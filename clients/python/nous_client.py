@@ -542,8 +542,8 @@ class ForgetBody(TypedDict):
     reason: str
 
 
-class ForgottenAnswer(TypedDict):
-    """A memory that was forgotten, and the facts that stay out of recall with it."""
+class Forgotten(TypedDict):
+    """A forgotten memory, and the superseded facts that stay out of recall with it."""
 
     memory: Fact | Episode | Procedure | Censor
     merged: list[str]
@@ -1049,12 +1049,12 @@ class Started(TypedDict):
 
     run: str
     night: str
-    state: str
-    watch: str
+    state: Literal["running", "succeeded", "failed"]
     interface: str
-    counts: dict[str, int] | None
-    failures: list[str]
-    notices: list[str]
+    counts: NotRequired[dict[str, int] | None]
+    failures: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+    watch: NotRequired[str]
 
 
 class Statement(TypedDict):
@@ -1084,7 +1084,6 @@ class StatementList(TypedDict):
     """What was said for a fact, the oldest first."""
 
     statements: list[Statement]
-    unrecorded_count: int
 
 
 class StepBody(TypedDict):
@@ -1281,11 +1280,11 @@ class Nous:
         return cast("str", self.call("GET", "/metrics", None, None, options))
 
     def learn(self, *, options: CallOptions | None = None, **body: Unpack[FactBody]) -> Learned:
-        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`."""
+        """Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. Returns what was done and why, with the facts `near` it. When the judge fails, the fact is stored, and a night compares it again."""
         return cast("Learned", self.call("POST", "/facts", dict(body), None, options))
 
     def list_statements(self, fact_id: str, *, options: CallOptions | None = None) -> StatementList:
-        """Return what was said for a fact, word for word, the oldest first; for a fact in any state. Statements of facts that were merged into it are among them."""
+        """Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included."""
         return cast("StatementList", self.call("GET", f"/facts/{quote(fact_id, safe='')}/statements", None, None, options))
 
     def learn_deferred(self, *, options: CallOptions | None = None, **body: Unpack[DeferredBody]) -> StoredCount:
@@ -1301,27 +1300,27 @@ class Nous:
         return cast("Fact", self.call("GET", f"/facts/{quote(fact_id, safe='')}", None, None, options))
 
     def confirm_fact(self, fact_id: str, *, options: CallOptions | None = None, **body: Unpack[ConfirmBody]) -> Fact:
-        """Count that a fact still holds, date it, and add its source."""
+        """Confirm that a fact still holds: add to its confirmations, with date and source, and return it."""
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/confirm", dict(body), None, options))
 
     def supersede_fact(self, fact_id: str, *, options: CallOptions | None = None, **body: Unpack[SupersedeBody]) -> Fact:
-        """Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back."""
+        """Put one fact in the place of another, and return the old one, which only `as_of` brings back."""
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/supersede", dict(body), None, options))
 
     def list_predecessors(self, fact_id: str, *, options: CallOptions | None = None) -> FactList:
-        """Return the facts that a fact replaced or that were merged into it, the latest first."""
+        """Return the facts that one has superseded, replaced or merged into it, the latest first. The fact that superseded it is in `superseded_by`."""
         return cast("FactList", self.call("GET", f"/facts/{quote(fact_id, safe='')}/predecessors", None, None, options))
 
     def split(self, statement_id: str, *, options: CallOptions | None = None, **body: Unpack[SplitBody]) -> Fact:
-        """Make a statement a fact of its own, apart from the fact it was taken for, and return that. A statement that gave a fact its words can't be split off it, unless that fact was merged into another."""
+        """Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again. The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again join them. Splitting the first statement of a merged fact makes that fact active again."""
         return cast("Fact", self.call("POST", f"/statements/{quote(statement_id, safe='')}/split", dict(body), None, options))
 
     def keep_both(self, fact_id: str, *, options: CallOptions | None = None, **body: Unpack[KeepBothBody]) -> Fact:
-        """Settle that a fact does not replace an earlier one it is in doubt to replace; undo opens the doubt again."""
+        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both stay active, and recall no longer puts one before the other."""
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/keep-both", dict(body), None, options))
 
     def recall(self, *, options: CallOptions | None = None, **body: Unpack[RecallBody]) -> RecallAnswer:
-        """Return what answers a question best, best first, with the parts of each score, and remember that it was asked."""
+        """Return the memories that answer `query`, best first, with the parts of each score, and log the recall. A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times; neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing."""
         return cast("RecallAnswer", self.call("POST", "/recall", dict(body), None, options))
 
     def give_feedback(self, recall_id: str, *, options: CallOptions | None = None, **body: Unpack[FeedbackBody]) -> FeedbackAnswer:
@@ -1329,19 +1328,19 @@ class Nous:
         return cast("FeedbackAnswer", self.call("POST", f"/recalls/{quote(recall_id, safe='')}/feedback", dict(body), None, options))
 
     def assemble_context(self, *, options: CallOptions | None = None, **body: Unpack[AssembleBody]) -> ContextAnswer:
-        """Return what the agent should see now, in four tiers, never a token over the budget."""
+        """Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there. `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore` take its `recall_id`."""
         return cast("ContextAnswer", self.call("POST", "/context/assemble", dict(body), None, options))
 
     def predict(self, *, options: CallOptions | None = None, **body: Unpack[PredictBody]) -> PredictionAnswer:
-        """Return the memories this session will probably want, and warm what the next context will use."""
+        """Return the memories this session is likely to want, each with its chance and reasons, and store its signals. Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without any such session, on memories near to the words of the signals. The session's next context starts from it. With `at` it is a prediction for another moment, and nothing is stored."""
         return cast("PredictionAnswer", self.call("POST", "/context/predict", dict(body), None, options))
 
     def start_episode(self, *, options: CallOptions | None = None, **body: Unpack[StartBody]) -> Episode:
-        """Begin an episode, in state `open` and tier `raw`."""
+        """Begin an episode, in state `open` and tier `raw`. An open episode of the same session stays open: the one begun last is the current one."""
         return cast("Episode", self.call("POST", "/episodes", dict(body), None, options))
 
     def record_episode(self, *, options: CallOptions | None = None, **body: Unpack[RecordBody]) -> Episode:
-        """Tell of an episode that is over; it gets a title, a summary and up to twelve facts within 30 s."""
+        """Store an episode that is over, in one call; it is completed as a closed one is. Without dates it happened now; with one of the two it began and ended at that moment."""
         return cast("Episode", self.call("POST", "/episodes/record", dict(body), None, options))
 
     def get_episode(self, episode_id: str, *, options: CallOptions | None = None) -> Episode:
@@ -1349,11 +1348,11 @@ class Nous:
         return cast("Episode", self.call("GET", f"/episodes/{quote(episode_id, safe='')}", None, None, options))
 
     def update_episode(self, episode_id: str, *, options: CallOptions | None = None, **body: Unpack[UpdateBody]) -> Episode:
-        """Tell more of an episode; what is known already changes nothing."""
+        """Update an episode: `append` adds a line to its detail, lists grow, single values are replaced. Equal values change nothing. An outcome set after the episode was completed is stored, but has no further effect: no procedure is counted and no censor suggested."""
         return cast("Episode", self.call("PATCH", f"/episodes/{quote(episode_id, safe='')}", dict(body), None, options))
 
     def get_full_text(self, episode_id: str, *, options: CallOptions | None = None) -> FullText:
-        """Return the most detailed text there still is of an episode, also one that lies in cold storage."""
+        """Return the most detailed text of an episode that still exists, also for one that a night condensed. Recall shows the short text of a condensed episode's tier; this reads cold storage, and changes nothing."""
         return cast("FullText", self.call("GET", f"/episodes/{quote(episode_id, safe='')}/full-text", None, None, options))
 
     def list_artifacts(self, episode_id: str, *, options: CallOptions | None = None) -> ArtifactList:
@@ -1361,23 +1360,23 @@ class Nous:
         return cast("ArtifactList", self.call("GET", f"/episodes/{quote(episode_id, safe='')}/artifacts", None, None, options))
 
     def record_step(self, *, options: CallOptions | None = None, **body: Unpack[RecordStepBody]) -> Episode:
-        """Add a step to the episode that is open in a session: three episodes with the same steps make a workflow."""
+        """Add a step, such as "build", to the open episode of a session, and return the episode. It becomes a line of the episode's detail; a `detail` that looks like a credential is left out."""
         return cast("Episode", self.call("POST", "/episodes/steps", dict(body), None, options))
 
     def close_episode(self, episode_id: str, *, options: CallOptions | None = None, **body: Unpack[CloseBody]) -> Episode:
-        """End an episode now; one that is over already is returned as it is."""
+        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts. An episode that is over is returned unchanged; use `update_episode` to add to it."""
         return cast("Episode", self.call("POST", f"/episodes/{quote(episode_id, safe='')}/close", dict(body), None, options))
 
     def retry_episode(self, episode_id: str, *, options: CallOptions | None = None) -> Episode:
-        """Queue a closed episode again that was set aside after too many failures, as its completion note says."""
+        """Queue the completion of a closed episode again that was set aside after too many failures."""
         return cast("Episode", self.call("POST", f"/episodes/{quote(episode_id, safe='')}/retry", None, None, options))
 
     def list_procedures(self, *, options: CallOptions | None = None, domain: str | None = None, state: Literal["active", "review", "archived"] | None = None) -> ProcedureList:
-        """Return the procedures of a domain and a state, what worked best first."""
+        """Return the procedures of a domain and a state, by default all that are not archived; the best first."""
         return cast("ProcedureList", self.call("GET", "/procedures", None, {"domain": domain, "state": state}, options))
 
     def store_procedure(self, *, options: CallOptions | None = None, **body: Unpack[ProcedureBody]) -> Procedure:
-        """Keep how something is done under a name of its own; the same name with another content is a new version."""
+        """Store how something is done under a name, and return the procedure. The same name with other content makes a new version: counts stay, a review ends, and events keep the earlier content; the same content changes nothing."""
         return cast("Procedure", self.call("POST", "/procedures", dict(body), None, options))
 
     def get_procedure(self, procedure_id: str, *, options: CallOptions | None = None) -> Procedure:
@@ -1385,11 +1384,11 @@ class Nous:
         return cast("Procedure", self.call("GET", f"/procedures/{quote(procedure_id, safe='')}", None, None, options))
 
     def related_procedures(self, procedure_id: str, *, options: CallOptions | None = None, limit: int | None = None) -> ProcedureList:
-        """Return procedures related to one: those it names or that name it, then its domain's, then near ones."""
+        """Return procedures related to one: linked ones, then those of its domain, then those near in meaning."""
         return cast("ProcedureList", self.call("GET", f"/procedures/{quote(procedure_id, safe='')}/related", None, {"limit": limit}, options))
 
     def learn_workflows(self, *, options: CallOptions | None = None, **body: Unpack[WorkflowsBody]) -> WorkflowList:
-        """Keep the runs of steps that at least three closed episodes share as workflows, and return them."""
+        """Store the runs of steps that at least three closed episodes share as workflows, and return them. Reads the latest 500 closed episodes of that user and project with steps, of each the first 200 steps, 20,000 in all. A workflow with the same steps is not stored twice, and each episode counts once for it as a success or a failure. With `is_recorded=False` nothing is stored."""
         return cast("WorkflowList", self.call("POST", "/procedures/learn", dict(body), None, options))
 
     def activate_procedure(self, procedure_id: str, *, options: CallOptions | None = None, **body: Unpack[ActivateBody]) -> Procedure:
@@ -1405,7 +1404,7 @@ class Nous:
         return cast("CensorList", self.call("GET", "/censors", None, None, options))
 
     def add_censor(self, *, options: CallOptions | None = None, **body: Unpack[CensorBody]) -> Censor:
-        """Teach the agent to beware of something; what it knows already is only made stricter."""
+        """Store a warning against an action, and return the censor. An active censor of the same reach that says the same is returned instead, made stricter where the new one is."""
         return cast("Censor", self.call("POST", "/censors", dict(body), None, options))
 
     def get_censor(self, censor_id: str, *, options: CallOptions | None = None) -> Censor:
@@ -1413,43 +1412,43 @@ class Nous:
         return cast("Censor", self.call("GET", f"/censors/{quote(censor_id, safe='')}", None, None, options))
 
     def update_censor(self, censor_id: str, *, options: CallOptions | None = None, **body: Unpack[CensorChangesBody]) -> Censor:
-        """Change how firmly or how long a censor speaks: the only way down, and to `absolute` and back."""
+        """Change the severity, threshold, expiry or pin of a censor; the only way down, and to `absolute` and back. A lowered severity stays until new activations reach the threshold. Trigger and reason never change: to say something else, let it expire and add another."""
         return cast("Censor", self.call("PATCH", f"/censors/{quote(censor_id, safe='')}", dict(body), None, options))
 
     def check_censors(self, *, options: CallOptions | None = None, **body: Unpack[CheckBody]) -> CheckAnswer:
-        """Return what speaks against an action about to be done; a check that failed is no permission."""
+        """Return the censors that an action sets off, the strictest first: `is_allowed` means go ahead. A match by meaning alone only warns and asks "did you mean"; literal and near matches have the severity of their censor. Each censor that fires is counted, and a warning that reaches its threshold by literal or near matches blocks from this action on. All but embedding takes one round trip, and a second one when something fires. To measure it without the embedding, open the Heart with an embedder that looks its vectors up."""
         return cast("CheckAnswer", self.call("POST", "/censors/check", dict(body), None, options))
 
     def report_false_positive(self, censor_id: str, *, options: CallOptions | None = None, **body: Unpack[FalsePositiveBody]) -> Censor:
-        """Say that a censor fired where it should not have: that action, and its like, set it off no more. Reports here are an agent's: they do not open what blocks where the censor is absolute or trusted more than 50."""
+        """Report an activation as a false alarm: that action, and similar ones, no longer set the censor off. It is the activation with this id; else the latest one of this action, or the latest of all, not reported yet. It no longer counts towards a block, and nights retire a censor of which most activations were reported. An action that set nothing off becomes an exception and counts nothing. An agent's report does not lift the block of a censor that is absolute or trusted more than 50: that takes a person, `source_kind="user"`."""
         return cast("Censor", self.call("POST", f"/censors/{quote(censor_id, safe='')}/false-positive", dict(body), None, options))
 
     def focus(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[FocusBody]) -> WorkingMemory:
-        """Give a session its task: what it holds is weighed anew, and the least relevant goes."""
+        """Set task, frame, censors or capacity of a session: its items are ranked again, the least relevant evicted. Begins the session if there is none. Parameters left out stay as they are. Frame and censors are the defaults of every verb that is called with this `session_id`."""
         return cast("WorkingMemory", self.call("PUT", f"/sessions/{quote(session_id, safe='')}/focus", dict(body), None, options))
 
     def load_context(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[LoadBody]) -> WorkingMemory:
-        """Take memories, or a note, into working memory; the answer names what had to go for them."""
+        """Load memories, or a note, into working memory; the answer names the items evicted for them. The least relevant items are evicted, and among equals those loaded first; a new item may be one of them. The relevance of a memory is its cosine to the task, unless `relevance` is given."""
         return cast("WorkingMemory", self.call("POST", f"/sessions/{quote(session_id, safe='')}/load", dict(body), None, options))
 
     def get_working_memory(self, session_id: str, *, options: CallOptions | None = None) -> WorkingMemory:
-        """Return what a session holds, the most relevant first."""
+        """Return the items of a session, the most relevant first, with short texts. The `state` of a memory may have become superseded or archived; forgotten and erased ones are left out."""
         return cast("WorkingMemory", self.call("GET", f"/sessions/{quote(session_id, safe='')}", None, None, options))
 
     def unload(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[UnloadBody]) -> WorkingMemory:
-        """Let go of memories and notes in working memory; notes are kept for the session's episode."""
+        """Unload memories and notes by their ids; notes are kept for the session's episode."""
         return cast("WorkingMemory", self.call("POST", f"/sessions/{quote(session_id, safe='')}/unload", dict(body), None, options))
 
     def open_thread(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[ThreadBody]) -> WorkingMemory:
-        """Keep in mind what is still to be done; what is open when the session ends goes into its episode."""
+        """Add an open thread, something to be done; open threads are stored in the session's episode at its end."""
         return cast("WorkingMemory", self.call("POST", f"/sessions/{quote(session_id, safe='')}/threads", dict(body), None, options))
 
     def close_thread(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[CloseThreadBody]) -> WorkingMemory:
-        """Close a thread, named by its text or its place from 0."""
+        """Close a thread by its text or its place from 0."""
         return cast("WorkingMemory", self.call("POST", f"/sessions/{quote(session_id, safe='')}/threads/close", dict(body), None, options))
 
     def end_session(self, session_id: str, *, options: CallOptions | None = None, **body: Unpack[EndBody]) -> SessionEnd:
-        """End a session: what is worth keeping goes into its episode, and its memory is cleared."""
+        """End a session: store its task, notes, open threads and lessons in its episode, and delete it. The open episode is closed, or a new one stored if there is any text. Its completion draws facts from it, with the scope, user and project of the episode: `scope`, `user_id` and `project_id` set those of a new one."""
         return cast("SessionEnd", self.call("POST", f"/sessions/{quote(session_id, safe='')}/end", dict(body), None, options))
 
     def list_decisions(self, *, options: CallOptions | None = None, status: Literal["pending", "succeeded", "failed", "abandoned"] | None = None, file: str | None = None, tag: str | None = None, session_id: str | None = None, episode_id: str | None = None, limit: int | None = None) -> DecisionList:
@@ -1457,15 +1456,15 @@ class Nous:
         return cast("DecisionList", self.call("GET", "/decisions", None, {"status": status, "file": file, "tag": tag, "session_id": session_id, "episode_id": episode_id, "limit": limit}, options))
 
     def record_decision(self, *, options: CallOptions | None = None, **body: Unpack[DecisionBody]) -> Decision:
-        """Record what was decided and why; it and the episode that is open now name each other."""
+        """Record what was decided and why; it and the episode that is open now name each other. `reference` is what the agent itself calls it, and names it from then on wherever a decision is asked for."""
         return cast("Decision", self.call("POST", "/decisions", dict(body), None, options))
 
     def get_decision(self, decision_id: str, *, options: CallOptions | None = None) -> Decision:
-        """Return one decision by its id or its reference."""
+        """Return one decision by its id or reference."""
         return cast("Decision", self.call("GET", f"/decisions/{quote(decision_id, safe='')}", None, None, options))
 
     def resolve_decision(self, decision_id: str, *, options: CallOptions | None = None, **body: Unpack[ResolutionBody]) -> Decision:
-        """Say what became of a decision; a failed one leaves a censor that warns of doing so again."""
+        """Record the outcome of a decision; a failed one leaves a censor that warns of doing so again. Recording the same twice changes nothing."""
         return cast("Decision", self.call("POST", f"/decisions/{quote(decision_id, safe='')}/resolve", dict(body), None, options))
 
     def list_contradictions(self, *, options: CallOptions | None = None, status: Literal["open", "resolved", "any"] | None = None) -> ContradictionList:
@@ -1473,63 +1472,63 @@ class Nous:
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
-        """Decide a contradiction, and return it with both texts; the loser is superseded, and can be brought back."""
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/resolve", dict(body), None, options))
 
     def reject_ruling(self, contradiction_id: str, *, options: CallOptions | None = None) -> Contradiction:
-        """Forget how somebody proposed to decide a contradiction, which stays open; for an administrator."""
+        """Delete the proposed ruling of a contradiction, which stays open; for operators."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/reject", None, None, options))
 
     def publish(self, *, options: CallOptions | None = None, **body: Unpack[EventBody]) -> None:
-        """Announce something that happened elsewhere: `guardrail_triggered`, `calibration_drift`, or a name of your own."""
+        """Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own. `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell `drift` and a `note`."""
         return cast("None", self.call("POST", "/events", dict(body), None, options))
 
     def list_webhooks(self, *, options: CallOptions | None = None) -> WebhookList:
-        """Return where events are sent and how that goes; secrets are not told again."""
+        """Return where events are sent and how that goes, oldest first."""
         return cast("WebhookList", self.call("GET", "/webhooks", None, None, options))
 
     def add_webhook(self, *, options: CallOptions | None = None, **body: Unpack[WebhookBody]) -> NewWebhook:
-        """Send events of these names to an address from now on, signed, at least once and in order; docs/webhooks.md."""
+        """Send events of these names to an address from now on, signed, at least once and in order."""
         return cast("NewWebhook", self.call("POST", "/webhooks", dict(body), None, options))
 
     def remove_webhook(self, webhook_id: str, *, options: CallOptions | None = None) -> None:
-        """Send nothing more to it, and forget its secret."""
+        """Send nothing more to a webhook."""
         return cast("None", self.call("DELETE", f"/webhooks/{quote(webhook_id, safe='')}", None, None, options))
 
     def get_memory(self, memory_id: str, *, options: CallOptions | None = None) -> MemoryAnswer:
-        """Return one memory of any kind in whatever state it is."""
+        """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`."""
         return cast("MemoryAnswer", self.call("GET", f"/memories/{quote(memory_id, safe='')}", None, None, options))
 
     def update(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[CorrectionBody]) -> MemoryAnswer:
-        """Correct what is known about a memory; its text never changes: learn the other one."""
+        """Update fields of a memory other than its text, and return it; equal values change nothing. A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure tags and is_pinned; a censor is_pinned. A text never changes: use `learn` for another one."""
         return cast("MemoryAnswer", self.call("PATCH", f"/memories/{quote(memory_id, safe='')}", dict(body), None, options))
 
     def get_history(self, memory_id: str, *, options: CallOptions | None = None) -> ChangeList:
-        """Return every change of a memory, the latest first: who made it, why, when, and what it was before."""
+        """Return every change of one memory, the latest first: who changed it, why, when, and the values before."""
         return cast("ChangeList", self.call("GET", f"/memories/{quote(memory_id, safe='')}/history", None, None, options))
 
     def undo(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[UndoBody]) -> PastChange:
-        """Take back the latest change of a memory that still stands, and return it; again for the one before. What a night changed is taken back whole, with `nous undo`."""
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
         return cast("PastChange", self.call("POST", f"/memories/{quote(memory_id, safe='')}/undo", dict(body), None, options))
 
-    def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> ForgottenAnswer:
-        """Take a memory out of recall, contexts and questions about the past; it stays in the store and can be restored."""
-        return cast("ForgottenAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
+    def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> Forgotten:
+        """Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it."""
+        return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
     def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Bring back a memory that was forgotten, or archived by a night, to the state it was in."""
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again. A memory that is not archived is returned as it is."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/restore", dict(body), None, options))
 
     def pin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Keep nights from archiving or condensing a memory."""
+        """Keep nights from archiving or condensing a memory of any kind, and return it."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/pin", dict(body), None, options))
 
     def unpin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Let nights archive and condense a memory again."""
+        """Let nights archive and condense a memory again, and return it."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/unpin", dict(body), None, options))
 
     def undo_source(self, *, options: CallOptions | None = None, **body: Unpack[SourceBody]) -> SourceAnswer:
-        """Archive what the source began and take back what it confirmed; all of each memory, or nothing."""
+        """Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason. `source` is the source of statements and memories, or the name given to an import. Memories it began are archived, also those drawn from its episodes, and what they had superseded is active again; memories it only confirmed lose the confirmation. Of each memory everything is undone, or nothing: a fact with statements of other sources is refused. `restore` brings archived memories back."""
         return cast("SourceAnswer", self.call("POST", "/sources/undo", dict(body), None, options))
 
     def consolidate(self, *, options: CallOptions | None = None, **body: Unpack[ConsolidateBody]) -> str:

@@ -105,7 +105,7 @@ export interface Censor {
   activation_count: number;
   /** How many activations were reported as false. */
   false_positive_count: number;
-  /** After how many activations a warning becomes a block; by default 5. */
+  /** After how many activations a warning becomes a block; None for 5. */
   escalation_threshold: number;
   /** When it was last activated. */
   last_activated_at: string | null;
@@ -156,7 +156,7 @@ export interface CensorBody {
   severity?: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal?: boolean;
-  /** After how many activations a warning becomes a block; by default 5. */
+  /** After how many activations a warning becomes a block; None for 5. */
   escalation_threshold?: number | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. Taken as learned_from_decision too. */
   learned_from_decision_id?: string | null;
@@ -722,8 +722,8 @@ export interface ForgetBody {
   reason: string;
 }
 
-/** A memory that was forgotten, and the facts that stay out of recall with it. */
-export interface ForgottenAnswer {
+/** A forgotten memory, and the superseded facts that stay out of recall with it. */
+export interface Forgotten {
   memory: Fact | Episode | Procedure | Censor;
   merged: Array<string>;
   replaced: Array<string>;
@@ -1250,7 +1250,7 @@ export interface SessionEnd {
 
 /** What the agent is doing right now. */
 export interface SignalsBody {
-  /** The file that was opened, from the root of its project. */
+  /** The open file, from the root of its project. */
   current_file?: string | null;
   /** What that file imports; its directory is its module. */
   imports?: Array<string> | null;
@@ -1324,12 +1324,12 @@ export interface StartBody {
 export interface Started {
   run: string;
   night: string;
-  state: string;
-  watch: string;
+  state: "running" | "succeeded" | "failed";
   interface: string;
-  counts: Record<string, number> | null;
-  failures: Array<string>;
-  notices: Array<string>;
+  counts?: Record<string, number> | null;
+  failures?: Array<string>;
+  notices?: Array<string>;
+  watch?: string;
 }
 
 /** A statement, word for word, and its fact. */
@@ -1357,7 +1357,6 @@ export interface Statement {
 /** What was said for a fact, the oldest first. */
 export interface StatementList {
   statements: Array<Statement>;
-  unrecorded_count: number;
 }
 
 /** One step with its detail. */
@@ -1519,9 +1518,9 @@ export declare class Nous {
   getReadiness(options?: CallOptions): Promise<Readiness>;
   /** Return the metrics for Prometheus: no memories, no names of agents. Needs a key unless on loopback. */
   getMetrics(options?: CallOptions): Promise<string>;
-  /** Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. `near` holds other facts near it. Where it takes the place of one of them, learn it again with its id in `replaces`. */
+  /** Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. Returns what was done and why, with the facts `near` it. When the judge fails, the fact is stored, and a night compares it again. */
   learn(body: FactBody, options?: CallOptions): Promise<Learned>;
-  /** Return what was said for a fact, word for word, the oldest first; for a fact in any state. Statements of facts that were merged into it are among them. */
+  /** Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included. */
   listStatements(fact_id: string, options?: CallOptions): Promise<StatementList>;
   /** Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories. */
   learnDeferred(body: DeferredBody, options?: CallOptions): Promise<StoredCount>;
@@ -1529,51 +1528,51 @@ export declare class Nous {
   countFacts(options?: CallOptions): Promise<FactCounts>;
   /** Return one fact in whatever state it is. */
   getFact(fact_id: string, options?: CallOptions): Promise<Fact>;
-  /** Count that a fact still holds, date it, and add its source. */
+  /** Confirm that a fact still holds: add to its confirmations, with date and source, and return it. */
   confirmFact(fact_id: string, body: ConfirmBody, options?: CallOptions): Promise<Fact>;
-  /** Put one fact in the place of another, and return the old one: out of recall, but `as_of` brings it back. */
+  /** Put one fact in the place of another, and return the old one, which only `as_of` brings back. */
   supersedeFact(fact_id: string, body: SupersedeBody, options?: CallOptions): Promise<Fact>;
-  /** Return the facts that a fact replaced or that were merged into it, the latest first. */
+  /** Return the facts that one has superseded, replaced or merged into it, the latest first. The fact that superseded it is in `superseded_by`. */
   listPredecessors(fact_id: string, options?: CallOptions): Promise<FactList>;
-  /** Make a statement a fact of its own, apart from the fact it was taken for, and return that. A statement that gave a fact its words can't be split off it, unless that fact was merged into another. */
+  /** Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again. The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again join them. Splitting the first statement of a merged fact makes that fact active again. */
   split(statement_id: string, body: SplitBody, options?: CallOptions): Promise<Fact>;
-  /** Settle that a fact does not replace an earlier one it is in doubt to replace; undo opens the doubt again. */
+  /** Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both stay active, and recall no longer puts one before the other. */
   keepBoth(fact_id: string, body: KeepBothBody, options?: CallOptions): Promise<Fact>;
-  /** Return what answers a question best, best first, with the parts of each score, and remember that it was asked. */
+  /** Return the memories that answer `query`, best first, with the parts of each score, and log the recall. A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times; neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing. */
   recall(body: RecallBody, options?: CallOptions): Promise<RecallAnswer>;
   /** Say which answers of a recall, or lines of a context, were used, and which were of no use. Saying it twice counts once. What the recall did not return is not found. */
   giveFeedback(recall_id: string, body: FeedbackBody, options?: CallOptions): Promise<FeedbackAnswer>;
-  /** Return what the agent should see now, in four tiers, never a token over the budget. */
+  /** Return what is worth knowing now as a text within a budget of tokens, each line with the reason it is there. `budget` (by default that of the `frame`, else 8,000) is never exceeded, no memory appears twice, and open contradictions are marked. `query`, `signals` and the session say what it is about; without them it holds what matters in any case: what is pinned or in doubt, the latest episodes, what is most used. `cite` and `ignore` take its `recall_id`. */
   assembleContext(body: AssembleBody, options?: CallOptions): Promise<ContextAnswer>;
-  /** Return the memories this session will probably want, and warm what the next context will use. */
+  /** Return the memories this session is likely to want, each with its chance and reasons, and store its signals. Based on what sessions with the same file, module, branch, error, hour, collaborator or activity used; without any such session, on memories near to the words of the signals. The session's next context starts from it. With `at` it is a prediction for another moment, and nothing is stored. */
   predict(body: PredictBody, options?: CallOptions): Promise<PredictionAnswer>;
-  /** Begin an episode, in state `open` and tier `raw`. */
+  /** Begin an episode, in state `open` and tier `raw`. An open episode of the same session stays open: the one begun last is the current one. */
   startEpisode(body: StartBody, options?: CallOptions): Promise<Episode>;
-  /** Tell of an episode that is over; it gets a title, a summary and up to twelve facts within 30 s. */
+  /** Store an episode that is over, in one call; it is completed as a closed one is. Without dates it happened now; with one of the two it began and ended at that moment. */
   recordEpisode(body: RecordBody, options?: CallOptions): Promise<Episode>;
   /** Return one episode in whatever state it is. */
   getEpisode(episode_id: string, options?: CallOptions): Promise<Episode>;
-  /** Tell more of an episode; what is known already changes nothing. */
+  /** Update an episode: `append` adds a line to its detail, lists grow, single values are replaced. Equal values change nothing. An outcome set after the episode was completed is stored, but has no further effect: no procedure is counted and no censor suggested. */
   updateEpisode(episode_id: string, body: UpdateBody, options?: CallOptions): Promise<Episode>;
-  /** Return the most detailed text there still is of an episode, also one that lies in cold storage. */
+  /** Return the most detailed text of an episode that still exists, also for one that a night condensed. Recall shows the short text of a condensed episode's tier; this reads cold storage, and changes nothing. */
   getFullText(episode_id: string, options?: CallOptions): Promise<FullText>;
   /** Return the commits, pull requests, decision records and files of an episode. */
   listArtifacts(episode_id: string, options?: CallOptions): Promise<ArtifactList>;
-  /** Add a step to the episode that is open in a session: three episodes with the same steps make a workflow. */
+  /** Add a step, such as "build", to the open episode of a session, and return the episode. It becomes a line of the episode's detail; a `detail` that looks like a credential is left out. */
   recordStep(body: RecordStepBody, options?: CallOptions): Promise<Episode>;
-  /** End an episode now; one that is over already is returned as it is. */
+  /** End an episode; within 30 s a worker adds a title, a summary and up to twelve facts. An episode that is over is returned unchanged; use `update_episode` to add to it. */
   closeEpisode(episode_id: string, body: CloseBody, options?: CallOptions): Promise<Episode>;
-  /** Queue a closed episode again that was set aside after too many failures, as its completion note says. */
+  /** Queue the completion of a closed episode again that was set aside after too many failures. */
   retryEpisode(episode_id: string, options?: CallOptions): Promise<Episode>;
-  /** Return the procedures of a domain and a state, what worked best first. */
+  /** Return the procedures of a domain and a state, by default all that are not archived; the best first. */
   listProcedures(query?: { domain?: string; state?: "active" | "review" | "archived" }, options?: CallOptions): Promise<ProcedureList>;
-  /** Keep how something is done under a name of its own; the same name with another content is a new version. */
+  /** Store how something is done under a name, and return the procedure. The same name with other content makes a new version: counts stay, a review ends, and events keep the earlier content; the same content changes nothing. */
   storeProcedure(body: ProcedureBody, options?: CallOptions): Promise<Procedure>;
   /** Return one procedure in whatever state it is. */
   getProcedure(procedure_id: string, options?: CallOptions): Promise<Procedure>;
-  /** Return procedures related to one: those it names or that name it, then its domain's, then near ones. */
+  /** Return procedures related to one: linked ones, then those of its domain, then those near in meaning. */
   relatedProcedures(procedure_id: string, query?: { limit?: number }, options?: CallOptions): Promise<ProcedureList>;
-  /** Keep the runs of steps that at least three closed episodes share as workflows, and return them. */
+  /** Store the runs of steps that at least three closed episodes share as workflows, and return them. Reads the latest 500 closed episodes of that user and project with steps, of each the first 200 steps, 20,000 in all. A workflow with the same steps is not stored twice, and each episode counts once for it as a success or a failure. With `is_recorded=False` nothing is stored. */
   learnWorkflows(body: WorkflowsBody, options?: CallOptions): Promise<WorkflowList>;
   /** Load a procedure into a session's working memory, and count it. */
   activateProcedure(procedure_id: string, body: ActivateBody, options?: CallOptions): Promise<Procedure>;
@@ -1581,69 +1580,69 @@ export declare class Nous {
   recordProcedureOutcome(procedure_id: string, body: OutcomeBody, options?: CallOptions): Promise<Procedure>;
   /** Return the active censors, the firmest first. */
   listCensors(options?: CallOptions): Promise<CensorList>;
-  /** Teach the agent to beware of something; what it knows already is only made stricter. */
+  /** Store a warning against an action, and return the censor. An active censor of the same reach that says the same is returned instead, made stricter where the new one is. */
   addCensor(body: CensorBody, options?: CallOptions): Promise<Censor>;
   /** Return one censor in whatever state it is. */
   getCensor(censor_id: string, options?: CallOptions): Promise<Censor>;
-  /** Change how firmly or how long a censor speaks: the only way down, and to `absolute` and back. */
+  /** Change the severity, threshold, expiry or pin of a censor; the only way down, and to `absolute` and back. A lowered severity stays until new activations reach the threshold. Trigger and reason never change: to say something else, let it expire and add another. */
   updateCensor(censor_id: string, body: CensorChangesBody, options?: CallOptions): Promise<Censor>;
-  /** Return what speaks against an action about to be done; a check that failed is no permission. */
+  /** Return the censors that an action sets off, the strictest first: `is_allowed` means go ahead. A match by meaning alone only warns and asks "did you mean"; literal and near matches have the severity of their censor. Each censor that fires is counted, and a warning that reaches its threshold by literal or near matches blocks from this action on. All but embedding takes one round trip, and a second one when something fires. To measure it without the embedding, open the Heart with an embedder that looks its vectors up. */
   checkCensors(body: CheckBody, options?: CallOptions): Promise<CheckAnswer>;
-  /** Say that a censor fired where it should not have: that action, and its like, set it off no more. Reports here are an agent's: they do not open what blocks where the censor is absolute or trusted more than 50. */
+  /** Report an activation as a false alarm: that action, and similar ones, no longer set the censor off. It is the activation with this id; else the latest one of this action, or the latest of all, not reported yet. It no longer counts towards a block, and nights retire a censor of which most activations were reported. An action that set nothing off becomes an exception and counts nothing. An agent's report does not lift the block of a censor that is absolute or trusted more than 50: that takes a person, `source_kind="user"`. */
   reportFalsePositive(censor_id: string, body: FalsePositiveBody, options?: CallOptions): Promise<Censor>;
-  /** Give a session its task: what it holds is weighed anew, and the least relevant goes. */
+  /** Set task, frame, censors or capacity of a session: its items are ranked again, the least relevant evicted. Begins the session if there is none. Parameters left out stay as they are. Frame and censors are the defaults of every verb that is called with this `session_id`. */
   focus(session_id: string, body: FocusBody, options?: CallOptions): Promise<WorkingMemory>;
-  /** Take memories, or a note, into working memory; the answer names what had to go for them. */
+  /** Load memories, or a note, into working memory; the answer names the items evicted for them. The least relevant items are evicted, and among equals those loaded first; a new item may be one of them. The relevance of a memory is its cosine to the task, unless `relevance` is given. */
   loadContext(session_id: string, body: LoadBody, options?: CallOptions): Promise<WorkingMemory>;
-  /** Return what a session holds, the most relevant first. */
+  /** Return the items of a session, the most relevant first, with short texts. The `state` of a memory may have become superseded or archived; forgotten and erased ones are left out. */
   getWorkingMemory(session_id: string, options?: CallOptions): Promise<WorkingMemory>;
-  /** Let go of memories and notes in working memory; notes are kept for the session's episode. */
+  /** Unload memories and notes by their ids; notes are kept for the session's episode. */
   unload(session_id: string, body: UnloadBody, options?: CallOptions): Promise<WorkingMemory>;
-  /** Keep in mind what is still to be done; what is open when the session ends goes into its episode. */
+  /** Add an open thread, something to be done; open threads are stored in the session's episode at its end. */
   openThread(session_id: string, body: ThreadBody, options?: CallOptions): Promise<WorkingMemory>;
-  /** Close a thread, named by its text or its place from 0. */
+  /** Close a thread by its text or its place from 0. */
   closeThread(session_id: string, body: CloseThreadBody, options?: CallOptions): Promise<WorkingMemory>;
-  /** End a session: what is worth keeping goes into its episode, and its memory is cleared. */
+  /** End a session: store its task, notes, open threads and lessons in its episode, and delete it. The open episode is closed, or a new one stored if there is any text. Its completion draws facts from it, with the scope, user and project of the episode: `scope`, `user_id` and `project_id` set those of a new one. */
   endSession(session_id: string, body: EndBody, options?: CallOptions): Promise<SessionEnd>;
   /** Return decisions, the latest first: those of a status, about a file, with a tag, of a session or episode. */
   listDecisions(query?: { status?: "pending" | "succeeded" | "failed" | "abandoned"; file?: string; tag?: string; session_id?: string; episode_id?: string; limit?: number }, options?: CallOptions): Promise<DecisionList>;
-  /** Record what was decided and why; it and the episode that is open now name each other. */
+  /** Record what was decided and why; it and the episode that is open now name each other. `reference` is what the agent itself calls it, and names it from then on wherever a decision is asked for. */
   recordDecision(body: DecisionBody, options?: CallOptions): Promise<Decision>;
-  /** Return one decision by its id or its reference. */
+  /** Return one decision by its id or reference. */
   getDecision(decision_id: string, options?: CallOptions): Promise<Decision>;
-  /** Say what became of a decision; a failed one leaves a censor that warns of doing so again. */
+  /** Record the outcome of a decision; a failed one leaves a censor that warns of doing so again. Recording the same twice changes nothing. */
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Decide a contradiction, and return it with both texts; the loser is superseded, and can be brought back. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
-  /** Forget how somebody proposed to decide a contradiction, which stays open; for an administrator. */
+  /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;
-  /** Announce something that happened elsewhere: `guardrail_triggered`, `calibration_drift`, or a name of your own. */
+  /** Announce something that happened outside: `guardrail_triggered`, `calibration_drift`, or a name of your own. `guardrail_triggered` names `censor_id` or `censor_ids`, or tells the `action` to be checked, with its `session_id`, `user_id` and `project_id`; `calibration_drift` names `procedure_ids` or a `domain`, and may tell `drift` and a `note`. */
   publish(body: EventBody, options?: CallOptions): Promise<void>;
-  /** Return where events are sent and how that goes; secrets are not told again. */
+  /** Return where events are sent and how that goes, oldest first. */
   listWebhooks(options?: CallOptions): Promise<WebhookList>;
-  /** Send events of these names to an address from now on, signed, at least once and in order; docs/webhooks.md. */
+  /** Send events of these names to an address from now on, signed, at least once and in order. */
   addWebhook(body: WebhookBody, options?: CallOptions): Promise<NewWebhook>;
-  /** Send nothing more to it, and forget its secret. */
+  /** Send nothing more to a webhook. */
   removeWebhook(webhook_id: string, options?: CallOptions): Promise<void>;
-  /** Return one memory of any kind in whatever state it is. */
+  /** Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`. */
   getMemory(memory_id: string, options?: CallOptions): Promise<MemoryAnswer>;
-  /** Correct what is known about a memory; its text never changes: learn the other one. */
+  /** Update fields of a memory other than its text, and return it; equal values change nothing. A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure tags and is_pinned; a censor is_pinned. A text never changes: use `learn` for another one. */
   update(memory_id: string, body: CorrectionBody, options?: CallOptions): Promise<MemoryAnswer>;
-  /** Return every change of a memory, the latest first: who made it, why, when, and what it was before. */
+  /** Return every change of one memory, the latest first: who changed it, why, when, and the values before. */
   getHistory(memory_id: string, options?: CallOptions): Promise<ChangeList>;
-  /** Take back the latest change of a memory that still stands, and return it; again for the one before. What a night changed is taken back whole, with `nous undo`. */
+  /** Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back. */
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
-  /** Take a memory out of recall, contexts and questions about the past; it stays in the store and can be restored. */
-  forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<ForgottenAnswer>;
-  /** Bring back a memory that was forgotten, or archived by a night, to the state it was in. */
+  /** Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. */
+  forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;
+  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again. A memory that is not archived is returned as it is. */
   restore(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
-  /** Keep nights from archiving or condensing a memory. */
+  /** Keep nights from archiving or condensing a memory of any kind, and return it. */
   pin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
-  /** Let nights archive and condense a memory again. */
+  /** Let nights archive and condense a memory again, and return it. */
   unpin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
-  /** Archive what the source began and take back what it confirmed; all of each memory, or nothing. */
+  /** Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason. `source` is the source of statements and memories, or the name given to an import. Memories it began are archived, also those drawn from its episodes, and what they had superseded is active again; memories it only confirmed lose the confirmation. Of each memory everything is undone, or nothing: a fact with statements of other sources is refused. `restore` brings archived memories back. */
   undoSource(body: SourceBody, options?: CallOptions): Promise<SourceAnswer>;
   /** With `dry_run`, count what the night would change; without it, start the night and say where to watch it. For an administrator: for all agents, or for the one named in `X-Nous-Agent`. */
   consolidate(body: ConsolidateBody, options?: CallOptions): Promise<string>;

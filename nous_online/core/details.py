@@ -29,7 +29,6 @@ from nous_online.core.domain import (
 )
 from nous_online.core.fields import (
     Alias,
-    AnswerLimit,
     Budget,
     Category,
     Clue,
@@ -239,7 +238,13 @@ Title = Annotated[str | None, Line("Its title; by default the first words of its
 EpisodeText = Annotated[str | None, Text("What was said and done.", most=MAX_DETAIL_BYTES)]
 Lessons = Annotated[
     list[str] | None,
-    Lines("What was learned of it, a sentence or a few each.", most=MAX_LINE_BYTES, entry="a lesson", count=MAX_IDS),
+    Lines(
+        "What was learned of it, a sentence or a few each.",
+        most=MAX_LINE_BYTES,
+        entry="a lesson",
+        count=MAX_IDS,
+        brief="",
+    ),
 ]
 EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", words=OUTCOMES, brief="")]
 
@@ -373,6 +378,15 @@ class ProcedureDetails(ProcedureFields, OriginDetails, total=False):
 # --- censors ---
 
 Trigger = Annotated[str, Text("What triggers it.", most=CensorPolicy.trigger_bytes)]
+Threshold = Annotated[
+    int | None,
+    Whole(
+        f"After how many activations a warning becomes a block; None for {CensorPolicy.escalation_threshold}.",
+        least=1,
+        most=CensorPolicy.highest_threshold,
+        option="--threshold",
+    ),
+]
 CensorReason = Annotated[str, Text("Why not, or what to do instead.", most=CensorPolicy.reason_bytes)]
 
 
@@ -396,15 +410,7 @@ class CensorFields(TypedDict, total=False):
             option="--literal",
         ),
     ]
-    escalation_threshold: Annotated[
-        int | None,
-        Whole(
-            f"After how many activations a warning becomes a block; by default {CensorPolicy.escalation_threshold}.",
-            least=1,
-            most=CensorPolicy.highest_threshold,
-            option="--threshold",
-        ),
-    ]
+    escalation_threshold: Threshold
     learned_from_decision_id: Annotated[
         DecisionId | None,
         DecisionName(
@@ -427,14 +433,7 @@ class CensorChanges(TypedDict, total=False):
     """The parameters of `update_censor`; trigger and reason never change."""
 
     severity: Annotated[Severity, OneOf("How strict it is.", words=SEVERITIES)]
-    escalation_threshold: Annotated[
-        int | None,
-        Whole(
-            f"After how many activations a warning becomes a block; None for {CensorPolicy.escalation_threshold}.",
-            least=1,
-            most=CensorPolicy.highest_threshold,
-        ),
-    ]
+    escalation_threshold: Threshold
     expires_at: Annotated[datetime | str | None, Instant("When it expires; None for never.")]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
@@ -447,9 +446,9 @@ DecisionTitle = Annotated[str, Text("What was decided.", most=2000, brief="")]
 class DecisionDetails(TypedDict, total=False):
     """The parameters of `record_decision` besides the title."""
 
-    rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS)]
+    rationale: Annotated[str | None, Line("Why it was decided so.", most=MAX_REASON_CHARACTERS, brief="")]
     confidence: Annotated[float | None, Share("How sure the agent was.")]
-    files: Annotated[Sequence[str], Names("Files it is about.")]
+    files: Annotated[Sequence[str], Names("Files it is about.", brief="")]
     tags: Annotated[Sequence[str], Names("Words to find it by.")]
     session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
     episode_id: Annotated[
@@ -518,9 +517,7 @@ class RecallFields(TypedDict, total=False):
 
     limit: Annotated[
         int,
-        AnswerLimit(
-            "How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""
-        ),
+        Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""),
     ]
     min_score: Annotated[
         float | None,
@@ -562,7 +559,7 @@ class DecisionFilter(TypedDict, total=False):
     tag: Annotated[str | None, Line("A tag they have.", most=400)]
     session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
     episode_id: Annotated[UUID | str | None, MemoryId("The episode they belong to.")]
-    limit: Annotated[int, AnswerLimit("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
+    limit: Annotated[int, Whole("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
 
 
 # --- sessions and contexts ---
@@ -609,7 +606,7 @@ class SignalDetails(TypedDict, total=False):
 
     current_file: Annotated[
         str | None,
-        Clue("The file that was opened, from the root of its project.", most=MAX_NAME_BYTES, option="--file PATH"),
+        Clue("The open file, from the root of its project.", most=MAX_NAME_BYTES, option="--file PATH", brief=""),
     ]
     imports: Annotated[
         Sequence[str] | None,
@@ -620,7 +617,7 @@ class SignalDetails(TypedDict, total=False):
     ]
     recent_errors: Annotated[
         Sequence[str] | None,
-        Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT"),
+        Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT", brief=""),
     ]
     activity: Annotated[
         str | None,
@@ -637,7 +634,7 @@ class SignalDetails(TypedDict, total=False):
 
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
-AskedLimit = Annotated[int, AnswerLimit("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
+AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
 AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
 
 

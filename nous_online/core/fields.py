@@ -30,6 +30,11 @@ DEADLINE = "How many seconds it may take; by default those given to `Heart.open`
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
+def as_given(_name: str, value: Any) -> Any:
+    """Return a value that is checked elsewhere."""
+    return value
+
+
 @dataclass(frozen=True)
 class InputField:
     """A parameter of a verb: what it is for, in one sentence, and its default."""
@@ -47,6 +52,8 @@ class InputField:
 
     limits: ClassVar[str] = ""
     """A template of the limits of this kind of field, with their unit."""
+    checked_by: ClassVar[Callable[[str, Any], Any]] = staticmethod(as_given)
+    """The check of this kind of field, where it depends on the value alone: takes name and value."""
 
     @property
     def limit(self) -> str:
@@ -60,7 +67,7 @@ class InputField:
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` with how to fix it. `name` is the one for errors."""
-        return value
+        return self.checked_by(name, value)
 
 
 class Alias(InputField):
@@ -201,42 +208,32 @@ class Whole(InputField):
         return validation.checked_whole(name, value, least=self.least, most=self.most)
 
 
-class AnswerLimit(Whole):
-    """How many answers at most."""
-
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_limit(value)
-
-
 class Budget(Whole):
     """How many tokens at most."""
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
-            message = f"{name} must be a whole number of tokens from 1 to {self.most:,}, got {value!r}"
-            raise InvalidInput(f"{message}; leave it out for the usual {ContextPolicy.budget:,}")
-        return value
+        try:
+            return super().check(name, value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}; leave it out for the usual {ContextPolicy.budget:,}") from error
 
 
 class Flag(InputField):
     """Whether something is so."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_flag(name, value)
+    checked_by = staticmethod(validation.checked_flag)
 
 
 class MemoryId(InputField):
     """The id of a memory."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_id(name, value)
+    checked_by = staticmethod(validation.checked_id)
 
 
 class DecisionName(InputField):
     """What names a decision: its id or reference here, or its name elsewhere."""
 
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_decision(name, value)
+    checked_by = staticmethod(validation.checked_decision)
 
 
 # --- lists ---
@@ -246,9 +243,7 @@ class Names(InputField):
     """A list of short names."""
 
     limits = f"at most {MAX_NAMES} of them"
-
-    def check(self, name: str, value: object, now: datetime | None = None) -> Any:
-        return validation.checked_names(name, value)
+    checked_by = staticmethod(validation.checked_names)
 
 
 class Kinds(InputField):

@@ -198,9 +198,7 @@ def checked_decision(name: str, value: object) -> DecisionId:
 
 def checked_limit(value: object) -> int:
     """Return a limit of answers, 1 to `MAX_RECALL_LIMIT`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_RECALL_LIMIT:
-        raise InvalidInput(f"limit must be between 1 and {MAX_RECALL_LIMIT}, a whole number; got {value!r}")
-    return value
+    return checked_whole("limit", value, least=1, most=MAX_RECALL_LIMIT)
 
 
 def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,32 +85,20 @@ _GENERATED_MARK = re.compile(
 )
 
 
-def folder_reason(path: str) -> str | None:
-    """Return the reason to skip a path that lies in a folder of dependencies or generated files, else None."""
-    for part in PurePosixPath(path.replace("\\", "/")).parts[:-1]:
-        if part in FOREIGN:
-            return f"{part} holds what others wrote or tools made"
-    return None
-
-
 def skip_reason(path: str, source: bytes) -> str | None:
-    """Return the reason to skip a file, else None."""
-    if language_of(path) is None:
-        return f"no known language ends so; known: {' '.join(SUFFIXES)}"
-    return folder_reason(path) or content_reason(path, source)
-
-
-def content_reason(path: str, source: bytes) -> str | None:
-    """Return the reason to skip a file that was not written by hand, judged by its content, else None."""
-    if len(source) > LARGEST:
-        return f"{len(source):,} bytes are more than {LARGEST:,}"
-    if b"\0" in source:
-        return "it is binary"
-    if _GENERATED_NAME.search(PurePosixPath(path).name) or _GENERATED_MARK.search(source[:2_000]):
-        return "it was generated"
-    if max(map(len, source.splitlines()), default=0) > LONGEST_LINE:
-        return f"a line of it is longer than {LONGEST_LINE:,} characters"
-    return None
+    """Return the reason to skip a file that is in no known language or was not written by hand, else None."""
+    foreign = next((part for part in PurePosixPath(path.replace("\\", "/")).parts[:-1] if part in FOREIGN), None)
+    longest = max(map(len, source[: LARGEST + 1].splitlines()), default=0)
+    is_generated = _GENERATED_NAME.search(PurePosixPath(path).name) or _GENERATED_MARK.search(source[:2_000])
+    reasons = (
+        (language_of(path) is None, f"no known language ends so; known: {' '.join(SUFFIXES)}"),
+        (foreign, f"{foreign} holds what others wrote or tools made"),
+        (len(source) > LARGEST, f"{len(source):,} bytes are more than {LARGEST:,}"),
+        (b"\0" in source, "it is binary"),
+        (is_generated, "it was generated"),
+        (longest > LONGEST_LINE, f"a line of it is longer than {LONGEST_LINE:,} characters"),
+    )
+    return next((reason for is_so, reason in reasons if is_so), None)
 
 
 FUNCTIONS = frozenset((
@@ -142,6 +131,7 @@ class Shape:
 
     name: str
     line: int
+    path: str = ""
     calls: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     catches: tuple[str, ...] = ()
@@ -154,6 +144,11 @@ class Shape:
     """Whether an error it raises keeps its cause."""
     is_test: bool = False
     route: Route | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, such as "api/users.py:12"."""
+        return f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -192,7 +187,7 @@ def shape_of(path: str, source: str | bytes) -> SourceShape:
     reason = broken(root, len(text))
     if reason is not None:
         return SourceShape(path, language, skipped=reason)
-    return SourceShape(path, language, shapes_in(root))
+    return SourceShape(path, language, tuple(replace(each, path=path) for each in shapes_in(root)))
 
 
 def broken(root: Node, size: int) -> str | None:
@@ -428,36 +423,28 @@ class NewPattern:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ShapePlace:
-    """A shape and its file."""
+def patterns_in(files: Sequence[SourceShape], *, project_id: str | None = None) -> list[NewPattern]:
+    """Return the patterns of a project's files, by language; the order of files does not matter.
 
-    path: str
-    shape: Shape
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.shape.line}"
-
-
-def patterns_in(files: Sequence[SourceShape]) -> list[NewPattern]:
-    """Return the patterns of a project's files, by language; the order of files does not matter."""
+    Each is named after its module, its language and the project: "endpoint in src/api (shop, python)".
+    """
     found: list[NewPattern] = []
-    by_language: defaultdict[str, list[ShapePlace]] = defaultdict(list)
+    by_language: defaultdict[str, list[Shape]] = defaultdict(list)
     for each in sorted(files, key=lambda file: file.path):
-        family = "typescript" if each.language == "tsx" else str(each.language)
-        by_language[family].extend(ShapePlace(each.path, shape) for shape in each.shapes)
-    for language, places in sorted(by_language.items()):
-        for make in (endpoint_pattern, testing_pattern, error_pattern):
-            found.extend(filter(None, [make(language, places)]))
-        found.extend(repeated_patterns(language, places))
+        by_language["typescript" if each.language == "tsx" else str(each.language)].extend(each.shapes)
+    for language, shapes in sorted(by_language.items()):
+        of_language = [make(language, shapes) for make in (endpoint_pattern, testing_pattern, error_pattern)]
+        label = ", ".join(filter(None, (project_id, language)))
+        for new in (*of_language, *repeated_patterns(language, shapes)):
+            found += [replace(new, name=f"{new.name} in {new.module or 'the project'} ({label})")] if new else []
     return found
 
 
-def endpoint_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
+def endpoint_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
     """Return the pattern of endpoints: the route, validation, error handling and response that most of them share."""
-    endpoints = [place for place in places if place.shape.route]
+    endpoints = [shape for shape in shapes if shape.route]
     parts = {
-        "route": route_template([place.shape for place in endpoints]),
+        "route": route_template(endpoints),
         "validation": commonest(endpoints, validation),
         "error_handling": commonest(endpoints, lambda shape: [*shape.raises, *shape.catches]),
         "response": commonest(endpoints, answers),
@@ -469,12 +456,8 @@ def endpoint_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern 
 def route_template(endpoints: Sequence[Shape]) -> str:
     """Return the common prefix of all routes with placeholders: "{method} /api/{resource}"."""
     parts = [[part for part in shape.route.path.split("/") if part] for shape in endpoints if shape.route]
-    shared: list[str] = []
-    for level in zip(*parts, strict=False):
-        if len(set(level)) > 1 or level[0][0] in "{:<[*":
-            break
-        shared.append(level[0])
-    return "/".join(["{method} ", *shared, "{resource}"])
+    fixed = takewhile(lambda part: part[0] not in "{:<[*", common_beginning(parts))
+    return "/".join(["{method} ", *fixed, "{resource}"])
 
 
 def validation(shape: Shape) -> list[str]:
@@ -489,9 +472,9 @@ def answers(shape: Shape) -> list[str]:
     return [call for call in shape.calls if _ANSWERS.search(call)] or list(shape.returns)
 
 
-def testing_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
+def testing_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
     """Return the pattern of tests: their naming, fixtures and assertions."""
-    tests = [place for place in places if place.shape.is_test]
+    tests = [shape for shape in shapes if shape.is_test]
     parts = {
         "naming": {"python": "test_{what}", "go": "Test{What}"}.get(language, "{what}, in words"),
         "fixtures": commonest(tests, lambda shape: shape.parameters),
@@ -506,30 +489,30 @@ def assertions(shape: Shape) -> list[str]:
     return [*(["assert"] if shape.has_assert else []), *calls]
 
 
-def error_pattern(language: str, places: Sequence[ShapePlace]) -> NewPattern | None:
+def error_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
     """Return the pattern of error handling outside of tests: types caught and raised, and whether causes are kept."""
-    raising = [place for place in places if (place.shape.raises or place.shape.catches) and not place.shape.is_test]
+    raising = [shape for shape in shapes if (shape.raises or shape.catches) and not shape.is_test]
     raised = commonest(raising, lambda shape: shape.raises, share=SOME)
-    wrapping = sum(place.shape.is_wrapping for place in raising)
+    wrapping = sum(shape.is_wrapping for shape in raising)
     parts = {
         "catch": commonest(raising, lambda shape: shape.catches, share=SOME),
         "raise": raised,
-        "cause": "kept" if raised and 2 * wrapping >= sum(bool(place.shape.raises) for place in raising) else "",
+        "cause": "kept" if raised and 2 * wrapping >= sum(bool(shape.raises) for shape in raising) else "",
     }
     shown = [parts["catch"], raised, "with its cause" if parts["cause"] else ""]
     return pattern("errors", language, raising, parts, shown, trigger="an error to handle")
 
 
-def repeated_patterns(language: str, places: Sequence[ShapePlace]) -> list[NewPattern]:
+def repeated_patterns(language: str, shapes: Sequence[Shape]) -> list[NewPattern]:
     """Return the five commonest sequences of calls that at least three functions share."""
-    by_place = {str(place): place for place in places if not place.shape.is_test}
-    runs = {key: distinctive_calls(place.shape.calls) for key, place in by_place.items()}
+    by_place = {shape.place: shape for shape in shapes if not shape.is_test}
+    runs = {place: distinctive_calls(shape.calls) for place, shape in by_place.items()}
     found: list[NewPattern] = []
     for run, holders in list(frequent_runs(runs, REPEATED).items())[:MOST_SHAPES]:
         calls = ARROW.join(run)
-        held = [by_place[key] for key in holders]
+        held = [by_place[place] for place in holders]
         made = pattern("function", language, held, {"calls": calls}, run, trigger="a function like these")
-        found.extend([replace(made, name=f"{calls} in {place_name(made.module)} ({language})")] if made else [])
+        found += [replace(made, name=calls)] if made else []
     return found
 
 
@@ -540,48 +523,41 @@ def distinctive_calls(calls: Iterable[str]) -> tuple[str, ...]:
 
 
 def pattern(
-    what: str, language: str, places: Sequence[ShapePlace], parts: dict[str, str], shown: Sequence[str], *, trigger: str
+    what: str, language: str, shapes: Sequence[Shape], parts: dict[str, str], shown: Sequence[str], *, trigger: str
 ) -> NewPattern | None:
     """Return a pattern, None with fewer than three examples or an empty template."""
     template = {part: value for part, value in parts.items() if value}
     steps = [each.partition(", ")[0] for each in shown if each]
-    examples = sorted({str(place) for place in places})
+    examples = sorted({shape.place for shape in shapes})
     if len(examples) < LEAST_EXAMPLES or not template or not steps:
         return None
-    module = shared_module([place.path for place in places])
     return NewPattern(
-        name=f"{what} in {place_name(module)} ({language})",
+        name=what,
         trigger=trigger,
         template=template,
         hint=f"{what}: {ARROW.join(steps)}",
         language=language,
-        module=module,
+        module=shared_module([shape.path for shape in shapes]),
         count=len(examples),
         examples=tuple(examples[:MOST_EXAMPLES_NAMED]),
     )
 
 
-def place_name(module: str) -> str:
-    """Return the name of a module within the name of a pattern."""
-    return module or "the project"
-
-
-def commonest(places: Sequence[ShapePlace], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
+def commonest(shapes: Sequence[Shape], of: Callable[[Shape], Iterable[str]], *, share: float = MOST) -> str:
     """Return the names that at least `share` of the shapes use, the commonest first; "" if none."""
-    counts = Counter(name for place in places for name in dict.fromkeys(of(place.shape)) if name)
+    counts = Counter(name for shape in shapes for name in dict.fromkeys(of(shape)) if name)
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join([name for name, count in ranked if count >= share * len(places)][:MOST_NAMES])
+    return ", ".join([name for name, count in ranked if count >= share * len(shapes)][:MOST_NAMES])
 
 
 def shared_module(paths: Sequence[str]) -> str:
     """Return the deepest module that contains all files."""
-    parts = [PurePosixPath(module_of(path)).parts for path in dict.fromkeys(paths)]
-    shared: list[str] = []
-    for level in zip(*parts, strict=False):
-        if len(set(level)) > 1:
-            break
-        shared.append(level[0])
-    return "/".join(shared)
+    return "/".join(common_beginning([PurePosixPath(module_of(path)).parts for path in dict.fromkeys(paths)]))
+
+
+def common_beginning(parts: Sequence[Sequence[str]]) -> list[str]:
+    """Return the parts with which all of these begin."""
+    return [level[0] for level in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
 
 
 MOST_FILES = 5_000
@@ -612,8 +588,7 @@ def learn_patterns(
     path or more than 5,000 files, and `Unsupported` where the extra `code` is not installed.
     """
     files = [shape_of(shown, read) for shown, read in sources(paths)]
-    found = patterns_in([each for each in files if each.skipped is None])
-    patterns = [in_project(each, project_id) for each in found]
+    patterns = patterns_in([each for each in files if each.skipped is None], project_id=project_id)
     stored: list[Procedure] = []
     refused: dict[str, str] = {}
     for each in patterns if is_recorded else ():
@@ -623,14 +598,6 @@ def learn_patterns(
             refused[each.name] = str(error)
     skipped = {each.path: each.skipped for each in files if each.skipped is not None}
     return LearnedPatterns(tuple(patterns), tuple(stored), refused, len(files) - len(skipped), skipped)
-
-
-def in_project(new: NewPattern, project_id: str | None) -> NewPattern:
-    """Return a pattern with the project in its name: "endpoint in src/api (shop, python)"."""
-    if project_id is None:
-        return new
-    language = f"{new.language})"
-    return replace(new, name=f"{new.name.removesuffix(language)}{project_id}, {language}")
 
 
 def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:

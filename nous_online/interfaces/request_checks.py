@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import ipaddress
 import secrets
+import socket
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 
 if TYPE_CHECKING:
@@ -29,11 +31,21 @@ if TYPE_CHECKING:
 else:  # httptools where it is installed, else h11: the attributes used below have the same names in both
     from uvicorn.protocols.http.auto import AutoHTTPProtocol as Protocol
 
+HOST = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OWN_SITE = (None, "same-origin", "none")
 """Values of `Sec-Fetch-Site` that are let in: programs send none, our own pages same-origin, a typed address "none"."""
 TOKEN = "token"  # noqa: S105 (the name of the URL parameter)
 TOKEN_BYTES = 24  # 192 random bits
+
+
+def listening(port: int) -> socket.socket:
+    """Return a socket that listens on loopback, at any free port for 0; raise `Unavailable` when the port is taken."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        message = f"port {port} of {HOST} can't be listened on: {error.strerror}; name a free one with --port"
+        raise Unavailable(message) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -86,7 +86,7 @@ class FactVerbs(Verbs):
         stored; `NotFound` for an unknown episode, or a fact of `replaces` that is not in the same scope, user and
         project; `Conflict` when such a fact is no longer active or has changed since it was read, or the idempotency
         key was used for another content; `Refused` when it is pinned or trusted more; `DeadlineExceeded` and
-        `Unavailable` when the database or the embedder fails. Then nothing was stored. When the judge fails, the fact
+        `Unavailable` when the database or the embedder fails; then nothing was stored. When the judge fails, the fact
         is stored, and a night compares it again.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
@@ -197,8 +197,8 @@ class FactVerbs(Verbs):
     def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
         """Return the statements of a fact in any state, word for word, the oldest first.
 
-        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
-        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
+        Statements of facts that were merged into it are included. Raises `NotFound` when this agent has no fact of that
+        id.
         """
         with self._transaction(deadline_s) as connection:
             return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))

@@ -138,7 +138,7 @@ class HistoryVerbs(Verbs):
             # again, because it may have changed meanwhile.
             (ready[statement.id],) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
 
-    def undo_source(self, source: str, *, reason: str, deadline_s: float | None = None) -> SourceUndone:
+    def undo_source(self, source: str, *, reason: str | None = None, deadline_s: float | None = None) -> SourceUndone:
         """Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason.
 
         `source` is the source of statements and memories, or the name given to an import. Memories it began are
@@ -148,7 +148,7 @@ class HistoryVerbs(Verbs):
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         name = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
-        why = checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
+        why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
         with agent.transaction(deadline) as connection:
             changes = changes_of(connection, agent.id, name)
         if not changes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import http.client
 import ipaddress
 import json
 import secrets
@@ -13,12 +12,10 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from nous_online.core.deadline import Deadline
@@ -28,61 +25,47 @@ from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent, Event, Subscription, Verbs
 from nous_online.queue import outbox
 
+if TYPE_CHECKING:
+    import httpx
+
 TIMEOUT_S = 10.0
 """For connecting, and for each read of the answer; its body is not read."""
 MOST_OF_A_URL = 2000
 PORTS = {"https": 443, "http": 80}
+LARGEST_PORT = 65_535
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """The NAT64 prefix (RFC 6052): IPv6 addresses that stand for IPv4 ones, which may be private."""
-SUCCESS = range(200, 300)
 
 
-@dataclass(frozen=True)
-class Address:
-    """An address in parts, as a request needs them."""
+def checked_url(url: object, *, allows_private: bool) -> httpx.URL:
+    """Return a URL; raise `InvalidInput` for one that webhooks may not use."""
+    import httpx  # takes as long to load as the rest of the heart
 
-    scheme: str
-    host: str
-    port: int
-    path: str
-    """With the query."""
-
-    @property
-    def named(self) -> str:
-        """The value of the Host header."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-def checked_url(url: object, *, allows_private: bool) -> Address:
-    """Return the parts of a URL; raise `InvalidInput` for one that webhooks may not use."""
     if not isinstance(url, str) or not 0 < len(url) <= MOST_OF_A_URL:
         raise InvalidInput(f"the address of a webhook must be text of up to {MOST_OF_A_URL:,} characters, got {url!r}")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise InvalidInput(f"{url!r} is not an address ({error}); write it as https://example.org/path") from error
-    wanted = ("https", "http") if allows_private else ("https",)
-    if parts.scheme not in wanted or not parts.hostname:
-        raise InvalidInput(f"{url!r} is not an address of {' or '.join(wanted)}; write it as https://example.org/path")
-    if parts.username is not None or parts.password is not None or parts.fragment:
-        raise InvalidInput("the address of a webhook names no account and no fragment: what is sent is signed instead")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise InvalidInput("the address of a webhook holds no blanks; write them as %20")
-    host = parts.hostname.rstrip(".")
+    if not url.isascii():
+        raise InvalidInput("the address of a webhook must be ASCII; write other letters as %XX")
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(f"{url!r} is not an address ({error}); write it as https://example.org/path") from error
+    wanted = ("https", "http") if allows_private else ("https",)
+    if address.scheme not in wanted or not address.host or not 0 < (address.port or 1) <= LARGEST_PORT:
+        raise InvalidInput(f"{url!r} is not an address of {' or '.join(wanted)}; write it as https://example.org/path")
+    if address.userinfo or address.fragment:
+        raise InvalidInput("the address of a webhook names no account and no fragment: what is sent is signed instead")
+    host = address.host.rstrip(".")
     if not allows_private and (host == "localhost" or host.endswith(".localhost") or is_private_number(host)):
         raise InvalidInput(f"{host} is of this machine or network; webhooks go to public addresses")
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not path.isascii():
-        raise InvalidInput("the path of a webhook must be ASCII; write other letters as %XX")
-    return Address(parts.scheme, host, port or PORTS[parts.scheme], path)
+    return address
 
 
-def resolve_address(address: Address, *, allows_private: bool) -> str:
+def resolve_address(address: httpx.URL, *, allows_private: bool) -> str:
     """Return the IP address to send to; raise `InvalidInput` where the host is on this machine or network."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(address.host, address.port or PORTS[address.scheme], type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"the name {address.host!r} can't be looked up ({error})") from error
     numbers = [str(entry[4][0]) for entry in found]
@@ -116,6 +99,8 @@ def is_public(number: str) -> bool:
 
 def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_private: bool) -> None:
     """Post one event and return when the receiver answers 2xx; raise `Unavailable` otherwise, so it is tried again."""
+    import httpx
+
     # Checked again at each delivery: what the name resolves to, or what is allowed, may have changed.
     address = checked_url(url, allows_private=allows_private)
     number = resolve_address(address, allows_private=allows_private)
@@ -133,23 +118,23 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
     name, moment = f"evt_{event.id}_{webhook_id.hex[-12:]}", str(int(time.time()))
     # Names and form of the headers are those of Standard Webhooks (https://www.standardwebhooks.com).
     headers = {
-        "Host": address.named,  # the connection goes to an IP address, which says nothing of the name
+        "Host": address.netloc.decode("ascii"),  # the connection goes to an IP address, which says nothing of the name
         "Content-Type": "application/json",
         "User-Agent": "nous-webhooks",
         "webhook-id": name,
         "webhook-timestamp": moment,
         "webhook-signature": f"v1,{signature(secret, name, moment, body)}",
     }
-    connection = open_connection(address, number)
+    # To the IP address that was checked, as the name could lead elsewhere when it is looked up once more; TLS verifies
+    # the certificate for the name. No proxy of the environment: it would look the name up too.
+    client = httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=ssl.create_default_context())
+    target, server = address.copy_with(host=number), {"sni_hostname": address.host.rstrip(".")}
     try:
-        connection.request("POST", address.path, body, headers)
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
+        with client, client.stream("POST", target, content=body, headers=headers, extensions=server) as answer:
+            status, is_success = answer.status_code, answer.is_success
+    except httpx.HTTPError as error:
         raise Unavailable(f"{address.host} can't be reached ({type(error).__name__}: {error})") from error
-    finally:
-        with suppress(OSError):
-            connection.close()
-    if status not in SUCCESS:
+    if not is_success:
         raise Unavailable(f"{address.host} answered {status}")
 
 
@@ -158,19 +143,6 @@ def signature(secret: str, name: str, moment: str, body: bytes) -> str:
     key = base64.b64decode(secret.partition("_")[2])
     signed = f"{name}.{moment}.".encode() + body
     return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
-
-
-def open_connection(address: Address, number: str) -> http.client.HTTPConnection:
-    """Return a connection to the IP address that was checked; TLS verifies the certificate for the host name."""
-    connection = http.client.HTTPConnection(number, address.port, timeout=TIMEOUT_S)
-    try:
-        line = socket.create_connection((number, address.port), timeout=TIMEOUT_S)
-        if address.scheme == "https":
-            line = ssl.create_default_context().wrap_socket(line, server_hostname=address.host)
-    except OSError as error:
-        raise Unavailable(f"{address.host} can't be reached ({type(error).__name__}: {error})") from error
-    connection.sock = line  # so that `http.client` does not resolve the name once more, to a private address
-    return connection
 
 
 # --- webhooks ---

@@ -22,14 +22,18 @@ import typer
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
+    IS_JSON,
     AgentOption,
+    Ended,
     JsonOption,
+    add_command,
     as_json_value,
     escaped,
     show,
     show_error,
     show_json,
     show_note,
+    show_progress,
     without_controls,
 )
 from nous_online.interfaces.cli.server_commands import CommandStop, address_of, place_of, stopping
@@ -61,7 +65,12 @@ def register(app: typer.Typer) -> None:
         "cost": cost, "batches": batches, "reembed": reembed, "dev": dev, "demo": demo,
     }  # fmt: skip
     for name, command in commands.items():
-        app.command(name, rich_help_panel="Nights")(command)
+        add_command(app, name, command, rich_help_panel="Nights")
+    service = typer.Typer(
+        name="service", help="Have the system run the worker and every night, without Dagster.", no_args_is_help=True
+    )
+    for name, command in {"install": install, "uninstall": uninstall, "status": status}.items():
+        add_command(service, name, command)
     app.add_typer(service, rich_help_panel="Nights")
 
 
@@ -81,8 +90,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
 
     Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
@@ -94,38 +102,30 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
     some agents alone: they were left out, all was applied for the others, and the next night tries again.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous night --dry-run
-
-    [dim]$[/dim] nous night --date 2026-11-20 --agent aria
-
-    [dim]$[/dim] nous night --from 2026-08-01 --to 2026-11-20
-
-    [dim]$[/dim] nous import history.jsonl --agent aria && nous night --backfill --agent aria
+    $ nous night --dry-run
+    $ nous night --date 2026-11-20 --agent aria
+    $ nous night --from 2026-08-01 --to 2026-11-20
+    $ nous import history.jsonl --agent aria && nous night --backfill --agent aria
     """
     values = numbers(policy or [])
     NightPolicy().overridden(values)  # refused before anything is opened
     options = options_for(agent, policy=values, is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
-    is_range = backfill or len(wanted) > 1
-    ran = run_in_order(wanted, options, is_range=is_range, as_json=as_json)
+    ran = run_in_order(wanted, options, is_range=backfill or len(wanted) > 1)
     outcomes, stop = ran.outcomes, ran.stop
-    if as_json:
-        show_json({"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
-    elif not wanted:
+    if not wanted:
         show("every night that is over has been run")
     elif ran.quiet:
         show(quiet_in_words(len(ran.quiet)))
+    code = LEFT_OUT if any(outcome.left_out for outcome in outcomes) else 0
     if stop.signal is not None:
         left = len(wanted) - len(outcomes) - len(ran.quiet)
         rest = f"{left} {'is' if left == 1 else 'are'} left: run it again and it goes on" if left else "none is left"
         show_error(f"interrupted; every night that began is whole, {rest}")
-        raise typer.Exit(SIGNALLED + stop.signal)
-    if outcomes and outcomes[-1].is_stopped:
-        raise typer.Exit(1)
-    if any(outcome.left_out for outcome in outcomes):
-        raise typer.Exit(LEFT_OUT)
+        code = SIGNALLED + stop.signal
+    elif outcomes and outcomes[-1].is_stopped:
+        code = 1
+    raise Ended(code, {"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
 
 
 @dataclass
@@ -137,7 +137,7 @@ class NightsRun:
     quiet: list[date] = field(default_factory=list[date])
 
 
-def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: bool, as_json: bool) -> NightsRun:
+def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: bool) -> NightsRun:
     """Run nights one after the other without those that have nothing to do, and print each outcome."""
     from nous_pipelines.orchestration.instance import dagster_instance
     from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
@@ -155,19 +155,19 @@ def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: boo
         def find_quiet(night: date, later: Sequence[date]) -> Sequence[date]:
             quiet = find_quiet_nights(night, later, options, instance=instance, is_stopped=stop.is_asked)
             if quiet:
-                show_note(f"{quiet_in_words(len(quiet))}: {quiet[0]} to {quiet[-1]}")
+                show_progress(f"{quiet_in_words(len(quiet))}: {quiet[0]} to {quiet[-1]}")
             ran.quiet += quiet
             if (done := len(ran.outcomes) + len(ran.quiet)) < len(wanted):
-                show_note(time_left(done, len(wanted), seconds=time.monotonic() - began))
+                show_progress(time_left(done, len(wanted), seconds=time.monotonic() - began))
             return quiet
 
         try:
             with nullcontext() if options.is_dry_run else dagster_instance() as instance:
                 for outcome in run_nights(
-                    wanted, run, stop=stop, tell=show_note, waits_s=waits_s, find_quiet=find_quiet
+                    wanted, run, stop=stop, tell=show_progress, waits_s=waits_s, find_quiet=find_quiet
                 ):
                     ran.outcomes.append(outcome)
-                    if not as_json:
+                    if not IS_JSON.get():
                         show_outcome(outcome)
         except KeyboardInterrupt:
             os._exit(INTERRUPTED)  # a night is under way in a thread; as after a kill, the next run finishes it
@@ -188,19 +188,14 @@ def diff(
     ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show what a night changed, or after a dry run would change: one line a memory.
 
     With --from and --to: the memories that were added or removed between two nights, or changed their state or text.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous diff --night 2026-11-20
-
-    [dim]$[/dim] nous diff --json | jq '.entries[].changed[].text'
-
-    [dim]$[/dim] nous diff --from 2026-11-01 --to 2026-11-20
+    $ nous diff --night 2026-11-20
+    $ nous diff --json | jq '.entries[].changed[].text'
+    $ nous diff --from 2026-11-01 --to 2026-11-20
     """
     from nous_pipelines.orchestration.running import read_report
     from nous_pipelines.reports.text_reports import show_diff
@@ -208,13 +203,10 @@ def diff(
     if first or last:
         if night or not (first and last):
             raise InvalidInput("give either --night, or both --from and --to")
-        show_difference(first, last, agent, as_json=as_json)
-        return
+        return show_difference(first, last, agent)
     found = read_report(chosen_night(night), options_for(agent), shown=None)
-    if as_json:
-        show_json({"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries})
-    else:
-        show_diff(found)
+    show_diff(found)
+    return {"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries}
 
 
 def report(
@@ -225,17 +217,12 @@ def report(
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open that page in the browser.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous report
-
-    [dim]$[/dim] nous report --night 2026-11-20 --agent aria
-
-    [dim]$[/dim] nous report --html report.html --open
+    $ nous report
+    $ nous report --night 2026-11-20 --agent aria
+    $ nous report --html report.html --open
     """
     from nous_pipelines.orchestration.running import read_report
     from nous_pipelines.reports.html_report import write_page
@@ -249,13 +236,12 @@ def report(
         show_note(f"the report of night {found.night} is at {page}")
         if open_page:
             typer.launch(page.as_uri())
-    if as_json:
-        show_json({**as_json_value(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd})
-    elif html is None:
+    else:
         show_report(found)
         hints = [f"take it back: {command}, or --proposal ID (ids: --json)" for command in found.undo]
         for line in hints or [found.undo_hint]:
             show_note(f"\n{line}")
+    return {**as_json_value(found), "counts": found.counts, "needs": found.needs, "cost_usd": found.cost_usd}
 
 
 def demo(
@@ -269,11 +255,8 @@ def demo(
 
     Uses a server and a home of its own; your memories are not touched. `nous down` stops what it started.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous demo
-
-    [dim]$[/dim] nous demo --from my_memories.jsonl
+    $ nous demo
+    $ nous demo --from my_memories.jsonl
     """
     from nous_pipelines.demo.show import run_demo
 
@@ -290,10 +273,11 @@ def missing_nights(options: NightOptions, named: str | None) -> list[date]:
     if options.is_dry_run:
         raise InvalidInput("--backfill builds each night on the one before, so it can't be a dry run; name one --date")
     if completed := complete_episodes(options):
-        show_note(f"episodes completed: {completed:,}")
+        show_progress(f"episodes completed: {completed:,}")
     wanted = nights_to_run(options, now=datetime.now(UTC))
     if wanted:
-        show_note(f"nights to run: {len(wanted):,}, {wanted[0]} to {wanted[-1]}; Ctrl-C ends it between two of them")
+        nights = f"nights to run: {len(wanted):,}, {wanted[0]} to {wanted[-1]}"
+        show_progress(f"{nights}; Ctrl-C ends it between two of them")
     return wanted
 
 
@@ -436,11 +420,8 @@ def dev(  # noqa: PLR0913 (one parameter for each option)
     ends by itself, the command names it, ends the others, and exits with 1. With --json it prints one object with the
     addresses and the token, once all of them answer.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous dev
-
-    [dim]$[/dim] nous dev --no-ui --console-port 9000
+    $ nous dev
+    $ nous dev --no-ui --console-port 9000
     """
     from nous_online.interfaces.request_checks import TOKEN_BYTES, interface_token
     from nous_online.processes import run_together, watch_programs
@@ -493,9 +474,6 @@ def log(name: str, line: str) -> None:
 
 # --- the service ---
 
-service = typer.Typer(
-    name="service", help="Have the system run the worker and every night, without Dagster.", no_args_is_help=True
-)
 CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written and run; change nothing.")]
 ManagerOption = Annotated[
@@ -503,47 +481,43 @@ ManagerOption = Annotated[
 ]
 
 
-@service.command()
 def install(
     *,
     at: Annotated[str, typer.Option(metavar="HH:MM", help="When nights run, by the local clock.")] = "03:00",
     manager: ManagerOption = None,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Run `nous worker` always and `nous night --backfill` once a day, by systemd, launchd or cron.
 
     A night that was missed, since the machine was off, is made up for. The settings of this shell (NOUS_…, keys of
     models) are kept beside the memories, for you alone to read: install again when they change. What runs says what
     it does in the journal of systemd, else in `service.log` beside the memories.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous service install --dry-run
-
-    [dim]$[/dim] nous service install --at 04:30
+    $ nous service install --dry-run
+    $ nous service install --at 04:30
     """
     from nous_pipelines.commands import autostart
 
     planned = autostart.autostart_here(manager, clock(at))
     if not dry_run:
         autostart.install(planned)
-    if as_json:
-        show_json({"is_dry_run": dry_run, **plan_as_plain(planned)})
-    elif dry_run:
+    if dry_run:
         show_plan(planned)
     else:
         show(f"[green]installed[/green]  with {planned.manager}; the nights run at {at}")
         show_note("`nous service status` says how it stands, `nous status` when the last night was")
+    return {
+        "is_dry_run": dry_run,
+        "manager": planned.manager,
+        "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
+        "commands": [str(command) for command in planned.starts],
+    }
 
 
-@service.command()
-def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False, as_json: JsonOption = False) -> None:
+def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False) -> object:
     """End what `nous service install` started and delete its files; memories stay where they are.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous service uninstall
+    $ nous service uninstall
     """
     from nous_pipelines.commands import autostart
 
@@ -551,21 +525,17 @@ def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False, a
     was_there = found.is_installed
     if was_there and not dry_run:
         autostart.uninstall(found)
-    if as_json:
-        show_json({"is_dry_run": dry_run, "was_installed": was_there})
-    elif not was_there:
-        show(f"no service of Nous is installed with {found.manager}")
-    else:
+    if was_there:
         show(f"{'would be uninstalled' if dry_run else '[green]uninstalled[/green]'}  from {found.manager}")
+    else:
+        show(f"no service of Nous is installed with {found.manager}")
+    return {"is_dry_run": dry_run, "was_installed": was_there}
 
 
-@service.command()
-def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> None:
+def status(*, manager: ManagerOption = None) -> object:
     """Say whether the service is installed, and how its programs stand.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous service status --json
+    $ nous service status --json
     """
     from nous_pipelines.commands import autostart
 
@@ -573,12 +543,10 @@ def status(*, manager: ManagerOption = None, as_json: JsonOption = False) -> Non
     is_there = found.is_installed
     answers = {name: autostart.try_command(command) for name, command in found.asks.items()} if is_there else {}
     stand = {name: "runs or waits" if answer is not None else "does not run" for name, answer in answers.items()}
-    if as_json:
-        show_json({"manager": found.manager, "is_installed": is_there, "programs": stand})
-        return
     show(f"{'installed' if is_there else 'not installed'} with {found.manager}")
     for name, words in stand.items():
         show(f"{name:<20} {words}")
+    return {"manager": found.manager, "is_installed": is_there, "programs": stand}
 
 
 def clock(text: str) -> tuple[int, int]:
@@ -587,15 +555,6 @@ def clock(text: str) -> tuple[int, int]:
     if found is None:
         raise InvalidInput(f"not a time of day: --at {text!r} (want HH:MM, such as 03:00)")
     return int(found[1]), int(found[2])
-
-
-def plan_as_plain(planned: Autostart) -> dict[str, object]:
-    """Return files and commands of a service as plain values for JSON, without the values of settings."""
-    return {
-        "manager": planned.manager,
-        "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
-        "commands": [str(command) for command in planned.starts],
-    }
 
 
 def show_plan(planned: Autostart) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -13,7 +13,16 @@ from uuid import UUID
 import typer
 
 from nous_online.core.errors import InvalidInput
-from nous_online.interfaces.cli.output import AgentOption, JsonOption, escaped, show, show_json, show_note, waiting
+from nous_online.interfaces.cli.output import (
+    AgentOption,
+    Ended,
+    escaped,
+    open_heart,
+    show,
+    show_note,
+    show_progress,
+    waiting,
+)
 from nous_pipelines.night_policy import NightPolicy, meanings
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_of, short
@@ -69,23 +78,16 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
 
     Changes that were taken back are not proposed again. A range of nights ends at the first night with a refusal.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous undo --night 2026-11-20
-
-    [dim]$[/dim] nous undo --from 2026-11-01 --to 2026-11-20 --agent aria
-
-    [dim]$[/dim] nous undo --proposal 3f0c… --reason "two different teams"
-
-    [dim]$[/dim] nous undo $ID --reason "that was a joke"
-
-    [dim]$[/dim] nous undo --source wiki.example.org --reason "the page was forged"
+    $ nous undo --night 2026-11-20
+    $ nous undo --from 2026-11-01 --to 2026-11-20 --agent aria
+    $ nous undo --proposal 3f0c… --reason "two different teams"
+    $ nous undo $ID --reason "that was a joke"
+    $ nous undo --source wiki.example.org --reason "the page was forged"
     """
     if changed is not None and memory is not None:
         raise InvalidInput(f"both {changed} and --memory {memory} are given; name one memory")
@@ -93,30 +95,25 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     if memory is not None or source is not None:
         if night or first or last or proposal or kind or (memory and source):
             raise InvalidInput(ALONE)
-        if memory is not None:
-            undo_memory(memory, agent, reason=reason, as_json=as_json)
-        else:
-            undo_source(str(source), agent, reason=reason, as_json=as_json)
-        return
+        return undo_memory(memory, agent, reason) if memory else undo_source(str(source), agent, reason)
     if first or last:
-        undo_nights(range_of(first, last, night or proposal), agent, kind, reason=reason, as_json=as_json)
-        return
+        return undo_nights(range_of(first, last, night or proposal), agent, kind, reason)
     if not (night or proposal):
         raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
-    chosen = (agent, parse_night(night) if night else None, kind, parsed_id(proposal) if proposal else None)
-    undo_proposals(chosen, reason=reason, as_json=as_json)
+    return undo_proposals(agent, parse_night(night) if night else None, kind, proposal, reason)
 
 
 def undo_proposals(
-    chosen: tuple[str | None, date | None, str | None, UUID | None], *, reason: str, as_json: bool
-) -> None:
+    agent: str | None, night: date | None, kind: str | None, proposal: str | None, reason: str
+) -> object:
     """Undo proposals selected by agent, night, kind and id, and print those refused."""
     from nous_pipelines.plan.undo import Selection, undo
 
+    selection = Selection(agent, night, kind, parsed_id(proposal) if proposal else None)
     with opened_database() as database:
-        result = undo(database, Selection(*chosen), reason=reason)
+        result = undo(database, selection, reason=reason)
     count = len(result.undone)
-    show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused, as_json=as_json)
+    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused)
 
 
 def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
@@ -126,7 +123,7 @@ def range_of(first: str | None, last: str | None, other: str | None) -> list[dat
     return list(nights_between(parse_night(first), parse_night(last)))[::-1]
 
 
-def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, reason: str, as_json: bool) -> None:
+def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, reason: str) -> object:
     """Undo nights as far as possible and print the result of each; the command fails if a proposal was refused."""
     from nous_pipelines.plan.undo import Selection, undo_range
 
@@ -134,17 +131,13 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, *, 
         results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
     is_refused = bool(results) and bool([*results.values()][-1].refused)
     refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
-    if as_json:
-        undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
-        show_json({"nights": undone, "refused": refused})
-    else:
-        for night, result in results.items():
-            show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
-        show_refused(refused)
-        if is_refused:
-            show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
+    for night, result in results.items():
+        show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
+    show_refused(refused)
     if is_refused:
-        raise typer.Exit(1)
+        show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
+    undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
+    raise Ended(1 if is_refused else 0, {"nights": undone, "refused": refused})
 
 
 def show_refused(refused: Mapping[Any, str]) -> None:
@@ -153,38 +146,28 @@ def show_refused(refused: Mapping[Any, str]) -> None:
         show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
 
-def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str], *, as_json: bool) -> None:
+def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str]) -> object:
     """Print what was undone and what was refused; the command fails if anything was."""
-    if as_json:
-        show_json({"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
-    else:
-        show(f"[green]taken back[/green]  {what}")
-        show_refused(refused)
-    if refused:
-        raise typer.Exit(1)
+    show(f"[green]taken back[/green]  {what}")
+    show_refused(refused)
+    raise Ended(1 if refused else 0, {"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
 
 
-def undo_memory(memory_id: UUID, agent: str | None, *, reason: str, as_json: bool) -> None:
+def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
     """Undo the latest change of one memory and print it."""
-    from nous_online.interfaces.cli.output import open_heart
-
     with open_heart(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
-    if as_json:
-        show_json(event)
-    else:
-        show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+    return event
 
 
-def undo_source(source: str, agent: str | None, *, reason: str, as_json: bool) -> None:
+def undo_source(source: str, agent: str | None, reason: str) -> object:
     """Undo everything from one source and print what was refused."""
-    from nous_online.interfaces.cli.output import open_heart
-
     with open_heart(agent) as heart:
         result = heart.undo_source(source, reason=reason)
     count = len(result.undone)
     what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
-    show_undone(what, result.undone, result.refused, as_json=as_json)
+    return show_undone(what, result.undone, result.refused)
 
 
 def parsed_id(text: str) -> UUID:
@@ -209,30 +192,24 @@ def purge(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Delete what the policy keeps no longer: old texts of condensed episodes, announcements, records, keys.
 
     Never a memory, an event or a proposal. The texts of condensed episodes stay for ever unless a policy says
     otherwise: the agent's own, which comes first, or --policy cold_texts_kept_days=DAYS. What is purged is gone.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous purge --dry-run
-
-    [dim]$[/dim] nous purge --policy cold_texts_kept_days=730 --json
+    $ nous purge --dry-run
+    $ nous purge --policy cold_texts_kept_days=730 --json
     """
     from nous_pipelines.orchestration.retention import purge as delete
 
     chosen = NightPolicy().overridden(numbers(policy or []))
     with opened_database("nous_purge") as database:
         purged = delete(database, chosen, now=datetime.now(UTC), is_dry_run=dry_run)
-    if as_json:
-        show_json(asdict(purged))
-    else:
-        for name, words in WORDS.items():
-            show(f"{getattr(purged, name):>8,}  {words}")
-        show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
+    for name, words in WORDS.items():
+        show(f"{getattr(purged, name):>8,}  {words}")
+    show_note("would be deleted; nothing was" if purged.is_dry_run else "deleted")
+    return purged
 
 
 # --- reembed ---
@@ -246,18 +223,14 @@ def reembed(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much there is to do; change nothing.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Move memories to another embedding model while agents go on recalling and learning.
 
     The old vectors serve until all new ones are there, and are kept: moving back to them embeds nothing anew.
     Without --agent it is for all agents. Interrupted, it goes on where it was. The built-in model is minilm-l6-v2-int8.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous reembed --to text-embedding-3-small --dry-run
-
-    [dim]$[/dim] nous reembed --to minilm-l6-v2-int8 --agent aria
+    $ nous reembed --to text-embedding-3-small --dry-run
+    $ nous reembed --to minilm-l6-v2-int8 --agent aria
     """
     from nous_online.database.connection import register_space
     from nous_pipelines.orchestration.reembedding import all_due, embedder_named
@@ -270,13 +243,12 @@ def reembed(
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
         if dry_run:
-            show_due(left, space.id, as_json=as_json)
-            return
+            return show_due(left, space.id)
         register_space(database, space, is_indexed=False)
         progress = EmbeddingProgress(sum(each.missing for each in left.values()))
         with waiting(f"embedding {progress.total:,} memories for {space.id} …"):
             moves = move(database, embedder, agents, on_progress=progress)
-    show_moves(moves, progress, space.id, as_json=as_json)
+    return show_moves(moves, progress, space.id)
 
 
 class EmbeddingProgress:
@@ -290,25 +262,20 @@ class EmbeddingProgress:
         """Add to the count; print it every 2,000 memories."""
         before, self.done = self.done, self.done + count
         if self.done // 2000 > before // 2000:
-            show_note(f"  {self.done:,} of {self.total:,} embedded")
+            show_progress(f"  {self.done:,} of {self.total:,} embedded")
 
 
-def show_due(left: dict[str, Due], space_id: str, *, as_json: bool) -> None:
+def show_due(left: dict[str, Due], space_id: str) -> object:
     """Print how many memories have to move and to be embedded."""
-    if as_json:
-        show_json({"space": space_id, "due": {agent_id: asdict(each) for agent_id, each in left.items()}})
-        return
     for agent_id, each in left.items():
         show(f"{escaped(agent_id)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded")
     if not left:
         show(f"everything is in {space_id} already")
+    return {"space": space_id, "due": left}
 
 
-def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str, *, as_json: bool) -> None:
+def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str) -> object:
     """Print what was moved."""
-    if as_json:
-        show_json({"space": space_id, "embedded": progress.done, "moves": [asdict(each) for each in moves]})
-        return
     for each in moves:
         count = sum(each.moved.values())
         show(
@@ -316,6 +283,7 @@ def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str, *,
         )
     if not moves:
         show(f"everything is in {space_id} already")
+    return {"space": space_id, "embedded": progress.done, "moves": moves}
 
 
 # --- policy ---
@@ -328,19 +296,14 @@ def policy(
     *,
     reset: Annotated[bool, typer.Option("--reset", help="Go back to the default, but for what is set now.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show what the nights do for an agent, every field with its default, or set some of them.
 
     Changes count from the next snapshot on; `nous night --policy` overrides them for a single run.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous policy --agent aria
-
-    [dim]$[/dim] nous policy --agent aria unused_after_days=180 rank_step=0.1
-
-    [dim]$[/dim] nous policy --agent aria --reset
+    $ nous policy --agent aria
+    $ nous policy --agent aria unused_after_days=180 rank_step=0.1
+    $ nous policy --agent aria --reset
     """
     from rich.table import Table
 
@@ -352,15 +315,13 @@ def policy(
         is_change = bool(values) or reset
         own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
     fields = described(NightPolicy().overridden(own))
-    if as_json:
-        show_json({"agent_id": name, "own": own, "fields": fields})
-    else:
-        table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
-        for field, row in fields.items():
-            style = "bold" if field in own else None
-            table.add_row(field, f"{row['value']:g}", f"{row['default']:g}", row["meaning"], style=style)
-        show(table)
-        show_note(f"{len(own)} of {len(fields)} fields are {name}'s own")
+    table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
+    for field, row in fields.items():
+        style = "bold" if field in own else None
+        table.add_row(field, f"{row['value']:g}", f"{row['default']:g}", row["meaning"], style=style)
+    show(table)
+    show_note(f"{len(own)} of {len(fields)} fields are {name}'s own")
+    return {"agent_id": name, "own": own, "fields": fields}
 
 
 def numbers(assignments: list[str]) -> dict[str, float]:
@@ -400,18 +361,14 @@ def batches(
     collect: Annotated[bool, typer.Option("--collect", help="Import the results of batches that have ended.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show the batches of questions to Claude: those in progress, and the latest others with their results.
 
     A night sends pairs that the offline judge may get wrong; the answers come within a day, mostly within the hour, and
     count in the next night. While the daemon runs it imports them by itself. Without a key nothing is sent.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous batches
-
-    [dim]$[/dim] nous batches --collect --wait
+    $ nous batches
+    $ nous batches --collect --wait
     """
     from nous_pipelines.batches.batch_rows import recent
 
@@ -421,14 +378,11 @@ def batches(
     with opened_database() as database:
         collected = collect_batches(database, agent_ids, waits=wait) if collect else None
         rows = recent(database, agent_ids, limit=SHOWN)
-    if as_json:
-        show_json({"batches": [as_plain(row) for row in rows], "collected": collected})
-    else:
-        show_rows(rows)
-        if collected is not None:
-            show_note(collected.words)
-    if collected is not None and collected.troubles:
-        raise typer.Exit(1)
+    show_rows(rows)
+    if collected is not None:
+        show_note(collected.words)
+    is_troubled = collected is not None and bool(collected.troubles)
+    raise Ended(1 if is_troubled else 0, {"batches": [as_plain(row) for row in rows], "collected": collected})
 
 
 def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:
@@ -447,7 +401,7 @@ def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool
             if troubled == MOST_TROUBLED:
                 break
             if troubled == 1:
-                show_note("; ".join(done.troubles))
+                show_progress("; ".join(done.troubles))
             time.sleep(LOOK_EVERY_S)
             done = replace(done, waiting=0, troubles=()) + collect_once(second, database, agent_ids)
     return done
@@ -506,19 +460,14 @@ def cost(
         typer.Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
     ] = None,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Show the costs of language models: requests, tokens and US dollars, by night, purpose, model and agent.
 
     A request outside of a night counts for the day it was made on. Prices are those at the time of the request.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous cost
-
-    [dim]$[/dim] nous cost --from 2026-11-01 --by purpose --by agent
-
-    [dim]$[/dim] nous cost --agent aria --json | jq .total.usd
+    $ nous cost
+    $ nous cost --from 2026-11-01 --by purpose --by agent
+    $ nous cost --agent aria --json | jq .total.usd
     """
     begins, ends = (parse_night(night) if night else None for night in (first, last))
     if begins and ends and begins > ends:
@@ -527,13 +476,12 @@ def cost(
     with opened_database() as database:
         limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
         costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
-    if as_json:
-        show_json({"by": chosen, "costs": costs, "total": total[0] if total else None})
-    elif not total:
-        show("no language model was asked; nothing was spent")
-    else:
+    if total:
         show(table_of(costs, chosen))
         show(f"\n[bold]{cost_in_words(total[0])}[/bold]")
+    else:
+        show("no language model was asked; nothing was spent")
+    return {"by": chosen, "costs": costs, "total": total[0] if total else None}
 
 
 def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:

@@ -8,7 +8,7 @@ import math
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date
 from decimal import Decimal
@@ -74,13 +74,9 @@ def query(  # noqa: PLR0913 (one parameter for each option)
 
     The examples ask how the store grew, which facts were superseded between two nights, and what nights propose most.
 
-    [bold]Examples[/bold]
-
-    [dim]$[/dim] nous query "select night, state, count(*) from facts group by all order by all"
-
-    [dim]$[/dim] nous query --from 2026-11-01 --to 2026-11-20 "select night, content from facts qualify state = 'superseded' and lag(state) over (partition by id order by night) = 'active'"
-
-    [dim]$[/dim] nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
+    $ nous query "select night, state, count(*) from facts group by all order by all"
+    $ nous query --from 2026-11-01 --to 2026-11-20 "select night, content from facts qualify state = 'superseded' and lag(state) over (partition by id order by night) = 'active'"
+    $ nous query --csv "select kind, state, count(*) from proposals group by all order by 3 desc"
     """  # noqa: E501 (an example is one line, to be copied)
     from nous_pipelines.plan.night_tables import TABLES, QueryScope, parsed_query, run_query
 
@@ -98,12 +94,12 @@ def query(  # noqa: PLR0913 (one parameter for each option)
                 show_csv(answer, limit)
             elif as_json:
                 head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
-                stream_json(head, "rows", islice(rows_by_name(answer), limit), dict)
+                stream_json(head, islice(rows_by_name(answer), limit))
             else:
                 show_answer(answer, limit or SHOWN)
 
 
-def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) -> None:
+def show_difference(first: str, last: str, agent: str | None) -> object:
     """Print the differences between the snapshots of two nights, of one agent or all, a line for each memory."""
     from nous_pipelines.plan.night_tables import BLOCKS, QueryScope, parsed_query, run_query
 
@@ -115,17 +111,13 @@ def show_difference(first: str, last: str, agent: str | None, *, as_json: bool) 
         nights = two_nights(nights_of(database, asked.tables, (first, last)), earlier, later)
         scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
         with run_query(asked, nights, database, scope) as answer:
-            counts: Counter[str] = Counter()
-            entries = counted(rows_by_name(answer), counts)
-            if as_json:
-                stream_json({"from": earlier, "to": later}, "entries", entries, lambda: {"counts": dict(counts)})
-            else:
-                for entry in entries:
-                    show_change(entry)
-                summary = (
-                    ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
-                )
-                show(f"[dim]{earlier} → {later}:[/dim] {summary}")
+            entries = list(rows_by_name(answer))
+    for entry in entries:
+        show_change(entry)
+    counts = Counter(entry["change"] for entry in entries)
+    summary = ", ".join(f"{count:,} {WORDS[change]}" for change, count in counts.items()) or "nothing differs"
+    show(f"[dim]{earlier} → {later}:[/dim] {summary}")
+    return {"from": earlier, "to": later, "entries": entries, "counts": counts}
 
 
 # --- the nights and the agent ---
@@ -247,16 +239,13 @@ def show_csv(answer: Answer, limit: int | None) -> None:
             ])  # fmt: skip
 
 
-def stream_json(
-    head: Mapping[str, Any], name: str, entries: Iterable[Mapping[str, Any]], tail: Callable[[], Mapping[str, Any]]
-) -> None:
-    """Print one JSON object with a list of entries that is streamed, and at its end the values of `tail`."""
+def stream_json(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print one JSON object with the values of `head` and a list of rows, which is streamed."""
     with written():
-        sys.stdout.write(f"{json_text(head)[:-1]}, {json.dumps(name)}: [")
-        for place, entry in enumerate(entries):
-            sys.stdout.write(f"{', ' if place else ''}{json_text(entry)}")
-        rest = json_text(tail())[1:]
-        sys.stdout.write(f"]{', ' if rest != '}' else ''}{rest}\n")
+        sys.stdout.write(f'{json_text(head)[:-1]}, "rows": [')
+        for place, row in enumerate(rows):
+            sys.stdout.write(f"{', ' if place else ''}{json_text(row)}")
+        sys.stdout.write("]}\n")
 
 
 def rows_by_name(answer: Answer) -> Iterator[dict[str, Any]]:
@@ -334,13 +323,6 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
 
 
 # --- two nights ---
-
-
-def counted(entries: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the entries, counting them by kind of change."""
-    for entry in entries:
-        counts[entry["change"]] += 1
-        yield entry
 
 
 def show_change(entry: Mapping[str, Any]) -> None:

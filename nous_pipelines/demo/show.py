@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -10,12 +9,10 @@ import re
 import shlex
 import shutil
 import sys
-import tomllib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,259 +31,34 @@ from nous_pipelines.orchestration.instance import dagster_instance, start_interf
 from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, run_night
 from nous_pipelines.reports.text_reports import show_report
 
-DAY_OF_HISTORY = re.compile(r"<d(\d+)>")
 DAYS = 90
-FACT_FILES = ("facts_platform.txt", "facts_team.txt", "facts_business.txt")
-WORKDAY_START = time(9, 0)
-WORKDAY_MINUTES = 9 * 60
-FULL_FACT_FIELDS = 7
-SOURCES_WITH_A_KIND = ("agent", "tool", "import")
+ENDED = date(2026, 11, 20)
+"""The last day of the sample history as it is written: a Friday."""
+MOMENTS = ("learned_at", "started_at", "ended_at", "at")
+NAMED_DAY = re.compile(r"<(\d{4}-\d\d-\d\d)>")
 # Not strftime: it follows the locale, and the bytes must not.
 MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
-CONFIDENCE = {"user": 0.86, "tool": 0.93, "import": 0.76, "agent": 0.72}
-FRAMES = {
-    "technical": "task",
-    "incident": "debug",
-    "process": "decision",
-    "preference": "conversation",
-    "customer": "conversation",
-}
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A day of the ninety, counted from 0, and a time of day; a fixed one keeps its day even on a weekend."""
-
-    day: int
-    at: time
-    fixed: bool = False
-
-
-@dataclass(frozen=True)
-class WrittenFact:
-    """One written fact, and how it relates to an earlier one: `=`, `~`, `>`, `x`, `!`, or not at all."""
-
-    key: str
-    relation: str
-    other: str
-    differ_in: str
-    when: Moment
-    source: str
-    category: str
-    subject: str
-    tags: tuple[str, ...]
-    content: str
-
-
-@dataclass(frozen=True)
-class WrittenEpisode:
-    """One written episode; the details are kept as they stand in the file."""
-
-    key: str
-    when: Moment
-    minutes: int
-    written: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class WrittenRecall:
-    """One question of the agent, with the keys of the memories it then used and of those it ignored."""
-
-    when: Moment
-    frame: str
-    query: str
-    cited: tuple[str, ...]
-    ignored: tuple[str, ...]
-
 
 def history(*, until: date) -> Iterator[dict[str, Any]]:
-    """Yield facts, episodes and recalls of the 90 days that end on `until`, oldest first, in the import schema."""
-    records = [
-        *(fact_record(fact, until=until) for fact in facts()),
-        *(episode_record(episode, until=until) for episode in episodes()),
-        *(recall_record(recall, until=until) for recall in recalls()),
-    ]
-    # A recall has no id, and comes before what was learned in the same minute.
-    yield from sorted(
-        records,
-        key=lambda each: (each.get("learned_at") or each.get("started_at") or each["at"], each.get("id", "")),
-    )
+    """Yield facts, episodes and recalls of 90 days, oldest first, in the import schema.
 
+    They are moved by whole weeks, so that workdays stay workdays, to end on `until` or up to six days before.
+    """
+    moved = timedelta(weeks=(until - ENDED).days // 7)
 
-def fact_record(fact: WrittenFact, *, until: date) -> dict[str, Any]:
-    """Return one fact in the import schema; frame and censors appear only where they were in force."""
-    kind, slash, source = fact.source.partition("/")
-    if not slash or kind not in SOURCES_WITH_A_KIND:  # a bare first name is a chat with that person
-        kind, source = "user", f"chat with {fact.source}"
-    censors = [tag[1:] for tag in fact.tags if tag.startswith("!")]
-    record: dict[str, Any] = {
-        "kind": "fact",
-        "id": ids()[fact.key],
-        "content": with_dates(fact.content, until=until),
-        "subject": fact.subject,
-        "category": fact.category,
-        "tags": [tag for tag in fact.tags if not tag.startswith("!")],
-        "source": source,
-        "source_kind": kind,
-        "learned_at": stamp(moment_at(fact.when, until=until)),
-        "confidence": round(CONFIDENCE[kind] + draw(fact.key, 7) / 100, 2),
-    }
-    if fact.category in FRAMES and draw(f"frame {fact.key}", 3):
-        record["encoded_frame"] = FRAMES[fact.category]
-    return record | ({"encoded_censors": censors} if censors else {})
-
-
-def episode_record(episode: WrittenEpisode, *, until: date) -> dict[str, Any]:
-    """Return one episode in the import schema."""
-    started = moment_at(episode.when, until=until)
-    written = episode.written
-    return {
-        "kind": "episode",
-        "id": ids()[episode.key],
-        "title": written["title"],
-        "detail": with_dates(" ".join(written["detail"].split()), until=until),
-        "started_at": stamp(started),
-        "ended_at": stamp(started + timedelta(minutes=episode.minutes)),
-        "participants": written["participants"],
-        "tags": written["tags"],
-        "frame_used": written["frame"],
-        "outcome": written["outcome"],
-        "lessons_learned": written["lessons"],
-        "surprise_level": written["surprise"],
-    }
-
-
-def recall_record(recall: WrittenRecall, *, until: date) -> dict[str, Any]:
-    """Return one question and its outcome in the import schema."""
-    return {
-        "kind": "recall",
-        "query": recall.query,
-        "at": stamp(moment_at(recall.when, until=until)),
-        "frame": recall.frame,
-        "cited": [ids()[key] for key in recall.cited],
-        "ignored": [ids()[key] for key in recall.ignored],
-    }
-
-
-def moment_at(when: Moment, *, until: date) -> datetime:
-    """Return the UTC time of a moment, moved from a weekend to the nearest working day unless it is fixed."""
-    first = until - timedelta(days=DAYS - 1)
-    day = first + timedelta(days=when.day)
-    return datetime.combine(day if when.fixed else workday(day, first=first, last=until), when.at, tzinfo=UTC)
-
-
-def workday(day: date, *, first: date, last: date) -> date:
-    """Move a Saturday to Friday and a Sunday to Monday, or the other way where that would leave `first`…`last`."""
-    backward, forward = {5: (1, 2), 6: (2, 1)}.get(day.weekday(), (0, 0))
-    earlier, later = day - timedelta(days=backward), day + timedelta(days=forward)
-    preferred, other = (earlier, later) if backward <= forward else (later, earlier)
-    return preferred if first <= preferred <= last else other
-
-
-def stamp(moment: datetime) -> str:
-    """Write a UTC time the way the import schema wants it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def with_dates(text: str, *, until: date) -> str:
-    """Replace each `<d12>` by the date of that day of the history, such as `14 September`, never on a weekend."""
-    first = until - timedelta(days=DAYS - 1)
-
-    def spelled(match: re.Match[str]) -> str:
-        day = workday(first + timedelta(days=int(match[1])), first=date.min, last=date.max)
+    def spelled(found: re.Match[str]) -> str:
+        day = date.fromisoformat(found[1]) + moved
         return f"{day.day} {MONTHS[day.month - 1]}"
 
-    return DAY_OF_HISTORY.sub(spelled, text)
+    for line in (Path(__file__).parent / "history.jsonl").read_text("utf-8").splitlines():
+        record: dict[str, Any] = json.loads(NAMED_DAY.sub(spelled, line))
+        moments = {name: datetime.fromisoformat(record[name]) + moved for name in MOMENTS if name in record}
+        yield {**record, **{name: f"{moment:%Y-%m-%dT%H:%M:%SZ}" for name, moment in moments.items()}}
 
-
-def draw(key: str, below: int) -> int:
-    """Return a number in 0…below-1 that depends on `key` alone."""
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest()) % below
-
-
-@cache
-def ids() -> dict[str, str]:
-    """Number facts and episodes by their written day and time, whatever weekday that falls on."""
-    return numbered(facts(), "f-{:04d}") | numbered(episodes(), "e-{:03d}")
-
-
-def numbered(memories: Iterable[WrittenFact | WrittenEpisode], form: str) -> dict[str, str]:
-    """Give each memory an id of one form, oldest first."""
-    oldest_first = sorted(memories, key=lambda memory: (memory.when.day, memory.when.at, memory.key))
-    return {memory.key: form.format(number) for number, memory in enumerate(oldest_first, start=1)}
-
-
-@cache
-def facts() -> tuple[WrittenFact, ...]:
-    """Read the written facts; one that relates to an earlier one may share its category, subject and tags."""
-    read: dict[str, WrittenFact] = {}
-    for name in FACT_FILES:
-        for fields in rows(name):
-            fact = parsed_fact(fields, earlier=read)
-            read[fact.key] = fact
-    return tuple(read.values())
-
-
-def parsed_fact(fields: list[str], *, earlier: dict[str, WrittenFact]) -> WrittenFact:
-    """Read one line of a fact file."""
-    key, relation, other, differ_in = (*fields[0].split(" ", 3), "", "", "")[:4]
-    shared = earlier.get(other)
-    if len(fields) == FULL_FACT_FIELDS:
-        category, subject, tags = fields[3], fields[4], tuple(fields[5].split(","))
-    elif shared:
-        category, subject, tags = shared.category, shared.subject, shared.tags
-    else:
-        message = f"fact {key!r} has {len(fields)} fields and names no earlier fact; give it {FULL_FACT_FIELDS}"
-        raise ValueError(message)
-    when = parsed_moment(fields[1], key)
-    return WrittenFact(key, relation, other, differ_in, when, fields[2], category, subject, tags, fields[-1])
-
-
-@cache
-def episodes() -> tuple[WrittenEpisode, ...]:
-    """Read the written episodes."""
-    written = tomllib.loads(text_of("episodes.toml"))["episode"]
-    return tuple(
-        WrittenEpisode(entry["key"], parsed_moment(entry["when"], entry["key"]), entry["minutes"], entry)
-        for entry in written
-    )
-
-
-@cache
-def recalls() -> tuple[WrittenRecall, ...]:
-    """Read the written recalls."""
-    return tuple(
-        WrittenRecall(parsed_moment(day, query), frame, query, tuple(cited.split()), tuple(ignored.split()))
-        for day, frame, query, cited, ignored in rows("recalls.txt")
-    )
-
-
-def parsed_moment(text: str, key: str) -> Moment:
-    """Read `34`, at a working hour drawn from the key, or `34@22:10`, which is meant as it stands."""
-    day, _, at = text.partition("@")
-    if at:
-        return Moment(int(day), time.fromisoformat(at), fixed=True)
-    drawn = datetime.combine(date.min, WORKDAY_START) + timedelta(minutes=draw(f"minute {key}", WORKDAY_MINUTES))
-    return Moment(int(day), drawn.time())
-
-
-def rows(name: str) -> Iterator[list[str]]:
-    """Yield the fields of each line that is neither empty nor a comment."""
-    for line in text_of(name).splitlines():
-        if line and not line.startswith("#"):
-            yield [field.strip() for field in line.split("|")]
-
-
-def text_of(name: str) -> str:
-    """Read one of the files beside this module."""
-    return (Path(__file__).parent / name).read_text("utf-8")
-
-
-# --- the demo ---
 
 SQL = statements("nous_pipelines.demo", "demo.sql")
 AGENT = "aria"

@@ -26,7 +26,7 @@ from nous_online.core.errors import (
     Unavailable,
     Unsupported,
 )
-from nous_online.interfaces.api.server_routes import Planned, RunState, Started, UndoneNights, planned, started
+from nous_online.interfaces.api.server_routes import Planned, RunState, Started, UndoneNights, planned
 from nous_online.processes import child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.orchestration.instance import HOST, NAME, PORT, home_folder, port_of
@@ -68,7 +68,7 @@ class NightPrograms:
                 raise Conflict(f"run {active[0].rpartition('-')[2]} is under way; wait for it to end")
             run = secrets.token_hex(6)
             launch(f"{PREFIX}{wanted}-{run}", night_command("night", wanted, agent_id), url, home=home)
-        return started(run, wanted, "running", interface_address(home))
+        return Started(run, wanted, "running", interface_address(home))
 
     def state(self, run: str) -> Started:
         """Return the state of a night that was started here; raise `NotFound` for an unknown run."""
@@ -79,7 +79,7 @@ class NightPrograms:
             raise NotFound(f"no run {run!r} was started here; POST /consolidate starts one")
         night = date.fromisoformat(log.stem.removeprefix(PREFIX).rpartition("-")[0])
         if processes.running(log.stem, home=home):
-            return started(run, night, "running", interface_address(home))
+            return Started(run, night, "running", interface_address(home))
         return ended_night(run, night, log.read_text("utf-8", "replace"), interface_address(home))
 
     def report(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Mapping[str, Any]:
@@ -217,10 +217,10 @@ def ended_night(run: str, night: date, log: str, interface: str) -> Started:
     result = last_object(log)
     if result is None or "nights" not in result:
         failure = result["error"]["message"] if result else log.strip()[-SHOWN_CHARACTERS:] or "it printed nothing"
-        return started(run, night, "failed", interface, failures=(str(failure),))
+        return Started(run, night, "failed", interface, failures=(str(failure),))
     outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    return started(run, night, state, interface, counts=outcome["counts"], **failures_and_notices(outcome))
+    return Started(run, night, state, interface, counts=outcome["counts"], **failures_and_notices(outcome))
 
 
 def interface_address(home: Path) -> str:

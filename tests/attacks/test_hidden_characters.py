@@ -52,7 +52,7 @@ def focus_of(heart: Heart) -> str:
 WITHIN = {
     "a tool that recalls": lambda heart: told(heart, "recall", query=SEEN),
     "a tool that learns": lambda heart: told(heart, "remember", content=f"{SEEN} since May"),
-    "a tool that fails": lambda heart: told(heart, "forget", id=f"{SEEN}{HIDDEN}", reason="x"),
+    "a tool that fails": lambda heart: told(heart, "forget", memory_id=f"{SEEN}{HIDDEN}", reason="x"),
     "a tool that assembles": lambda heart: told(heart, "context", task=SEEN),
     "a tool that warns": censor_of,
     "a tool that shows the session": focus_of,

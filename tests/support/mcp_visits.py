@@ -14,18 +14,22 @@ from mcp import Client, types
 from twins import NousTwin
 
 from nous_online.heart import Heart
-from nous_online.interfaces.mcp.mcp_server import SharedHeart, server_of
+from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.mcp.mcp_server import ServedHearts, server_of
 from nous_online.interfaces.mcp.tools import Visit
 
 T = TypeVar("T")
 SESSION = "mcp-test"
 
 
-def door_to(heart: Heart, **reach: str) -> SharedHeart:
-    return SharedHeart(lambda: heart, Visit(SESSION, **reach))
+def door_to(heart: Heart, **reach: str) -> ServedHearts:
+    agent = heart.agent
+    seams: dict[str, Any] = {"embedder": agent.embedder, "judge": agent.judge, "writer": agent.writer}
+    hearts = Hearts(opened_by=lambda: agent.database, works_in_background=False, **seams)
+    return ServedHearts(hearts, Visit(SESSION, **reach), agent_id=agent.id)
 
 
-def visit(door: SharedHeart, story: Callable[[Client], Awaitable[T]], *, mode: str = "auto") -> T:
+def visit(door: ServedHearts, story: Callable[[Client], Awaitable[T]], *, mode: str = "auto") -> T:
     """Return what a story told by a connected client comes to."""
 
     async def connected() -> T:
@@ -35,7 +39,7 @@ def visit(door: SharedHeart, story: Callable[[Client], Awaitable[T]], *, mode: s
     return anyio.run(connected)
 
 
-def call(door: SharedHeart, tool: str, **arguments: Any) -> types.CallToolResult:
+def call(door: ServedHearts, tool: str, **arguments: Any) -> types.CallToolResult:
     """Call one tool over a connection of its own."""
     return visit(door, lambda client: client.call_tool(tool, arguments))
 

@@ -72,7 +72,6 @@ def application(
         # `include_router` would build every route again, which takes most of a second at the first request.
         app.router.routes.extend(router.routes)
     app.add_exception_handler(NousError, problems.on_error)
-    app.add_exception_handler(problems.InterfaceProblem, problems.on_failure)
     app.add_exception_handler(RequestValidationError, problems.on_invalid)
     app.add_exception_handler(HTTPException, problems.on_http_error)
     app.add_middleware(Gate, hosts=access.hosts, authenticator=authenticator, metrics=app.state.metrics)

@@ -1,15 +1,16 @@
-"""Types of bodies and of responses, as JSON can hold them; and the OpenAPI document, with problems and examples."""
+"""Types of bodies and of responses, as JSON can hold them; and the OpenAPI document, with problems."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
+from dataclasses import fields as dataclass_fields
 from datetime import date, datetime
 from functools import cache
 from importlib.metadata import version as installed_version
 from importlib.resources import files
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args
 from uuid import UUID
 
 from fastapi import FastAPI
@@ -40,7 +41,6 @@ from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 from nous_online.memories import decisions
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
-from nous_online.memories.memory_verbs import Forgotten
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
@@ -168,7 +168,7 @@ HEADERS = {"idempotency_key"}
 WORDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     files("nous_online.interfaces.api").joinpath("openapi.toml").read_text("utf-8")
 )
-"""Texts of the OpenAPI document for groups, verbs and bodies, and example values by name."""
+"""Texts of the OpenAPI document for groups, verbs and bodies, with an example of each body."""
 
 
 def body(
@@ -250,56 +250,6 @@ Night = Annotated[date, PlainValidator(parse_night), WithJsonSchema({"type": "st
 
 # --- the document ---
 
-ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
-MOMENT = "2026-11-20T09:30:00Z"
-VALUES = WORDS["values"]
-OF_FORMAT = {"uuid": ID, "date-time": MOMENT, "date": "2026-11-20"}
-OF_TYPE: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 0.5, "boolean": True, "null": None}
-
-
-def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = "") -> Any:
-    """Return a value that fits a schema: the example value of the name, else the first the schema allows."""
-    if "$ref" in schema:
-        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
-    if "const" in schema or "enum" in schema:
-        allowed: list[Any] = schema.get("enum", [schema.get("const")])
-        return VALUES[name] if VALUES.get(name) in allowed else allowed[0]
-    if "anyOf" in schema:
-        return example_of(choice_to_show(schema["anyOf"], name), schemas, name)
-    if fits(VALUES.get(name), schema.get("type")):
-        return VALUES[name]
-    return example_of_type(schema, schemas, name)
-
-
-def example_of_type(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Any:
-    """Return a value of the type of a schema, for a name without an example value."""
-    if schema.get("type") == "array":
-        return [example_of(schema.get("items", {}), schemas, name)]
-    if schema.get("type") == "object":
-        properties: Mapping[str, Any] = schema.get("properties", {})
-        return {each: example_of(held, schemas, each) for each, held in properties.items()}
-    return OF_FORMAT.get(schema.get("format", "")) or OF_TYPE.get(schema.get("type", ""), "…")
-
-
-def choice_to_show(choices: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return the alternative that the example value of the name fits, else null if allowed, else the first."""
-    nothing = [each for each in choices if each.get("type") == "null"]
-    fitting = [each for each in choices if fits(VALUES.get(name), each.get("type"))]
-    return (fitting or nothing or choices)[0]
-
-
-def fits(value: Any, kind: str | None) -> bool:
-    """Return whether an example value has the type that a schema asks for."""
-    kinds: Mapping[str, type | tuple[type, ...]] = {
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-        "array": list,
-        "object": dict,
-    }
-    return value is not None and kind in kinds and isinstance(value, kinds[kind])
-
-
 TITLE = "Nous"
 SUMMARY = "Long-term memory for AI agents that maintains itself every night."
 DESCRIPTION = """Everything a Heart does, over HTTP. A key names its agent; an administrator's key acts for the agent
@@ -343,7 +293,7 @@ def derived_document(app: FastAPI) -> dict[str, Any]:
 
 
 def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
-    """Add security, problems and examples to a document in place, and return it."""
+    """Add security, problems and what fields mean to a document in place, and return it."""
     components: dict[str, Any] = document["components"]
     for stored in STORED.keys() & components["schemas"].keys():
         for name, field in components["schemas"][stored]["properties"].items():
@@ -358,12 +308,12 @@ def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[
     components["securitySchemes"] = {"key": KEY}
     for methods in document["paths"].values():
         for operation in methods.values():
-            complete_operation(operation, schemas, requires_keys=requires_keys)
+            complete_operation(operation, requires_keys=requires_keys)
     return document
 
 
-def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *, requires_keys: bool) -> None:
-    """Add security, problems and examples to one operation."""
+def complete_operation(operation: dict[str, Any], *, requires_keys: bool) -> None:
+    """Add security and problems to one operation."""
     is_open = operation["tags"] == ["server"]
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
@@ -375,9 +325,6 @@ def complete_operation(operation: dict[str, Any], schemas: Mapping[str, Any], *,
     elif operation["operationId"] in KEYED_ELSEWHERE:
         operation["security"] = [{}, {"key": []}]  # the empty one means: also without a key
     responses: dict[str, Any] = operation["responses"]
-    for status, response in responses.items():
-        if status.startswith("2") or is_open:
-            add_example(response, schemas)
     kinds = kinds_of(operation, is_open=is_open)
     responses.pop("422", None)
     for kind in sorted(kinds, key=lambda kind: kind.status):
@@ -394,27 +341,21 @@ def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind
     return kinds
 
 
-def add_example(response: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Add an example to a JSON response that has none."""
-    content: dict[str, Any] = response.get("content", {}).get("application/json")
-    if content and "example" not in content:
-        content["example"] = example_of(content["schema"], schemas)
-
-
 # --- responses that differ from what the verb returns ---
 
 
+class FromResult:
+    """Mixin of responses that are made of what a verb returns: each field from the attribute of its name."""
+
+    @classmethod
+    def of(cls, found: Any, **others: Any) -> Self:
+        """Return the response for a result; `others` are the fields that differ from it."""
+        names = {each.name for each in dataclass_fields(cast("Any", cls))} - others.keys()
+        return cls(**{name: getattr(found, name) for name in names}, **others)
+
+
 @dataclass(frozen=True)
-class StatementList:
-    """What was said for a fact, the oldest first."""
-
-    statements: list[Statement]
-    unrecorded_count: int
-    """Confirmations from before statements were kept: counted, without words."""
-
-
-@dataclass(frozen=True)
-class Remembered:
+class Remembered(FromResult):
     """One answer of a recall: the text to show, why it stands where it stands, and the whole memory."""
 
     id: UUID
@@ -430,7 +371,7 @@ class Remembered:
 
 
 @dataclass(frozen=True)
-class RecallAnswer:
+class RecallAnswer(FromResult):
     """The answers of a recall, best first."""
 
     recall_id: UUID
@@ -443,23 +384,11 @@ class RecallAnswer:
     is_by_words: bool
     """Whether only words were compared, because the embedder could not be asked."""
 
-    @classmethod
-    def of(cls, found: Recall) -> RecallAnswer:
-        """Return the response for a recall."""
-        memories = [
-            Remembered(
-                each.id,
-                each.memory.kind,
-                each.text,
-                each.score,
-                each.parts,
-                each.memory,
-                each.put_before,
-                each.contradicted_by,
-            )
-            for each in found
-        ]
-        return cls(found.id, memories, found.confidence, found.is_confident, found.is_by_words)
+
+def recall_answer(found: Recall) -> RecallAnswer:
+    """Return the response for a recall."""
+    memories = [Remembered.of(each, kind=each.memory.kind) for each in found]
+    return RecallAnswer.of(found, recall_id=found.id, memories=memories)
 
 
 @dataclass(frozen=True)
@@ -481,7 +410,7 @@ class Tiers:
 
 
 @dataclass(frozen=True)
-class ContextAnswer:
+class ContextAnswer(FromResult):
     """A context ready to be put before a model."""
 
     context: str
@@ -496,33 +425,30 @@ class ContextAnswer:
     counting: str
     recall_id: UUID
     """Takes the feedback: POST /recalls/{recall_id:uuid}/feedback."""
-    lines: list[ContextLine]
+    lines: Sequence[ContextLine]
     """Every line, with why it is there."""
     is_by_words: bool
     """Whether only words were compared with what was told, because the embedder could not be asked."""
 
-    @classmethod
-    def of(cls, found: Context) -> ContextAnswer:
-        """Return the response for a context."""
-        same = ("token_count", "budget", "tokens", "left_out", "counting", "recall_id", "is_by_words")
-        values: dict[str, Any] = {name: getattr(found, name) for name in same}
-        tiers = Tiers(*(found.tokens.get(tier, 0) for tier in TIERS))
-        return cls(context=found.text, tiers=tiers, lines=list(found.lines), **values)
+
+def context_answer(found: Context) -> ContextAnswer:
+    """Return the response for a context."""
+    return ContextAnswer.of(found, context=found.text, tiers=Tiers(*(found.tokens.get(tier, 0) for tier in TIERS)))
 
 
 @dataclass(frozen=True)
-class PredictionAnswer:
+class PredictionAnswer(FromResult):
     """What is likely to be wanted in a session, the likeliest first."""
 
     session_id: str
-    predicted_memories: list[Predicted]
+    predicted_memories: Sequence[Predicted]
     confidence: float
     """The expected share of what the session will want that is among them."""
 
-    @classmethod
-    def of(cls, found: Prediction) -> PredictionAnswer:
-        """Return the response for a prediction."""
-        return cls(found.session_id, list(found.memories), found.confidence)
+
+def prediction_answer(found: Prediction) -> PredictionAnswer:
+    """Return the response for a prediction."""
+    return PredictionAnswer.of(found, predicted_memories=found.memories)
 
 
 @dataclass(frozen=True)
@@ -538,26 +464,10 @@ class CheckAnswer:
     activations: list[Activation]
     """The firmest first."""
 
-    @classmethod
-    def of(cls, found: CensorCheck) -> CheckAnswer:
-        """Return the response for a check of censors."""
-        return cls(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
-
-@dataclass(frozen=True)
-class ForgottenAnswer:
-    """A memory that was forgotten, and the facts that stay out of recall with it."""
-
-    memory: Memory
-    merged: tuple[UUID, ...]
-    """Facts that were merged into it."""
-    replaced: tuple[UUID, ...]
-    """Facts it had taken the place of."""
-
-    @classmethod
-    def of(cls, gone: Forgotten) -> ForgottenAnswer:
-        """Return the response for a forgotten memory."""
-        return cls(gone.memory, gone.merged, gone.replaced)
+def check_answer(found: CensorCheck) -> CheckAnswer:
+    """Return the response for a check of censors."""
+    return CheckAnswer(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 
 @dataclass(frozen=True)
@@ -575,14 +485,14 @@ class SourceAnswer:
     undone: tuple[UUID, ...]
     refused: tuple[NotUndone, ...]
 
-    @classmethod
-    def of(cls, done: SourceUndone) -> SourceAnswer:
-        """Return the response for an undone source."""
-        return cls(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
+
+def source_answer(done: SourceUndone) -> SourceAnswer:
+    """Return the response for an undone source."""
+    return SourceAnswer(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
 
 
 @dataclass(frozen=True)
-class WorkflowAnswer:
+class WorkflowAnswer(FromResult):
     """A workflow that was found, what was done about it, and the procedure it is kept as."""
 
     action: str
@@ -601,22 +511,15 @@ class WorkflowList:
 
     workflows: list[WorkflowAnswer]
 
-    @classmethod
-    def of(cls, found: Sequence[LearnedWorkflow]) -> WorkflowList:
-        """Return the response for learned workflows."""
-        return cls(
-            [
-                WorkflowAnswer(
-                    each.action,
-                    each.found.name,
-                    [step.name for step in each.found.steps],
-                    each.found.support,
-                    each.found.success_share,
-                    each.procedure,
-                )
-                for each in found
-            ]
-        )
+
+def workflow_list(found: Sequence[LearnedWorkflow]) -> WorkflowList:
+    """Return the response for learned workflows."""
+
+    def answer(each: LearnedWorkflow) -> WorkflowAnswer:
+        steps = [step.name for step in each.found.steps]
+        return WorkflowAnswer.of(each.found, action=each.action, steps=steps, procedure=each.procedure)
+
+    return WorkflowList(list(map(answer, found)))
 
 
 def wrapped(name: str, about: str, **fields: Any) -> type[Any]:
@@ -626,6 +529,7 @@ def wrapped(name: str, about: str, **fields: Any) -> type[Any]:
     return answer
 
 
+StatementList = wrapped("StatementList", "What was said for a fact, the oldest first.", statements=list[Statement])
 MemoryAnswer = wrapped("MemoryAnswer", "A memory of any kind.", memory=Memory)
 CensorList = wrapped("CensorList", "The active censors of an agent.", censors=list[Censor])
 ContradictionList = wrapped(

@@ -111,7 +111,7 @@ OF_ERROR: Mapping[type[NousError], ProblemKind] = {
 OF_STATUS = {kind.status: kind for kind in (UNREADABLE, NOT_FOUND, NO_METHOD, INVALID)}
 
 
-class InterfaceProblem(Exception):
+class InterfaceProblem(NousError):
     """A problem that the interface itself raises, with its kind and headers."""
 
     def __init__(self, kind: ProblemKind, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
@@ -122,6 +122,8 @@ class InterfaceProblem(Exception):
 
 def kind_of(error: NousError) -> ProblemKind:
     """Return the kind of problem for an error of ours."""
+    if isinstance(error, InterfaceProblem):
+        return error.kind
     return next((kind for raised, kind in OF_ERROR.items() if isinstance(error, raised)), UNEXPECTED)
 
 
@@ -155,13 +157,8 @@ def for_request(request: Request, kind: ProblemKind, detail: str, **details: Any
 async def on_error(request: Request, error: Exception) -> Response:
     """Answer an error of ours."""
     assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
-    return for_request(request, kind_of(error), as_utf8(str(error)))
-
-
-async def on_failure(request: Request, error: Exception) -> Response:
-    """Answer a problem of the interface itself."""
-    assert isinstance(error, InterfaceProblem)  # noqa: S101 (it is registered for these alone)
-    return for_request(request, error.kind, str(error), headers=error.headers)
+    headers = error.headers if isinstance(error, InterfaceProblem) else None
+    return for_request(request, kind_of(error), as_utf8(str(error)), headers=headers)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:

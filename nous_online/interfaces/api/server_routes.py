@@ -70,16 +70,18 @@ class Started:
 
     run: str
     night: date
-    state: str
-    """running, succeeded or failed"""
-    watch: str
-    """Where this answer can be asked for again."""
+    state: RunState
     interface: str
     """Where the Dagster interface shows runs, when it is up: `nous dev` starts it."""
-    counts: dict[str, int] | None
-    failures: tuple[str, ...]
-    notices: tuple[str, ...]
+    counts: dict[str, int] | None = None
+    failures: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """Whom it left out, and why; it was applied for all others."""
+    watch: str = ""
+    """Where this answer can be asked for again."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "watch", f"/consolidate/{self.run}")
 
 
 def planned(night: date, plan_hash: str, counts: Mapping[str, int], **outcome: Any) -> Planned:
@@ -100,20 +102,6 @@ def planned(night: date, plan_hash: str, counts: Mapping[str, int], **outcome: A
         plan_hash=plan_hash,
         **outcome,
     )
-
-
-def started(  # noqa: PLR0913 (one parameter for each field)
-    run: str,
-    night: date,
-    state: RunState,
-    interface: str,
-    *,
-    counts: dict[str, int] | None = None,
-    failures: tuple[str, ...] = (),
-    notices: tuple[str, ...] = (),
-) -> Started:
-    """Return the response for a run of a night."""
-    return Started(run, night, state, f"/consolidate/{run}", interface, counts, failures, notices)
 
 
 class Consolidator(Protocol):
@@ -236,7 +224,7 @@ async def is_administrator(request: Request) -> bool:
         return authenticator.is_open
     try:
         return (await authenticator.authenticate(request, ends_at=time.monotonic() + PROBE_S)).is_admin
-    except (InterfaceProblem, NousError):
+    except NousError:
         return False
 
 

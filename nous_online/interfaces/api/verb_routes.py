@@ -1,6 +1,6 @@
 """The verbs over HTTP: a table of routes, each with its path, verb, body and response.
 
-Their texts in the OpenAPI document are in `openapi.toml`, by the names of verbs and bodies.
+In the OpenAPI document a verb has its docstring as description, and a title and its body's words from `openapi.toml`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ from nous_online.interfaces.api.bodies import (
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.levels import BANDS
-from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
 OwnName = Annotated[str, text_of(200), SENDABLE]
@@ -62,6 +61,8 @@ Short = Annotated[str, text_of(1000), SENDABLE]
 Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """Tags of the document by the first part of the path, where they differ; all others are "memories"."""
+LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
+RAISED = re.compile(r"; raise .*?(?=\.(?:\s|$))|\s*\bRaises .*?\.(?=\s|$)", re.DOTALL)
 PLACEHOLDERS = re.compile(r"{(\w+)")
 IN_PATH: Mapping[str, Any] = {
     "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
@@ -87,20 +88,22 @@ class VerbRoute:
     """The operation id, where it is not the verb's name."""
     query: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     """Query parameters: type and default by name."""
+    about: str = ""
+    """What it does, where the verb's docstring says more than can be sent here."""
 
     def add_to(self, router: APIRouter) -> None:
         """Add the route to a router."""
         method, path = self.endpoint.split()
         source, name = self.answer or self.verb, self.name or self.verb.__name__
         answer = source if isinstance(source, type) else get_type_hints(source)["return"]
-        group, words = path.split("/")[1], WORDS["verbs"][name]
+        group = path.split("/")[1]
         router.add_api_route(
             path,
             self._function(PLACEHOLDERS.findall(path)),
             methods=[method],
             operation_id=name,
-            summary=words["summary"],
-            description=words["about"],
+            summary=WORDS["verbs"][name],
+            description=self.about or described(self.verb),
             response_model=None if answer is NoneType else answer,
             status_code=204 if answer is NoneType else 200,
             tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
@@ -135,6 +138,12 @@ class VerbRoute:
             ]
         )
         return endpoint
+
+
+def described(verb: Callable[..., Any]) -> str:
+    """Return what a verb's docstring says of it, without its parameters and without the errors it raises in Python."""
+    told = (inspect.getdoc(verb) or "").partition("\n\n- `")[0]
+    return RAISED.sub("", LINE_END.sub(" ", told)).strip()
 
 
 # --- bodies with fields of their own ---
@@ -294,15 +303,13 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 # --- endpoints that call several verbs ---
 
 
-def list_statements(call: ApiCall, fact_id: UUID) -> answers.StatementList:
-    fact = call.heart.get(fact_id, deadline_s=call.left())
-    statements = call.heart.statements(fact_id, deadline_s=call.left())
-    return answers.StatementList(statements, unrecorded_count(fact, statements))
-
-
 def give_feedback(
     call: ApiCall, recall_id: UUID, *, cited: Sequence[UUID] = (), ignored: Sequence[UUID] = ()
 ) -> answers.FeedbackAnswer:
+    """Say which answers of a recall, or lines of a context, were used, and which were of no use.
+
+    Saying it twice counts once. What the recall did not return is not found.
+    """
     try:
         ignored_count = call.heart.ignore(recall_id, ignored, deadline_s=call.left())
         return answers.FeedbackAnswer(call.heart.cite(recall_id, cited, deadline_s=call.left()), ignored_count)
@@ -311,10 +318,12 @@ def give_feedback(
 
 
 def list_contradictions(call: ApiCall, *, status: str) -> list[Contradiction]:
+    """Return the agent's contradictions in one status, the oldest first."""
     return call.heart.contradictions(status=None if status == "any" else status, deadline_s=call.left())
 
 
 def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
+    """Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories."""
     entries = [(each.pop("content"), cast("FactDetails", each)) for each in facts]
     return call.heart.learn_deferred(entries, deadline_s=call.left())
 
@@ -322,6 +331,7 @@ def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
 def record_procedure_outcome(
     call: ApiCall, procedure_id: UUID, *, is_success: bool, note: str | None = None
 ) -> Procedure:
+    """Say that a procedure worked or failed; nights flag for review those that mostly fail."""
     heart = call.heart
     record = heart.record_procedure_success if is_success else heart.record_procedure_failure
     return record(procedure_id, note=note, deadline_s=call.left())
@@ -335,7 +345,9 @@ ROUTES = (
         Heart.learn,
         body("FactBody", Heart.learn, rules={"allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")]}),
     ),
-    VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
+    VerbRoute(
+        "GET /facts/{fact_id:uuid}/statements", Heart.statements, answer=answers.StatementList, name="list_statements"
+    ),
     VerbRoute("POST /facts/deferred", learn_deferred, body("DeferredBody", facts=(DEFERRED, ...)), answers.StoredCount),
     VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
     VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),
@@ -352,6 +364,7 @@ ROUTES = (
             new_id=(Id, Field(description="The fact that takes its place.")),
             reason=(Short | None, None),
         ),
+        about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
     ),
     VerbRoute(
         "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"
@@ -368,7 +381,7 @@ ROUTES = (
             reason=(Short | None, None),
         ),
     ),
-    VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.RecallAnswer.of),
+    VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.recall_answer),
     VerbRoute(
         "POST /recalls/{recall_id:uuid}/feedback",
         give_feedback,
@@ -382,13 +395,13 @@ ROUTES = (
         "POST /context/assemble",
         Heart.assemble_context,
         body("AssembleBody", Heart.assemble_context, signals=(SIGNALS | None, None)),
-        answers.ContextAnswer.of,
+        answers.context_answer,
     ),
     VerbRoute(
         "POST /context/predict",
         Heart.predict,
         body("PredictBody", Heart.predict, base=PredictedBody, signals=(SIGNALS | None, None)),
-        answers.PredictionAnswer.of,
+        answers.prediction_answer,
     ),
     VerbRoute(
         "POST /episodes",
@@ -472,7 +485,7 @@ ROUTES = (
             project_id=(Name | None, None),
             is_recorded=(Flag, Field(default=True, description="False only looks: nothing is stored or counted.")),
         ),
-        answers.WorkflowList.of,
+        answers.workflow_list,
     ),
     VerbRoute(
         "POST /procedures/{procedure_id:uuid}/activate",
@@ -481,6 +494,7 @@ ROUTES = (
             "ActivateBody",
             session_id=(Name, Field(DEFAULT_SESSION, description="That of the header `X-Nous-Session` unless told.")),
         ),
+        about="Load a procedure into a session's working memory, and count it.",
     ),
     VerbRoute(
         "POST /procedures/{procedure_id:uuid}/outcome",
@@ -496,16 +510,19 @@ ROUTES = (
             rules={"allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")]},
         ),
     ),
-    VerbRoute("GET /censors", Heart.list_censors, answer=answers.CensorList),
+    VerbRoute(
+        "GET /censors",
+        Heart.list_censors,
+        answer=answers.CensorList,
+        about="Return the active censors, the firmest first.",
+    ),
     VerbRoute("GET /censors/{censor_id:uuid}", Heart.get_censor),
     VerbRoute(
         "PATCH /censors/{censor_id:uuid}",
         Heart.update_censor,
         body("CensorChangesBody", Heart.update_censor, note=(Line | None, None)),
     ),
-    VerbRoute(
-        "POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.CheckAnswer.of
-    ),
+    VerbRoute("POST /censors/check", Heart.check_censors, body("CheckBody", Heart.check_censors), answers.check_answer),
     VerbRoute(
         "POST /censors/{censor_id:uuid}/false-positive",
         Heart.report_false_positive,
@@ -591,6 +608,7 @@ ROUTES = (
                 Field(["*"], min_length=1, max_length=50, description="Of events; `*` is all."),
             ),
         ),
+        about="Send events of these names to an address from now on, signed, at least once and in order.",
     ),
     VerbRoute("GET /webhooks", Heart.list_webhooks, answer=answers.WebhookList),
     VerbRoute("DELETE /webhooks/{webhook_id:uuid}", Heart.remove_webhook),
@@ -601,7 +619,6 @@ ROUTES = (
         "POST /memories/{memory_id:uuid}/forget",
         Heart.forget,
         body("ForgetBody", reason=(Reason, ...)),
-        answers.ForgottenAnswer.of,
     ),
     VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
@@ -615,7 +632,7 @@ ROUTES = (
             source=(Line, Field(max_length=500, description="As memories name it, or the name an import was given.")),
             reason=(Reason, ...),
         ),
-        answers.SourceAnswer.of,
+        answers.source_answer,
     ),
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +27,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     Invocation,
     JsonOption,
-    answering,
+    add_command,
     flush_output,
     prepare_streams,
     show_error,
@@ -210,21 +209,14 @@ def application() -> typer.Typer:
     app.callback()(before_every_command)
     for panel, commands in COMMANDS.items():
         for name, command in commands.items():
-            is_hidden = command is door_commands.hook
-            app.command(name, help=help_of(command), rich_help_panel=panel, hidden=is_hidden)(answering(command))
+            add_command(app, name, command, rich_help_panel=panel, hidden=command is door_commands.hook)
     for name, (panel, help_text, commands) in GROUPS.items():
         group = typer.Typer(name=name, help=help_text, no_args_is_help=True)
         for each, command in commands.items():
-            group.command(each, help=help_of(command))(answering(command))
+            add_command(group, each, command)
         app.add_typer(group, rich_help_panel=panel)
     register_extras(app, entry_points=entry_points(group=COMMANDS_GROUP))
     return app
-
-
-def help_of(command: Callable[..., object]) -> str:
-    """Return the help of a command: its docstring, with a heading and rich's markup for the examples that end it."""
-    told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
-    return "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
 
 
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)

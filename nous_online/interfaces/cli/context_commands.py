@@ -23,13 +23,12 @@ from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
-    JsonOption,
+    Ended,
     ProjectOption,
     UserOption,
     escaped,
     open_heart,
     show,
-    show_json,
     show_note,
     text_or_stdin,
     with_options,
@@ -156,9 +155,8 @@ def check(
     *,
     look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
     **details: Any,
-) -> None:
+) -> object:
     """Check an action against the agent's censors, the firmest first.
 
     The exit code is 0 when nothing speaks against it or something only warns, 1 when something blocks it, and 2 when
@@ -170,16 +168,14 @@ def check(
     """
     with open_heart(agent) as heart:
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
-    if as_json:
-        show_json({"is_blocked": not checked.is_allowed, "activations": checked.activations})
-    elif not len(checked):
+    for each in checked:
+        show_censor(each.severity, each.censor.trigger, each.message)
+        show(f"[dim]{match_line(each)}[/dim]")
+    if not len(checked):
         show_note("nothing speaks against it")
-    else:
-        for each in checked:
-            show_censor(each.severity, each.censor.trigger, each.message)
-            show(f"[dim]{match_line(each)}[/dim]")
-    if not checked.is_allowed:
-        raise typer.Exit(1)
+    raise Ended(
+        0 if checked.is_allowed else 1, {"is_blocked": not checked.is_allowed, "activations": checked.activations}
+    )
 
 
 def match_line(each: Activation) -> str:

@@ -308,28 +308,27 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     $ claude mcp add nous -- nous mcp --agent aria
     $ nous mcp --http --port 8421 --agent aria
     """
-    from nous_online.heart import Heart
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.hooks.client_settings import current_project
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
-    from nous_online.interfaces.request_checks import interface_token, with_token
+    from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
     name = agent_named(agent)
     visit = Visit(session or server.new_session(), user, project or (current_project() if repository else None))
-    shared = server.SharedHeart(lambda: Heart.open(name), visit)
+    hearts = server.ServedHearts(Hearts(), visit, agent_id=name)
     if not http:
-        server.serve_stdio(shared)
+        server.serve_stdio(hearts)
         return
-    with server.listening(port) as listener:
+    with listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         if with_keys:
-            app = server.open_by_key(hearts := server.KeyedHearts(Hearts(), visit, agent_id=name))
+            app = server.open_by_key(hearts)
         else:
-            token, hearts = interface_token(), shared
-            url, app = with_token(url, token), server.open_by_token(shared, token)
+            token = interface_token()
+            url, app = with_token(url, token), server.open_by_token(hearts, token)
         show_address(url, as_json=as_json)
         if server.serve_http(app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")

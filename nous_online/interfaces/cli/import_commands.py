@@ -17,16 +17,15 @@ import typer
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
+    IS_JSON,
     AgentOption,
-    JsonOption,
+    Ended,
     agent_named,
-    as_json_value,
     escaped,
     open_database,
     open_heart,
     show,
     show_error,
-    show_json,
     show_note,
     stderr,
     waiting,
@@ -40,7 +39,7 @@ SHOWN_BAD_LINES = 20
 SHOWN_USERS = 10
 
 
-def import_history(  # noqa: PLR0913 (one parameter for each option)
+def import_history(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
     format: Annotated[  # noqa: A002 (what users call it)
@@ -56,8 +55,7 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
         bool, typer.Option("--dry-run", help="Count what would be imported, and show ten; store nothing.")
     ] = False,
     agent: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Import a history; run it again after an interruption and it continues.
 
     Reads JSONL, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT, claude.ai, mem0, Letta and
@@ -78,19 +76,16 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
         for name, value in ({"--source": source, "--since": since, "--dry-run": dry_run}).items():
             if value:
                 raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
-        restore(files[0], agent, as_json=as_json)
-        return
+        return restore(files[0], agent)
     options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
     with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
         )
-    if as_json:
-        show_json(report)
-    else:
-        show_report(report)
+    show_report(report)
     if report.bad_count and not report.is_useful:
-        raise typer.Exit(1)
+        raise Ended(1, report)
+    return report
 
 
 def check_names(format: str, files: Sequence[Path]) -> None:  # noqa: A002 (what users call it)
@@ -114,19 +109,17 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
     return format == NOUS or (is_one and format_of(files[0]) == NOUS)
 
 
-def restore(file: Path, agent: str | None, *, as_json: bool) -> None:
+def restore(file: Path, agent: str | None) -> object:
     """Restore an export, and print the number of its rows."""
     from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
         restored = restore_agent(database, file, agent_id=agent)
-    if as_json:
-        show_json(restored)
-        return
     show(
         f"[green]restored[/green]  {escaped(restored.agent_id)} as of {restored.exported_at}: {counted(restored.rows)}"
         + (f"; {restored.erased} had been erased here and were erased again" if restored.erased else "")
     )
+    return restored
 
 
 def export(
@@ -240,17 +233,17 @@ def show_report(report: ImportReport) -> None:
     read = f"{report.lines:,} lines" if report.files == 1 else f"{report.lines:,} lines of {report.files:,} files"
     verb = "[yellow]would import[/yellow]" if report.is_dry_run else "[green]imported[/green]"
     show(f"{verb}  {done}, from {read}")
-    for user, count in report.of_users[:SHOWN_USERS]:
+    for user, count in sorted(report.of_users.items())[:SHOWN_USERS]:
         memories = "1 memory" if count == 1 else f"{count:,} memories"
         show(f"          {memories} of user {escaped(user)}: nous recall … --user {escaped(user)}")
     if len(report.of_users) > SHOWN_USERS:
         show(f"          and of {len(report.of_users) - SHOWN_USERS:,} more users; --json lists them")
     for example in report.examples:
         show(f"  [dim]{escaped(example)}[/dim]")
-    for reason, count in report.skipped:
+    for reason, count in sorted(report.skipped.items()):
         show_note(f"left out, {reason}: {count:,}")
     if report.ignored_fields:
-        show_note(f"ignored fields: {', '.join(report.ignored_fields)}")
+        show_note(f"ignored fields: {', '.join(sorted(report.ignored_fields))}")
     show_bad(report)
 
 
@@ -293,8 +286,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")] = False,
     reason: Annotated[str, typer.Option(help="Why; goes to the log.")] = "asked for by the operator",
     named: AgentOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> object:
     """Erase an agent, one of its users or some of its memories, with every copy a night made. There is no undo.
 
     [bold]Erased[/bold]: every row of it in every table, events and proposals of the nights included; its rows
@@ -321,7 +313,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     name, url = agent_named(named if agent is None else agent), open_url()
     run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
     if not dry_run and not yes:
-        if as_json:
+        if IS_JSON.get():
             raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
         show_erased(run(is_dry_run=True))
         what = f"{len(memory)} memories" if memory else f"user {user!r}" if user else "all"
@@ -329,10 +321,8 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     with waiting("erasing …"):
         done = run(is_dry_run=dry_run)
         left = rewrite_tables(url) if scrub and not dry_run else ()
-    if as_json:
-        show_json({**as_json_value(done), "is_scrubbed": scrub and not dry_run and not left, "left": left})
-    else:
-        show_erased(done, left=left, is_scrubbed=scrub)
+    show_erased(done, left=left, is_scrubbed=scrub)
+    return {**vars(done), "is_scrubbed": scrub and not dry_run and not left, "left": left}
 
 
 def erase_named(  # noqa: PLR0913 (what the options say)

@@ -107,6 +107,21 @@ IS_JSON = ContextVar("IS_JSON", default=False)
 """Whether this command prints an object for machines, and nothing for people but errors."""
 
 
+class Ended(typer.Exit):
+    """Ends a command with an exit code, and with what it answers nevertheless."""
+
+    def __init__(self, code: int, answer: object) -> None:
+        super().__init__(code)
+        self.answer = answer
+
+
+def add_command(app: typer.Typer, name: str, command: Callable[..., object], **settings: Any) -> None:
+    """Add a command: its help is its docstring, with a heading and rich's markup for the examples that end it."""
+    told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
+    shown = "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
+    app.command(name, help=shown, **settings)(answering(command))
+
+
 def answering(command: Callable[..., object]) -> Callable[..., None]:
     """Give a command that returns something the option --json: it prints that as one object, and nothing else."""
     own = inspect.signature(command, eval_str=True)
@@ -115,13 +130,17 @@ def answering(command: Callable[..., object]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, as_json: bool, **options: Any) -> None:
-        before = IS_JSON.set(as_json)
+        before, code = IS_JSON.set(as_json), 0
         try:
             result = command(*arguments, **options)
+        except Ended as ended:
+            result, code = ended.answer, ended.exit_code
         finally:
             IS_JSON.reset(before)
         if as_json:
             show_json(result)
+        if code:
+            raise typer.Exit(code)
 
     option = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
     run.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), option])
@@ -181,11 +200,15 @@ def show_error(message: str) -> None:
 
 
 def show_note(message: str) -> None:
-    """Print a remark on stderr, dimmed on a terminal."""
+    """Print a remark on stderr, dimmed on a terminal; none with --json."""
+    if not IS_JSON.get():
+        show_progress(message)
+
+
+def show_progress(message: str) -> None:
+    """Print on stderr how far a long command has come, dimmed on a terminal."""
     from rich.text import Text
 
-    if IS_JSON.get():
-        return
     stderr().print(Text(message, style="dim"), soft_wrap=True)
 
 

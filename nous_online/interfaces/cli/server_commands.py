@@ -17,6 +17,7 @@ from nous_online.core.policy import WorkerPolicy
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     AgentOption,
+    Ended,
     JsonOption,
     as_json_value,
     escaped,
@@ -71,9 +72,6 @@ def stopping() -> Generator[CommandStop]:
             signal.signal(number, handler)
 
 
-DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
-
-
 def up() -> object:
     """Start the embedded server if need be, and bring the schema up to date.
 
@@ -122,8 +120,7 @@ def down(
     home = settings().home or postgres.default_home()
     stopped: list[str] = []
     with waiting("stopping …"):
-        demos = (demo_home(home), home / DEMO)
-        for place in demos if demo else (*demos, home):
+        for place in (demo_home(home), *([] if demo else [home])):
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")
@@ -131,7 +128,7 @@ def down(
     return {"was_running": bool(stopped), "stopped": stopped}
 
 
-def doctor(*, as_json: JsonOption = False) -> None:
+def doctor() -> object:
     """Check what Nous needs, and say how to mend what is wrong (exit code 1).
 
     $ nous doctor
@@ -141,14 +138,10 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
     found = list(checks())
     is_ok = all(check.is_ok for check in found)
-    if as_json:
-        show_json({"is_ok": is_ok, "checks": found})
-    else:
-        for check in found:
-            mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
-            show(f"{mark}  {check.name:<9} {escaped(check.message)}")
-    if not is_ok:
-        raise typer.Exit(1)
+    for check in found:
+        mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
+        show(f"{mark}  {check.name:<9} {escaped(check.message)}")
+    raise Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found})
 
 
 POLICY = WorkerPolicy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
@@ -32,7 +32,7 @@ from nous_online.interfaces.console.rendering import FormFields, OpenHeart, Quer
 from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
-from nous_online.memories.store import is_first_statement, unrecorded_count
+from nous_online.memories.store import is_first_statement
 from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
@@ -157,7 +157,6 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
         said=[(each, can_split(each, found)) for each in statements],
-        unrecorded=unrecorded_count(fact, statements) if fact else 0,
         events=events,
         last=undoable[0] if undoable else None,
         before=before,
@@ -290,12 +289,8 @@ def asset(request: Request) -> Response:
 # --- buttons ---
 
 DEFAULT_REASON = "decided in the console"
-ACTS: Mapping[str, Callable[[Heart, UUID, str], object]] = {
-    "forget": lambda heart, memory_id, why: heart.forget(memory_id, reason=why),
-    "restore": lambda heart, memory_id, why: heart.restore(memory_id, reason=why),
-    "pin": lambda heart, memory_id, why: heart.pin(memory_id, reason=why),
-    "unpin": lambda heart, memory_id, why: heart.unpin(memory_id, reason=why),
-}
+ACTS = ("forget", "restore", "pin", "unpin")
+"""Verbs that have a button on the page of a memory."""
 
 
 @router.post("/memories/{memory_id:uuid}/undo")
@@ -315,7 +310,7 @@ def change(memory_id: UUID, act: str, form: FormFields, heart: OpenHeart) -> Red
     """Forget, restore, pin or unpin a memory."""
     if act not in ACTS:
         raise NotFound(f"not a button of the console: {act!r} (want {', '.join(ACTS)})")
-    ACTS[act](heart, memory_id, reason_in(form))
+    getattr(heart, act)(memory_id, reason=reason_in(form))
     return back_to(f"/memories/{memory_id}", act)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -13,16 +12,15 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Send
 
-from nous_online.core.errors import InvalidInput, NousError
+from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.application import uvicorn_options
-from nous_online.interfaces.api.problems import InterfaceProblem, kind_of
+from nous_online.interfaces.api.problems import kind_of
 from nous_online.interfaces.console import console_pages
 from nous_online.interfaces.console.rendering import ConsoleState, page
-from nous_online.interfaces.request_checks import PAGE_HEADERS, PageGate, with_token
+from nous_online.interfaces.request_checks import HOST, PAGE_HEADERS, PageGate, listening, with_token
 from nous_online.processes import python_module
 
-HOST = "127.0.0.1"
 ALIVE = "/health"
 OWN_PAGES = {
     **PAGE_HEADERS,
@@ -66,19 +64,17 @@ def application(console: ConsoleState) -> FastAPI:
         console_pages.router.routes
     )  # `include_router` builds each route again at the first request
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
-    for failure in (NousError, InterfaceProblem, HTTPException):
+    for failure in (NousError, HTTPException):
         app.add_exception_handler(failure, on_failure)
     app.add_middleware(ConsoleGate, token=console.token)
     return app
 
 
 async def on_failure(request: Request, error: Exception) -> HTMLResponse:
-    """Answer with a page an error of ours, a refused form, or what the framework refused: another path or method."""
+    """Answer with a page an error of ours, or what the framework refused: another path or method."""
     match error:
         case NousError():
             status, what = kind_of(error).status, str(error)
-        case InterfaceProblem():
-            status, what = error.kind.status, str(error)
         case HTTPException():
             status, what = error.status_code, f"{request.method} {request.url.path}: {error.detail}"
         case _:
@@ -93,16 +89,11 @@ def command(port: int, *, read_only: bool) -> list[str]:
 
 
 def serve(console: ConsoleState, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` gets the URL once the port is bound. Raises `InvalidInput` if taken."""
+    """Serve until SIGINT or SIGTERM; `on_ready` gets the URL once the port is bound. Raises `Unavailable` if taken."""
     import uvicorn
 
-    with socket.socket() as listener:
-        # Bound here, not by uvicorn: the URL is printed only once the port is ours, and port 0 gets its number.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            raise InvalidInput(f"port {port} can't be had: {error.strerror}; name another one: --port") from error
+    # Bound here, not by uvicorn: the URL is printed only once the port is ours, and port 0 gets its number.
+    with listening(port) as listener:
         options = uvicorn_options(application(console), ApiPolicy(), host=HOST, port=port, proxy=None)
         options["log_level"] = "warning"
         server = uvicorn.Server(uvicorn.Config(**options))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import sqlite3
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
@@ -20,7 +19,6 @@ from typing import IO, Any
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_IDS
-from nous_online.database.statements import statements
 from nous_online.interfaces.imports.records import (
     Fields,
     ImportedRecord,
@@ -35,7 +33,6 @@ from nous_online.language.writing.credentials import holds_credential
 MAX_LINE_BYTES = 8 * 1024 * 1024
 SKIPPED_AT_ONCE_BYTES = 64 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-SQL = statements("nous_online.interfaces.imports", "import_files.sql")
 
 
 # --- what readers yield, and what they share ---
@@ -58,14 +55,10 @@ class ImportItem:
 
 
 class Occurrences:
-    """Names for records without an id: the hash of their text, and how often that text has occurred so far.
+    """Names for records without an id: the hash of their text, and how often that text has occurred so far."""
 
-    The counts lie in a temporary file, so that memory stays bounded whatever the size of the import.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        connection.execute(SQL["create_seen"])
+    def __init__(self) -> None:
+        self._counts: Counter[bytes] = Counter()  # 91 bytes a text; an agent has a million memories at most
 
     def name(self, text: bytes, *, within: str = "") -> str:
         """Return the name of the next occurrence of a text in a source: the same in every run over the same file."""
@@ -77,17 +70,9 @@ class Occurrences:
         return self._count(text, within) == 1
 
     def _count(self, text: bytes, within: str) -> int:
-        digest = sha256(within.encode() + b"\n" + text).digest()
-        return self._connection.execute(SQL["count_line"], [digest[:16]]).fetchone()[0]
-
-
-@contextmanager
-def open_occurrences() -> Generator[Occurrences]:
-    """Count occurrences in a temporary file, which is deleted when the block ends."""
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        # One transaction for all counts: SQLite would otherwise begin and commit one for each.
-        connection.execute("begin")
-        yield Occurrences(connection)
+        digest = sha256(within.encode() + b"\n" + text).digest()[:16]
+        self._counts[digest] += 1
+        return self._counts[digest]
 
 
 @dataclass(frozen=True)

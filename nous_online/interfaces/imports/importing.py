@@ -20,7 +20,7 @@ from nous_online.core.validation import checked_agent
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORMATS, SourceFile, sources_of
-from nous_online.interfaces.imports.import_files import ImportItem, Occurrences, ReaderState, open_occurrences
+from nous_online.interfaces.imports.import_files import ImportItem, Occurrences, ReaderState
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
@@ -44,29 +44,29 @@ class BadRecord:
         return f"{self.file} {self.unit} {self.number}".strip()
 
 
-@dataclass(frozen=True)
+@dataclass
 class ImportReport:
     """The result of an import; `stored`, `episodes` and `already_known` count memories: a record may hold many."""
 
     source: str
-    lines: int
-    """How many records: lines, conversations or memories, depending on the format."""
-    stored: int
-    episodes: int
-    recalls_replayed: int
-    already_known: int
-    bad_count: int
-    bad: tuple[BadRecord, ...]
-    """The first thousand bad lines."""
-    skipped: tuple[tuple[str, int], ...]
-    """What was left out although nothing is wrong with it: reasons and counts."""
-    ignored_fields: tuple[str, ...]
     files: int = 1
     is_dry_run: bool = False
     """Whether nothing was stored: the counts are those of an import that stores."""
-    of_users: tuple[tuple[str, int], ...] = ()
-    """Users and how many memories belong to each: recall finds these for that user only."""
-    examples: tuple[str, ...] = ()
+    lines: int = 0
+    """How many records: lines, conversations or memories, depending on the format."""
+    stored: int = 0
+    episodes: int = 0
+    recalls_replayed: int = 0
+    already_known: int = 0
+    bad_count: int = 0
+    bad: list[BadRecord] = field(default_factory=list[BadRecord])
+    """The first thousand bad lines, by file and line."""
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    """How much was left out although nothing is wrong with it, by reason."""
+    ignored_fields: set[str] = field(default_factory=set[str])
+    of_users: Counter[str] = field(default_factory=Counter[str])
+    """How many memories belong to each user: recall finds these for that user only."""
+    examples: list[str] = field(default_factory=list[str])
     """The first ten memories of a dry run, a line each."""
 
     @property
@@ -174,57 +174,50 @@ def import_sources(  # noqa: PLR0913 (the options of all its callers)
     Raises `InvalidInput` when a file can't be read, and `Unavailable` when the database or the embedder fails midway;
     the message says how far the import came.
     """
-    with open_occurrences() as seen:
-        run = ImportRun(
-            heart=heart,
-            sources=sources,
-            named=source,
-            seen=seen,
-            options=options or ImportOptions(),
-            batch_size=batch_size,
-            on_progress=on_progress or (lambda _: None),
-            skipped=dict(left_out or {}),
-            total_bytes=sum(size_of(each.path) for each in sources),
-        )
-        try:
-            for each in sources:
-                run.read_file(each)
-            run.finish()
-        except NousError as error:
-            raise type(error)(f"{error}; {run.so_far()}") from error
-    return run.report()
+    run = ImportRun(
+        heart=heart,
+        sources=sources,
+        named=source,
+        options=options or ImportOptions(),
+        batch_size=batch_size,
+        on_progress=on_progress or (lambda _: None),
+        total_bytes=sum(size_of(each.path) for each in sources),
+    )
+    run.report.skipped.update(left_out or {})
+    try:
+        for each in sources:
+            run.read_file(each)
+        run.finish()
+    except NousError as error:
+        raise type(error)(f"{error}; {run.so_far()}") from error
+    run.report.bad.sort(key=lambda note: (note.file, note.number))
+    return run.report
 
 
 @dataclass
 class ImportRun:
-    """An import in progress: what it was given, what it has read and not stored, and its counts."""
+    """An import in progress: what it was given, what it has read and not stored, and its report so far."""
 
     heart: Heart
     sources: Sequence[SourceFile]
     named: str | None
-    seen: Occurrences
     options: ImportOptions
     batch_size: int
     on_progress: Callable[[ImportProgress], None]
-    skipped: dict[str, int]
     total_bytes: int
+    report: ImportReport = field(init=False)
+    seen: Occurrences = field(default_factory=Occurrences)
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     hearts: dict[str, Heart] = field(default_factory=dict[str, Heart])
     pending: list[Pending] = field(default_factory=list[Pending])
     item: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
-    lines_before: int = 0
     bytes_before: int = 0
     read_count: int = 0
-    stored: int = 0
-    episodes: int = 0
-    recalls_replayed: int = 0
-    already_known: int = 0
-    bad_count: int = 0
-    bad: list[BadRecord] = field(default_factory=list[BadRecord])
-    ignored_fields: set[str] = field(default_factory=set[str])
     done_lines: int = 0
-    of_users: Counter[str] = field(default_factory=Counter[str])
-    examples: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        names = ", ".join(dict.fromkeys(self.source_of(source) for source in self.sources))
+        self.report = ImportReport(names, len(self.sources), self.options.is_dry_run)
 
     def read_file(self, source: SourceFile) -> None:
         """Read a file and store its records in batches; one of several files that can't be read is only reported."""
@@ -236,7 +229,7 @@ class ImportRun:
             if len(self.sources) == 1:
                 raise
             self.note_bad(self.item.number, str(error), source)
-        self.lines_before += self.item.number
+        self.report.lines += self.item.number
         self.bytes_before += size_of(source.path)
         self.item = ImportItem(0, 0)
 
@@ -252,8 +245,7 @@ class ImportRun:
 
     def take(self, item: ImportItem, source: SourceFile) -> None:
         """Add the memories of a record to the batch, stored once it is full; count its problem and omissions."""
-        for reason, count in item.left_out.items():
-            self.note_skipped(reason, count)
+        self.report.skipped.update(item.left_out)
         if item.problem:
             self.note_bad(item.number, item.problem, source)
         if item.record is None:
@@ -265,12 +257,12 @@ class ImportRun:
             return
         for entry in entries:
             if self.options.since and moment_of(entry) < self.options.since:
-                self.note_skipped(f"older than {self.options.since.isoformat()}")
+                self.report.skipped[f"older than {self.options.since.isoformat()}"] += 1
             else:
                 self.pending.append(Pending(item.number, source, heart, entry))
             if len(self.pending) >= self.batch_size:
                 # A record is done with its last entry only.
-                self.flush(done_lines=self.lines_before + item.number - (entry is not entries[-1]))
+                self.flush(done_lines=self.report.lines + item.number - (entry is not entries[-1]))
 
     def entries(self, item: ImportItem, record: ImportedRecord, source: SourceFile) -> tuple[Heart, list[Entry]]:
         """Return the entries of a record and whose memory they are for; raise `InvalidInput` for an invalid record."""
@@ -278,15 +270,15 @@ class ImportRun:
         heart = self.heart_of(record.agent)
         name = item.name or record.id or self.seen.name(item.text, within=within)
         # Each undated entry is a microsecond later than the one before, so that they keep their order.
-        now = self.began_at + timedelta(microseconds=self.lines_before + item.number + self.read_count)
+        now = self.began_at + timedelta(microseconds=self.report.lines + item.number + self.read_count)
         if self.options.project_id and not record.fields.get("project_id"):
             record = replace(record, fields={**record.fields, "project_id": self.options.project_id})
         entries = entries_of(record, source=within, name=name, now=now, rights=heart.agent.rights)
         self.read_count += len(entries)
         if not entries:
-            self.note_skipped("dialogues in which nothing is said")
-        if len(self.ignored_fields) < MAX_REPORTED:
-            self.ignored_fields |= record.ignored_fields
+            self.report.skipped["dialogues in which nothing is said"] += 1
+        if len(self.report.ignored_fields) < MAX_REPORTED:
+            self.report.ignored_fields |= record.ignored_fields
         return heart, entries
 
     def source_of(self, source: SourceFile) -> str:
@@ -309,7 +301,7 @@ class ImportRun:
 
     def finish(self) -> None:
         """Store the last batch and refresh the statistics by which recall weighs words."""
-        self.flush(done_lines=self.lines_before)
+        self.flush(done_lines=self.report.lines)
         for heart in () if self.options.is_dry_run else (self.heart, *self.hearts.values()):
             with heart.agent.transaction(heart.agent.deadline(BATCH_DEADLINE_S)) as connection:
                 refresh_statistics(connection, heart.agent.id)
@@ -341,7 +333,7 @@ class ImportRun:
                 hashes[each.key] = content_hash
                 fresh.append(each)
             elif hashes[each.key] == content_hash:
-                self.already_known += 1
+                self.report.already_known += 1
             else:
                 self.note_bad(each.number, USED_BEFORE, each.source)
         return fresh
@@ -350,20 +342,21 @@ class ImportRun:
         """Store a batch; if it is refused, halve it until the entry at fault is alone."""
         if not pending:
             return
+        report = self.report
         try:
             agent = pending[0].heart.agent
             new_facts = [each.entry for each in pending if isinstance(each.entry, NewFact)]
             new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
             if self.options.is_dry_run:
-                self.stored, self.episodes = self.stored + len(new_facts), self.episodes + len(new_episodes)
-                room = MAX_EXAMPLES - len(self.examples)
-                self.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
+                report.stored, report.episodes = report.stored + len(new_facts), report.episodes + len(new_episodes)
+                room = MAX_EXAMPLES - len(report.examples)
+                report.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
             else:
                 if new_facts:
-                    self.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
+                    report.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
                 if new_episodes:
-                    self.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
-            self.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
+                    report.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
+            report.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
         except REFUSALS as error:
             if len(pending) == 1:
                 self.note_bad(pending[0].number, str(error).strip(), pending[0].source)
@@ -375,28 +368,24 @@ class ImportRun:
     def replay(self, pending: Pending, recall: ReplayedRecall) -> None:
         """Ask a past question again, or in a dry run count it."""
         if self.options.is_dry_run:
-            self.recalls_replayed += 1
+            self.report.recalls_replayed += 1
             return
         try:
             is_new, missed_count = replay(pending.heart, recall)
         except REFUSALS as error:
             self.note_bad(pending.number, str(error).strip(), pending.source)
             return
-        self.recalls_replayed += is_new
-        self.already_known += not is_new
+        self.report.recalls_replayed += is_new
+        self.report.already_known += not is_new
         if missed_count:
-            self.note_skipped("marked memories that were no answer of the replayed recall", missed_count)
-
-    def note_skipped(self, reason: str, count: int = 1) -> None:
-        """Count what is left out, by reason."""
-        self.skipped[reason] = self.skipped.get(reason, 0) + count
+            self.report.skipped["marked memories that were no answer of the replayed recall"] += missed_count
 
     def note_bad(self, number: int, message: str, source: SourceFile) -> None:
         """Count a bad record, and keep what is wrong with it for the report."""
-        self.bad_count += 1
-        if len(self.bad) < MAX_REPORTED:
+        self.report.bad_count += 1
+        if len(self.report.bad) < MAX_REPORTED:
             file = source.path.name if len(self.sources) > 1 else ""
-            self.bad.append(BadRecord(number, message, file, source.format.unit))
+            self.report.bad.append(BadRecord(number, message, file, source.format.unit))
 
     def progress(self) -> ImportProgress:
         """Return the progress of the import."""
@@ -404,35 +393,17 @@ class ImportRun:
             lines=self.done_lines,
             bytes_read=min(self.bytes_before + self.item.end, self.total_bytes),
             total_bytes=self.total_bytes,
-            stored=self.stored + self.episodes,
-            already_known=self.already_known,
-            bad_count=self.bad_count,
+            stored=self.report.stored + self.report.episodes,
+            already_known=self.report.already_known,
+            bad_count=self.report.bad_count,
         )
 
     def so_far(self) -> str:
         """Return how far the import has come and how to continue it, for an error."""
+        stored = self.report.stored + self.report.episodes
         return (
-            f"everything up to line {self.done_lines:,} is stored ({self.stored + self.episodes:,} new memories); "
+            f"everything up to line {self.done_lines:,} is stored ({stored:,} new memories); "
             "run the same import again and it continues there"
-        )
-
-    def report(self) -> ImportReport:
-        """Return the report of the import."""
-        return ImportReport(
-            source=", ".join(dict.fromkeys(self.source_of(source) for source in self.sources)),
-            lines=self.lines_before,
-            stored=self.stored,
-            episodes=self.episodes,
-            recalls_replayed=self.recalls_replayed,
-            already_known=self.already_known,
-            bad_count=self.bad_count,
-            bad=tuple(sorted(self.bad, key=lambda note: (note.file, note.number))),
-            skipped=tuple(sorted(self.skipped.items())),
-            ignored_fields=tuple(sorted(self.ignored_fields)),
-            files=len(self.sources),
-            is_dry_run=self.options.is_dry_run,
-            of_users=tuple(sorted(self.of_users.items())),
-            examples=tuple(self.examples),
         )
 
 

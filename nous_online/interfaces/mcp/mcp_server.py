@@ -41,6 +41,7 @@ from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import (
     NO_LOOKUP,
     REFUSED_KEY,
+    KeyRecord,
     KeyRing,
     digest,
     note,
@@ -49,10 +50,9 @@ from nous_online.interfaces.api.keys import (
     show_trail,
 )
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool, Visit, checked_arguments, context
-from nous_online.interfaces.request_checks import BACKLOG, Connection, bearer_of, secrets_match, token_in
+from nous_online.interfaces.request_checks import BACKLOG, HOST, Connection, bearer_of, secrets_match, token_in
 
 logger = logging.getLogger(__name__)
-HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE_S = 5
 """Seconds that connections may take to close; calls in flight still run to their end."""
@@ -99,47 +99,11 @@ class InFlightGate:
             self._lock.wait_for(lambda: not self._in_flight)
 
 
-class SharedHeart:
-    """One agent's heart, shared by concurrent calls.
+class ServedHearts:
+    """The hearts that calls use: that of a key's holder, for an administrator's key or without keys that of one agent.
 
-    The first call opens it, so that the handshake does not wait for the database and an unreachable one fails the call
-    that needed it; the next call tries again.
-    """
-
-    def __init__(self, open_heart: Callable[[], Heart], visit: Visit) -> None:
-        self.visit = visit
-        self._open_heart = open_heart
-        self._heart: Heart | None = None
-        self._gate = InFlightGate()
-        self._open_lock = threading.Lock()
-
-    @contextmanager
-    def entered(self) -> Generator[Heart]:
-        """Yield the heart for one call; raise `Unavailable` once the server is stopping."""
-        with self._gate.call():
-            with self._open_lock:
-                heart = self._heart = self._heart or self._open_heart()
-            yield heart
-
-    @contextmanager
-    def heart_for(self, request: McpRequest) -> Generator[tuple[Heart, Visit]]:
-        """Yield the heart for a request, with the session it names."""
-        session_id = session_of(getattr(request.request, "headers", {}), self.visit.session_id)
-        with self.entered() as heart:
-            yield heart.limited_to(WITHOUT_KEY), replace(self.visit, session_id=session_id)
-
-    def close(self) -> None:
-        """Refuse new calls, wait for those in flight, and close the heart."""
-        self._gate.close()
-        heart, self._heart = self._heart, None
-        if heart is not None:
-            heart.close()
-
-
-class KeyedHearts:
-    """The hearts of all agents by key; an administrator's key opens that of the agent served by default.
-
-    The heart is looked up at each call, because the cache may have closed it since.
+    A heart is looked up at each call, because the cache may have closed it since. The first call opens it, so that the
+    handshake does not wait for the database and an unreachable one fails the call that needed it; the next tries again.
     """
 
     def __init__(self, hearts: Hearts, visit: Visit, *, agent_id: str) -> None:
@@ -151,11 +115,13 @@ class KeyedHearts:
 
     @contextmanager
     def heart_for(self, request: McpRequest) -> Generator[tuple[Heart, Visit]]:
-        """Yield the heart of the key's holder for a request, limited to the key's rights."""
-        scope: Scope = getattr(request.request, "scope")  # noqa: B009 (typed by the transport, not here)
-        session_id = session_of(Headers(scope=scope), self._visit.session_id)
-        with self.entered(scope[HOLDER].agent_id) as heart:
-            yield heart.limited_to(scope[HOLDER].rights), replace(self._visit, session_id=session_id)
+        """Yield the heart for a request, limited to the caller's rights, with the session the request names."""
+        scope: Scope = getattr(request.request, "scope", {})  # there is none over stdio
+        holder: KeyRecord | None = scope.get(HOLDER)
+        session_id = session_of(Headers(scope=scope) if scope else {}, self._visit.session_id)
+        with self.entered(holder.agent_id if holder else ADMINISTRATOR) as heart:
+            rights = holder.rights if holder else WITHOUT_KEY
+            yield heart.limited_to(rights), replace(self._visit, session_id=session_id)
 
     @contextmanager
     def entered(self, holder: str = ADMINISTRATOR) -> Generator[Heart]:
@@ -170,7 +136,7 @@ class KeyedHearts:
         self._hearts.close()
 
 
-def warm_up(hearts: SharedHeart | KeyedHearts) -> None:
+def warm_up(hearts: ServedHearts) -> None:
     """Open the heart that is served by default before the first call, which reports a failure; here it is logged."""
     try:
         with hearts.entered():
@@ -310,30 +276,30 @@ def read(heart_for: OpenHeartOf, request: McpRequest, uri: str) -> types.ReadRes
 # --- over stdio ---
 
 
-def serve_stdio(heart: SharedHeart) -> None:
+def serve_stdio(hearts: ServedHearts) -> None:
     """Serve the client at stdin and stdout until it closes them; Ctrl-C and SIGTERM end the process."""
-    anyio.run(stdio, heart)
+    anyio.run(stdio, hearts)
 
 
-async def stdio(heart: SharedHeart) -> None:
+async def stdio(hearts: ServedHearts) -> None:
     """Serve one connection over stdin and stdout."""
-    server = server_of(heart.heart_for)
+    server = server_of(hearts.heart_for)
 
     def leave(number: int) -> None:
         """End the process after the calls in flight."""
-        heart.close()
+        hearts.close()
         sys.stderr.flush()
         os._exit(128 + number)  # not sys.exit: a thread blocked in reading stdin can't be cancelled
 
     async with anyio.create_task_group() as group:
         group.start_soon(until_signal, leave)
-        group.start_soon(anyio.to_thread.run_sync, warm_up, heart)
+        group.start_soon(anyio.to_thread.run_sync, warm_up, hearts)
         async with stdio_server() as (incoming, outgoing):
             forward, wellformed = anyio.create_memory_object_stream[SessionMessage | Exception]()
             group.start_soon(refuse_malformed, incoming, outgoing.send, forward)
             await server.run(wellformed, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()
-    await anyio.to_thread.run_sync(heart.close)
+    await anyio.to_thread.run_sync(hearts.close)
 
 
 async def refuse_malformed(
@@ -370,18 +336,9 @@ async def until_signal(on_signal: Callable[[int], None]) -> None:
 # --- over HTTP ---
 
 
-def listening(port: int) -> socket.socket:
-    """Return a socket that listens on loopback; raise `Unavailable` when the port is taken."""
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        message = f"port {port} of {HOST} can't be listened on: {error.strerror}; name a free one with --port"
-        raise Unavailable(message) from error
-
-
-def open_by_token(heart: SharedHeart, token: str) -> ASGIApp:
-    """Return an application over one agent's heart that requires the token, in the URL or as a bearer token."""
-    app = server_of(heart.heart_for).streamable_http_app(host=HOST)
+def open_by_token(hearts: ServedHearts, token: str) -> ASGIApp:
+    """Return an application that requires the token, in the URL or as a bearer token."""
+    app = server_of(hearts.heart_for).streamable_http_app(host=HOST)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -393,8 +350,8 @@ def open_by_token(heart: SharedHeart, token: str) -> ASGIApp:
     return guarded
 
 
-def open_by_key(hearts: KeyedHearts) -> ASGIApp:
-    """Return an application over all hearts that requires a key: 401 without a valid one, 503 if lookup fails."""
+def open_by_key(hearts: ServedHearts) -> ASGIApp:
+    """Return an application that requires a key: 401 without a valid one, 503 if lookup fails."""
     app = server_of(hearts.heart_for).streamable_http_app(host=HOST)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -423,12 +380,12 @@ def refusal(scope: Scope, why: str, *, key: str | None = None) -> PlainTextRespo
     return PlainTextResponse(why, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def serve_http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket.socket) -> int | None:
+def serve_http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket) -> int | None:
     """Serve clients over streamable HTTP at `/mcp` until a signal arrives, and return that signal."""
     return anyio.run(http, app, hearts, listener)
 
 
-async def http(app: ASGIApp, hearts: SharedHeart | KeyedHearts, listener: socket.socket) -> int | None:
+async def http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket) -> int | None:
     """Serve connections on loopback; the SDK refuses requests of web pages by their Host and Origin."""
     import uvicorn
 

@@ -215,22 +215,15 @@ def by_words(found: Recall | Context) -> str:
 
 @tool(
     "What is worth knowing before a task, within a token budget.",
-    {**arguments_of(SignalDetails), "file": about("open file"), "error": TEXT, **arguments_of(Heart.assemble_context)},
+    {**arguments_of(SignalDetails), **arguments_of(Heart.assemble_context)},
     holding(recall_id=TEXT, text=TEXT, token_count=WHOLE, is_by_words=FLAG),
     is_read_only=True,
 )
 def context(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    signals = {"current_file": arguments.get("file"), "task": arguments.get("task"), "branch": arguments.get("branch")}
-    signals["recent_errors"] = [arguments["error"]] if arguments.get("error") else None
-    known = cast("SignalDetails", {name: value for name, value in signals.items() if value})
-    found = heart.assemble_context(
-        budget=arguments.get("budget"),
-        frame=arguments.get("frame"),
-        query=arguments.get("task"),
-        signals=known or None,
-        session_id=visit.session_id,
-        **visit.reach,
-    )
+    signals: dict[str, Any] = {name: value for name, value in arguments.items() if name in rows_of(SignalDetails)}
+    details: dict[str, Any] = {name: value for name, value in arguments.items() if name not in signals}
+    details |= {"query": arguments.get("task"), "session_id": visit.session_id, **visit.reach}
+    found = heart.assemble_context(signals=cast("SignalDetails", signals), **details)
     title = f"recall {found.recall_id}, {found.token_count} tokens at most{by_words(found)}"
     values = {"recall_id": str(found.recall_id), "text": found.text, "token_count": found.token_count}
     return ToolAnswer(f"{title}\n{found.text}", {**values, "is_by_words": found.is_by_words})
@@ -263,13 +256,12 @@ def recall(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 
 @tool(
     "Keep one statement. A repeat confirms, a newer value replaces the older one.",
-    {**arguments_of(Heart.learn), "said_by": one_of(*SOURCE_KINDS[:4])},
+    {**arguments_of(Heart.learn), "source_kind": one_of(*SOURCE_KINDS[:4])},
     holding(action=TEXT, id=TEXT, reason=TEXT, contradicts=list_of(TEXT), near=list_of(SIDE), hidden=WHOLE),
     required=("content",),
 )
 def remember(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    details = {"source_kind" if name == "said_by" else name: value for name, value in arguments.items()}
-    found = heart.learn(session_id=visit.session_id, **visit.reach, **details)
+    found = heart.learn(session_id=visit.session_id, **visit.reach, **arguments)
     contradicted = [near.fact for near in found.contradicts]
     near = [{"id": str(each.fact.id), "text": shortened(each.fact.content)} for each in found.near if each.suggestion]
     near = near[:MOST_NEAR]
@@ -286,15 +278,15 @@ def remember(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 
 @tool(
     "Drop a memory; a person can restore it.",
-    {"id": TEXT, "reason": TEXT},
+    {"memory_id": TEXT, "reason": TEXT},
     holding(id=TEXT, also=list_of(TEXT)),
-    required=("id", "reason"),
+    required=("memory_id", "reason"),
     is_destructive=True,
     is_idempotent=True,
 )
 def forget(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     """Forget a memory in reach of the caller, unless it is pinned or a censor: those only a person may forget."""
-    memory_id = checked_id("id", arguments["id"])
+    memory_id = checked_id("memory_id", arguments["memory_id"])
     check_forgettable(heart.agent, memory_id, visit.reach, heart.agent.deadline(None))
     gone = heart.forget(memory_id, reason=arguments["reason"])
     also = [str(each) for each in (*gone.merged, *gone.replaced)]
@@ -304,14 +296,14 @@ def forget(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 
 @tool(
     "Say which memories of a recall or context helped: they rank higher.",
-    {"recall_id": TEXT, "used": about("ids", list_of(TEXT)), "useless": about("ids", list_of(TEXT))},
+    {"recall_id": TEXT, "cited": about("ids", list_of(TEXT)), "ignored": about("ids", list_of(TEXT))},
     holding(counted=WHOLE),
     required=("recall_id",),
     is_idempotent=True,
 )
 def feedback(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    cited = heart.cite(arguments["recall_id"], arguments["used"]) if arguments.get("used") else 0
-    ignored = heart.ignore(arguments["recall_id"], arguments["useless"]) if arguments.get("useless") else 0
+    cited = heart.cite(arguments["recall_id"], arguments["cited"]) if arguments.get("cited") else 0
+    ignored = heart.ignore(arguments["recall_id"], arguments["ignored"]) if arguments.get("ignored") else 0
     return ToolAnswer(f"{cited + ignored} newly counted", {"counted": cited + ignored})
 
 
@@ -322,9 +314,7 @@ def feedback(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     required=("action",),
 )
 def check_action(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    found = heart.check_censors(
-        arguments["action"], frame=arguments.get("frame"), session_id=visit.session_id, **visit.reach
-    )
+    found = heart.check_censors(session_id=visit.session_id, **visit.reach, **arguments)
     verdict = found.severity or "go"
     findings = [
         {
@@ -345,13 +335,13 @@ def check_action(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer
 
 @tool(
     "A finding was wrong.",
-    {"id": TEXT, "activation_id": TEXT},
+    {"censor_id": TEXT, "activation_id": TEXT},
     holding(id=TEXT),
-    required=("id", "activation_id"),
+    required=("censor_id", "activation_id"),
 )
 def report_false_alarm(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     """Report an activation as a false alarm; raise `NotFound` for a censor that is out of reach."""
-    censor = heart.get_censor(checked_id("id", arguments["id"]))
+    censor = heart.get_censor(checked_id("censor_id", arguments["censor_id"]))
     if censor.scope != "system" and not {censor.user_id, censor.project_id} <= {None, visit.user_id, visit.project_id}:
         raise NotFound(f"no censor {censor.id} in reach")
     heart.report_false_positive(censor.id, activation_id=arguments["activation_id"])
@@ -360,9 +350,7 @@ def report_false_alarm(heart: Heart, visit: Visit, arguments: Arguments) -> Tool
 
 @tool("Begin recording what happens.", arguments_of(Heart.start_episode, without=("source",)), EPISODE)
 def start_episode(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    episode = heart.start_episode(
-        arguments.get("title"), session_id=visit.session_id, frame=arguments.get("frame"), **visit.reach
-    )
+    episode = heart.start_episode(session_id=visit.session_id, **visit.reach, **arguments)
     return ToolAnswer(f"episode {episode.id} began", {"episode_id": str(episode.id)})
 
 
@@ -391,17 +379,13 @@ def note(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 
 @tool(
     "End the open episode; it is condensed into memories.",
-    {**arguments_of(Heart.close_episode, without=("title", "frame")), "lessons": list_of(TEXT), "episode_id": TEXT},
+    {**arguments_of(Heart.close_episode, without=("title", "frame")), "episode_id": TEXT},
     EPISODE,
     is_idempotent=True,
 )
 def close_episode(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    episode = heart.close_episode(
-        episode_of(heart, visit, arguments),
-        outcome=arguments.get("outcome"),
-        summary=arguments.get("summary"),
-        lessons_learned=arguments.get("lessons"),
-    )
+    details: dict[str, Any] = {name: value for name, value in arguments.items() if name != "episode_id"}
+    episode = heart.close_episode(episode_of(heart, visit, arguments), **details)
     return ToolAnswer(f"episode {episode.id} is {episode.state}", {"episode_id": str(episode.id)})
 
 
@@ -432,17 +416,12 @@ def focus(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
 
 @tool(
     "Record a decision and why.",
-    {**arguments_of(Heart.record_decision), "why": TEXT, "files": list_of(TEXT)},
+    arguments_of(Heart.record_decision),
     holding(decision_id=TEXT),
     required=("title",),
 )
 def record_decision(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    decision = heart.record_decision(
-        arguments["title"],
-        rationale=arguments.get("why"),
-        files=arguments.get("files") or (),
-        session_id=visit.session_id,
-    )
+    decision = heart.record_decision(session_id=visit.session_id, **arguments)
     return ToolAnswer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})
 
 
@@ -454,9 +433,7 @@ def record_decision(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAns
     is_idempotent=True,
 )
 def resolve_decision(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
-    decision = heart.resolve_decision(
-        arguments["decision_id"], status=arguments["status"], outcome=arguments.get("outcome")
-    )
+    decision = heart.resolve_decision(**arguments)
     return ToolAnswer(f"decision {decision.id} {decision.status}", {"status": decision.status})
 
 

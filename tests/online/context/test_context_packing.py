@@ -233,5 +233,5 @@ def test_the_budgets_of_frames_lie_between_three_and_twelve_thousand_tokens():
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, "8000", True, 200_001])
 def test_a_budget_that_makes_no_sense_is_refused_with_what_would(budget):
-    with pytest.raises(InvalidInput, match=r"budget must be a whole number of tokens from 1 to 200,000, got .*8,000"):
+    with pytest.raises(InvalidInput, match=r"budget must be a whole number between 1 and 200,000, got .*8,000"):
         checked_details(AssemblyDetails, {"budget": budget})

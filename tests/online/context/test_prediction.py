@@ -231,7 +231,7 @@ def test_what_was_left_ready_grows_old_and_makes_room():
     ("asked", "message"),
     [
         ({"signals": {"file": "a.py"}}, "unknown signal 'file'"),
-        ({"signals": {}, "limit": 0}, "limit must be between 1"),
+        ({"signals": {}, "limit": 0}, "limit must be a whole number between 1"),
         ({"signals": {}, "at": "noon"}, "at 'noon' is no ISO 8601 moment"),
         ({"signals": {}, "session_id": "s" * 101}, "session_id has 101 characters"),
     ],

@@ -108,7 +108,7 @@ def through_heart(heart: Heart, rest: TestClient) -> None:
 
 
 def through_mcp(heart: Heart, rest: TestClient) -> None:
-    values(call(door_to(heart), "remember", content=PLANTED, said_by="tool", source="a web page"))
+    values(call(door_to(heart), "remember", content=PLANTED, source_kind="tool", source="a web page"))
 
 
 def through_mcp_by_default(heart: Heart, rest: TestClient) -> None:
@@ -209,7 +209,7 @@ def test_without_a_key_nobody_is_more_than_a_user(database_url: str, minilm: Loc
     with client_of(app, {"X-Nous-Agent": "aria"}) as client:
         refused = client.post("/facts", json={"content": HONEST, "trust": 61})
         user = client.post("/facts", json={"content": HONEST, "source_kind": "user"})
-    values(call(door_to(aria), "remember", content="Cats like fish", said_by="user"))
+    values(call(door_to(aria), "remember", content="Cats like fish", source_kind="user"))
 
     assert refused.status_code == 403
     assert user.json()["memory"]["trust"] == 60

@@ -71,7 +71,7 @@ def test_a_session_becomes_an_episode_for_each_stretch_without_a_pause(
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.episodes, report.stored, report.bad) == ("claude-code", 2, 0, ())
+    assert (report.source, report.episodes, report.stored, report.bad) == ("claude-code", 2, 0, [])
     assert dict(report.skipped) == {
         "messages of subagents": 1,
         "lines that look as if they hold a credential": 1,
@@ -212,7 +212,7 @@ def test_a_session_that_was_taken_up_again_adds_only_what_is_new(
     third = import_history(heart, [tmp_path], format="claude-code")
 
     assert (before.episodes, again.episodes, again.already_known, third.episodes) == (2, 0, 2, 1)
-    assert (third.bad, third.already_known) == ((), 2)
+    assert (third.bad, third.already_known) == ([], 2)
     assert [each["detail"].splitlines()[0] for each in episodes(owner)][-1] == "user: And now?"
 
 
@@ -284,7 +284,7 @@ def test_a_conversation_is_read_along_the_branch_that_was_shown_last(
 ):
     report = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([BOATS, LATER]))])
 
-    assert (report.source, report.episodes, report.bad) == ("chatgpt", 2, ())
+    assert (report.source, report.episodes, report.bad) == ("chatgpt", 2, [])
     first, second = episodes(owner)
     assert first["detail"].splitlines() == [
         "user: Which boat is fast?",
@@ -305,7 +305,7 @@ def test_reads_the_zip_as_it_was_downloaded_and_a_renamed_conversation_is_known(
     first = import_history(heart, [path])
     again = import_history(heart, [written(tmp_path / "conversations.json", json.dumps([{**BOATS, "title": "Sails"}]))])
 
-    assert (first.episodes, again.episodes, again.already_known, again.bad) == (2, 0, 1, ())
+    assert (first.episodes, again.episodes, again.already_known, again.bad) == (2, 0, 1, [])
 
 
 TALK = (
@@ -321,7 +321,7 @@ def test_a_conversation_that_goes_on_after_an_export_adds_what_is_new_in_the_nex
     first = import_history(heart, [written(tmp_path / "a.json", json.dumps([conversation("c-3", *TALK[:2])]))])
     second = import_history(heart, [written(tmp_path / "b.json", json.dumps([conversation("c-3", *TALK)]))])
 
-    assert (first.episodes, second.episodes, second.already_known, second.bad) == (1, 1, 1, ())
+    assert (first.episodes, second.episodes, second.already_known, second.bad) == (1, 1, 1, [])
     assert [each["detail"].splitlines() for each in episodes(owner)] == [
         ["user: Which rope?", "assistant: Hemp."],
         ["user: And for salt water?"],
@@ -336,7 +336,7 @@ def test_one_conversation_by_itself_is_read_though_its_last_message_is_missing(
 
     report = import_history(heart, [written(tmp_path / "rope.json", json.dumps(cut))])
 
-    assert (report.source, report.episodes, report.bad) == ("chatgpt", 1, ())
+    assert (report.source, report.episodes, report.bad) == ("chatgpt", 1, [])
     assert len(episodes(owner)[0]["detail"].splitlines()) == len(TALK)
 
 
@@ -354,7 +354,7 @@ def test_what_chatgpt_was_to_remember_becomes_facts_once(heart: Heart, owner: ps
 
     report = import_history(heart, [written(tmp_path / "conversations.json", export)])
 
-    assert (report.stored, report.episodes, report.bad) == (4, 2, ())
+    assert (report.stored, report.episodes, report.bad) == (4, 2, [])
     assert sorted(facts_of(owner, "content, source")) == [
         (content, "chatgpt memory")
         for content in ("Answer in short sentences.", "Name: Ada", "Sails a sloop named Petrel.", "Trade: rigger")
@@ -368,7 +368,7 @@ def test_a_folder_with_other_zips_is_read_past_them(heart: Heart, tmp_path: Path
 
     report = import_history(heart, [tmp_path])
 
-    assert (report.episodes, report.bad) == (1, ())
+    assert (report.episodes, report.bad) == (1, [])
     with pytest.raises(InvalidInput, match="a zip without"):
         import_history(heart, [tmp_path / "theme.zip"])
 

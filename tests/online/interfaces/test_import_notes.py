@@ -339,7 +339,7 @@ def test_memories_are_read_as_typescript_writes_them_and_as_points_of_a_vector_s
 
     report = import_history(heart, [tmp_path])
 
-    assert report.bad == ()
+    assert report.bad == []
     assert facts_of(owner, "content, learned_at, user_id, tags, source") == [
         ("Ada rows.", MAY, "ada", ["run_id:r-1"], "mem0:m-1"),
         ("Ada swims.", MAY, "ada", [], "mem0:p-1"),
@@ -367,4 +367,4 @@ def test_a_list_and_lines_are_the_same_history_and_an_updated_memory_is_another_
     moved = {**MEMORIES[1], "memory": "Ada moved to Porto.", "updated_at": "2026-06-01T00:00:00Z"}
     lines = import_history(heart, [written(tmp_path / "lines.jsonl", MEMORIES[0], moved)])
 
-    assert (listed.stored, lines.source, lines.stored, lines.already_known, lines.bad) == (2, "mem0", 1, 1, ())
+    assert (listed.stored, lines.source, lines.stored, lines.already_known, lines.bad) == (2, "mem0", 1, 1, [])

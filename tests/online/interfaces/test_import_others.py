@@ -61,7 +61,7 @@ def test_an_export_of_claude_ai_becomes_episodes_and_facts(heart: Heart, owner: 
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.episodes, report.stored, report.bad) == ("claude-ai", 1, 4, ())
+    assert (report.source, report.episodes, report.stored, report.bad) == ("claude-ai", 1, 4, [])
     (episode,) = episodes(owner)
     assert episode["title"] == "A trip to Porto"
     assert episode["detail"].splitlines() == ["user: Where shall I go?", "assistant: To Porto.", "[attached: map.png]"]
@@ -103,7 +103,7 @@ def test_a_graph_is_read_in_the_names_of_a_fork(
 
     report = import_history(heart, [written(tmp_path / "memory.jsonl", relation, entity)])
 
-    assert (report.source, report.bad) == ("mcp-memory", ())
+    assert (report.source, report.bad) == ("mcp-memory", [])
     assert facts_of(owner, "content, category") == [("Ada works on Atlas", None), ("Ada speaks French", "person")]
 
 
@@ -119,7 +119,7 @@ def test_the_graph_of_the_memory_server_becomes_facts(
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.stored, report.bad) == ("mcp-memory", 3, ())
+    assert (report.source, report.stored, report.bad) == ("mcp-memory", 3, [])
     assert set(facts_of(owner, "content, subject, category")) == {
         ("Ada_Lovelace: Speaks French", "Ada_Lovelace", "person"),
         ("Ada Lovelace lives in Porto", "Ada_Lovelace", "person"),
@@ -148,7 +148,7 @@ def test_items_of_a_langgraph_store_become_facts_of_their_users(
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.stored, report.of_users) == ("langgraph", 3, (("ada", 2),))
+    assert (report.source, report.stored, report.of_users) == ("langgraph", 3, {"ada": 2})
     assert [note.message for note in report.bad] == ["the memory has no text"]
     assert set(facts_of(owner, "content, user_id, category")) == {
         ("Likes tea.", "ada", None),
@@ -191,7 +191,7 @@ def test_an_agent_of_letta_becomes_facts_and_an_episode(
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.stored, report.episodes, report.bad) == ("letta", 2, 1, ())
+    assert (report.source, report.stored, report.episodes, report.bad) == ("letta", 2, 1, [])
     assert set(facts_of(owner, "content, subject")) == {("Drinks tea", "Habits"), ("Takes trains", "Habits")}
     assert episodes(owner)[0]["detail"].splitlines() == ["user: Where shall I go?", "assistant: To Porto."]
 
@@ -220,7 +220,7 @@ def test_the_backup_of_mem0s_server_becomes_facts_of_its_user_without_what_was_d
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.stored, report.of_users) == ("openmemory", 1, (("ada", 1),))
+    assert (report.source, report.stored, report.of_users) == ("openmemory", 1, {"ada": 1})
     assert dict(report.skipped) == {"memories that were deleted there": 1}
     assert facts_of(owner, "content, user_id, category, tags") == [
         ("Ada prefers trains.", "ada", "travel", ["travel", "mood:calm", "app_id:cursor"])

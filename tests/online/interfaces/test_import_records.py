@@ -159,7 +159,7 @@ def test_a_dialogue_in_which_nothing_is_said_is_left_out_with_the_reason(heart: 
     report = import_file(heart, written(tmp_path / "silent.jsonl", {"sessions": []}, {"turns": [{"role": "user"}]}))
 
     assert (report.stored, report.bad_count) == (0, 0)
-    assert report.skipped == (("dialogues in which nothing is said", 2),)
+    assert report.skipped == {"dialogues in which nothing is said": 2}
 
 
 def test_stores_an_episode_closed_with_its_event(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
@@ -233,8 +233,8 @@ def test_counts_marked_memories_that_the_replayed_recall_did_not_find(heart: Hea
 
     report = import_file(heart, path)
 
-    assert report.bad == ()
-    assert report.skipped == (("marked memories that were no answer of the replayed recall", 2),)
+    assert report.bad == []
+    assert report.skipped == {"marked memories that were no answer of the replayed recall": 2}
 
 
 def test_every_example_of_the_documentation_is_imported(heart: Heart, tmp_path: Path):
@@ -243,7 +243,7 @@ def test_every_example_of_the_documentation_is_imported(heart: Heart, tmp_path: 
     report = import_file(heart, written(tmp_path / "history.jsonl", *"".join(examples).splitlines()))
 
     assert len(examples) >= 5
-    assert (report.bad, report.ignored_fields) == ((), ())
+    assert (report.bad, report.ignored_fields) == ([], set())
     assert report.stored == 11
     assert (report.episodes, report.recalls_replayed) == (1, 1)
 

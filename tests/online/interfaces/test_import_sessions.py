@@ -80,7 +80,7 @@ def test_a_session_of_codex_becomes_an_episode(heart: Heart, owner: psycopg.Conn
 
     report = import_history(heart, [path])
 
-    assert (report.source, report.episodes, report.bad) == ("codex", 1, ())
+    assert (report.source, report.episodes, report.bad) == ("codex", 1, [])
     (episode,) = episodes(owner)
     assert episode["detail"].splitlines() == [
         "user: Why do payments fail?",
@@ -206,7 +206,7 @@ def test_a_session_of_gemini_becomes_an_episode_from_either_kind_of_file(
 
     report = import_history(heart, [whole])
 
-    assert (report.source, report.episodes, report.bad) == ("gemini", 1, ())
+    assert (report.source, report.episodes, report.bad) == ("gemini", 1, [])
     (episode,) = episodes(owner)
     assert episode["detail"].splitlines() == DETAIL
     assert (episode["title"], episode["tags"]) == ("Retries of payments", ["atlas"])

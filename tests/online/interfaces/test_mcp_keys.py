@@ -24,8 +24,9 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.cli.command_line import application
-from nous_online.interfaces.mcp.mcp_server import KeyedHearts, http, listening, open_by_key
+from nous_online.interfaces.mcp.mcp_server import ServedHearts, http, open_by_key
 from nous_online.interfaces.mcp.tools import Visit
+from nous_online.interfaces.request_checks import listening
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -63,7 +64,7 @@ def served(hearts: Hearts, story: Callable[[str], Awaitable[None]]) -> int | Non
 
     async def serve() -> None:
         with listening(0) as listener:
-            doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
+            doors = ServedHearts(hearts, Visit("mcp-test"), agent_id="aria")
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             async with anyio.create_task_group() as group:
 
@@ -168,7 +169,7 @@ def test_a_database_that_is_away_lets_nobody_in():
     def away() -> Database:
         raise Unavailable("the server can't be reached; start it")
 
-    doors = KeyedHearts(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
+    doors = ServedHearts(Hearts(opened_by=away, embedder=WordEmbedder()), Visit("mcp-test"), agent_id="aria")
 
     with pytest.raises(Unavailable, match="can't be reached"):
         doors.keys.find(keys.new_key("aria").text, seconds=30)
@@ -177,7 +178,7 @@ def test_a_database_that_is_away_lets_nobody_in():
 def test_a_key_that_is_revoked_opens_nothing_once_it_is_looked_up_again(hearts, database, monkeypatch):
     monkeypatch.setattr(ApiPolicy, "key_memory_s", 0.0)
     text = key_of(database, "aria")
-    doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
+    doors = ServedHearts(hearts, Visit("mcp-test"), agent_id="aria")
 
     before = doors.keys.find(text, seconds=30)
     with database.transaction("aria") as connection:
@@ -196,7 +197,7 @@ def test_an_agent_whose_heart_made_room_for_others_gets_a_living_one(database):
         most=1,
         works_in_background=False,
     )
-    doors = KeyedHearts(hearts, Visit("mcp-test"), agent_id="aria")
+    doors = ServedHearts(hearts, Visit("mcp-test"), agent_id="aria")
 
     with doors.entered("aria") as first:
         pass

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.hooks.client_settings import project_of
-from nous_online.interfaces.mcp.mcp_server import listening
+from nous_online.interfaces.request_checks import listening
 
 NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
 HELLO = {

@@ -16,8 +16,10 @@ from mcp import Client, MCPError
 from mcp_visits import SESSION, call, door_to, refusal, said, values, visit
 
 from nous_online.core.errors import Unavailable
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.mcp.mcp_server import SharedHeart, session_of
+from nous_online.interfaces.api.hearts import Hearts
+from nous_online.interfaces.mcp.mcp_server import ServedHearts, session_of
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, MOST_CHARACTERS, TOOLS, Visit
 from nous_online.language.pairs.judging import Verdict
 
@@ -28,15 +30,15 @@ BAD_INPUT = {
     "context": ({"budget": -5}, "budget"),
     "recall": ({"query": "deploys", "kinds": ["dream"]}, "'dream' is not one of"),
     "remember": ({"content": "   "}, "content is empty"),
-    "feedback": ({"recall_id": "no id", "used": [NOWHERE]}, "recall_id must be the UUID"),
+    "feedback": ({"recall_id": "no id", "cited": [NOWHERE]}, "recall_id must be the UUID"),
     "check_action": ({"action": ["rm"]}, "action: ['rm'] is not of type 'string'"),
-    "report_false_alarm": ({"id": NOWHERE, "activation_id": NOWHERE}, f"no censor {NOWHERE}"),
+    "report_false_alarm": ({"censor_id": NOWHERE, "activation_id": NOWHERE}, f"no censor {NOWHERE}"),
     "start_episode": ({"title": "x" * 5000}, "title"),
     "note": ({"text": "tried it"}, "no episode is open in this session; call start_episode"),
     "close_episode": ({"episode_id": NOWHERE}, f"no episode {NOWHERE}"),
     "focus": ({"task": ""}, "task is empty"),
     "record_decision": ({"title": "nul \x00"}, "NUL"),
-    "forget": ({"id": NOWHERE, "reason": "wrong"}, "has no memory"),
+    "forget": ({"memory_id": NOWHERE, "reason": "wrong"}, "has no memory"),
     "resolve_decision": ({"decision_id": NOWHERE, "status": "won"}, "'won' is not one of"),
     "contradictions": ({"status": "open"}, "contradictions takes no argument 'status'; it takes: none"),
     "resolve_contradiction": ({"contradiction_id": NOWHERE, "resolution": "merged"}, "learn it first"),
@@ -88,9 +90,11 @@ def test_an_argument_nobody_knows_and_a_tool_nobody_knows_are_named(heart):
 def test_a_fact_is_remembered_recalled_and_cited(heart, owner):
     door = door_to(heart)
 
-    kept = values(call(door, "remember", content="Deploys go through blue/green", subject="deploys", said_by="user"))
+    kept = values(
+        call(door, "remember", content="Deploys go through blue/green", subject="deploys", source_kind="user")
+    )
     found = values(call(door, "recall", query="how do deploys go?"))
-    told = values(call(door, "feedback", recall_id=found["recall_id"], used=[kept["id"]], useless=None))
+    told = values(call(door, "feedback", recall_id=found["recall_id"], cited=[kept["id"]], ignored=None))
 
     assert kept["action"] == "stored"
     assert [(each["id"], each["text"]) for each in found["memories"]] == [(kept["id"], "Deploys go through blue/green")]
@@ -120,8 +124,8 @@ def test_a_model_forgets_what_it_could_recall_and_nothing_else(heart):
     mine, anybodys = heart.learn("Ada parks in bay 4", user_id="ada").memory, heart.learn("Deploys go out").memory
     door = door_to(heart)
 
-    forgotten = values(call(door, "forget", id=str(anybodys.id), reason="the user asked for it"))
-    why = refusal(call(door, "forget", id=str(mine.id), reason="the user asked for it"))
+    forgotten = values(call(door, "forget", memory_id=str(anybodys.id), reason="the user asked for it"))
+    why = refusal(call(door, "forget", memory_id=str(mine.id), reason="the user asked for it"))
 
     assert forgotten == {"id": str(anybodys.id), "also": []}
     assert heart.get(anybodys.id).is_forgotten
@@ -134,7 +138,9 @@ def test_what_a_person_pinned_and_censors_are_not_forgotten_by_a_model(heart):
     censor = heart.add_censor("deploying on a friday", "nobody is there on saturday")
     door = door_to(heart)
 
-    whys = [refusal(call(door, "forget", id=str(each.id), reason="it says so here")) for each in (pinned, censor)]
+    whys = [
+        refusal(call(door, "forget", memory_id=str(each.id), reason="it says so here")) for each in (pinned, censor)
+    ]
 
     assert ["is pinned: a person forgets it" in whys[0], "is a censor: a person forgets it" in whys[1]] == [True, True]
     assert (heart.get(pinned.id).state, heart.get_censor(censor.id).state) == ("active", "active")
@@ -145,7 +151,7 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     schemas = {tool.name: tool.returns for tool in TOOLS}
     heart.add_censor("deploying on a friday", "nobody is there on saturday")
     recall_id = values(call(door, "context", task="deploys"))["recall_id"]
-    decision = values(call(door, "record_decision", title="Ship with Fjordline", why="cheaper", files=["a.py"]))
+    decision = values(call(door, "record_decision", title="Ship with Fjordline", rationale="cheaper", files=["a.py"]))
     stories = {
         "feedback": {"recall_id": recall_id},
         "remember": {"content": "Deploys go through blue/green"},
@@ -154,10 +160,10 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
         "start_episode": {"title": "Shipping"},
         "note": {"text": "it was late"},
         "focus": {"task": "ship it", "frame": "task"},
-        "close_episode": {"outcome": "success", "lessons": ["ask first"]},
+        "close_episode": {"outcome": "success", "lessons_learned": ["ask first"]},
         "resolve_decision": {**decision, "status": "failed", "outcome": "it was late"},
         "contradictions": {},
-        "forget": {"id": str(heart.learn("The old office is closed").memory.id), "reason": "wrong"},
+        "forget": {"memory_id": str(heart.learn("The old office is closed").memory.id), "reason": "wrong"},
     }
 
     for tool, arguments in stories.items():
@@ -170,7 +176,7 @@ def test_an_episode_is_told_line_by_line_and_closed_without_its_id(heart, writer
 
     begun = values(call(door, "start_episode", title="The late parcel"))
     values(call(door, "note", text="fact: Parcels to Oslo take nine days"))
-    closed = values(call(door, "close_episode", outcome="failure", lessons=["ship earlier"]))
+    closed = values(call(door, "close_episode", outcome="failure", lessons_learned=["ship earlier"]))
     heart.work()
 
     assert begun == closed
@@ -300,7 +306,7 @@ def test_a_connection_of_a_user_sees_the_agents_memories_and_its_own(heart):
 
     values(call(mine, "remember", content="Ada's office is the red one"))
 
-    def texts(door: SharedHeart) -> set[str]:
+    def texts(door: ServedHearts) -> set[str]:
         return {each["text"] for each in values(call(door, "recall", query="office"))["memories"]}
 
     assert texts(mine) == {"The office opens at nine", "Ada's office is the red one"}
@@ -351,7 +357,7 @@ class GatedEmbedder(WordEmbedder):
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_call_the_client_gives_up_is_done_whole(database, mode):
     embedder = GatedEmbedder()
-    heart = Heart.open("aria", database=database, embedder=embedder, works_in_background=False)
+    hearts = Hearts(opened_by=lambda: Database(database.url), embedder=embedder, works_in_background=False)
 
     async def story(client: Client) -> None:
         with anyio.move_on_after(10) as patience:
@@ -365,11 +371,10 @@ def test_a_call_the_client_gives_up_is_done_whole(database, mode):
                 group.start_soon(give_up)
                 await client.call_tool("remember", {"content": "The kettle is on"})
 
-    door = door_to(heart)
+    door = ServedHearts(hearts, Visit(SESSION), agent_id="aria")
     visit(door, story, mode=mode)
     door.close()
 
-    assert heart.count() == {"active": 1}
     assert owner_events(database) == [("learned", 1)]
 
 
@@ -379,26 +384,28 @@ def owner_events(database) -> list[tuple[str, int]]:
 
 
 def test_a_database_that_is_away_is_named_by_the_call_and_looked_for_again(heart):
-    answers = iter([Unavailable("the server at 127.0.0.1 can't be reached; start it"), heart])
+    answers = iter([Unavailable("the server at 127.0.0.1 can't be reached; start it"), heart.agent.database])
 
-    def opening() -> Heart:
+    def opening() -> Database:
         found = next(answers)
-        if isinstance(found, Heart):
+        if isinstance(found, Database):
             return found
         raise found
 
-    door = SharedHeart(opening, Visit(SESSION))
+    hearts = Hearts(opened_by=opening, embedder=heart.agent.embedder, works_in_background=False)
+    door = ServedHearts(hearts, Visit(SESSION), agent_id="aria")
 
     assert refusal(call(door, "recall", query="tea")) == "the server at 127.0.0.1 can't be reached; start it"
     assert values(call(door, "recall", query="tea"))["memories"] == []
 
 
 def test_a_failure_nobody_foresaw_goes_to_the_log_and_not_to_the_model(caplog):
-    def opening() -> Heart:
+    def opening() -> Database:
         raise ZeroDivisionError("the secret of the wine cellar")
 
+    door = ServedHearts(Hearts(opened_by=opening), Visit(SESSION), agent_id="aria")
     with caplog.at_level(logging.ERROR):
-        why = refusal(call(SharedHeart(opening, Visit(SESSION)), "recall", query="tea"))
+        why = refusal(call(door, "recall", query="tea"))
 
     assert why == "recall failed unexpectedly; the server's log says how"
     assert "the secret of the wine cellar" in caplog.text

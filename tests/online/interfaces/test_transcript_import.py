@@ -48,7 +48,7 @@ def test_a_session_that_has_just_ended_is_taken_in_at_once(heart: Heart, owner: 
 
     report = import_transcript(heart, path, project_id=PROJECT)
 
-    assert (report.episodes, report.skipped) == (1, ())
+    assert (report.episodes, report.skipped) == (1, {})
     assert details(owner) == ["user: Why do payments fail?\nassistant: Retries are off."]
 
 
@@ -61,7 +61,7 @@ def test_what_was_told_before_a_compaction_is_not_told_again_at_the_end(
 
     reports = [import_transcript(heart, path, project_id=PROJECT) for _ in range(2)]
 
-    assert [(each.episodes, each.already_known, each.bad) for each in reports] == [(1, 1, ()), (0, 2, ())]
+    assert [(each.episodes, each.already_known, each.bad) for each in reports] == [(1, 1, []), (0, 2, [])]
     assert details(owner) == [
         "user: Why do payments fail?\nassistant: Retries are off.",
         "user: fact: Retries happen three times.\nassistant: Noted.",
@@ -78,7 +78,7 @@ def test_an_import_of_the_whole_history_afterwards_finds_everything_known(
 
     report = import_history(heart, [tmp_path])
 
-    assert (report.episodes, report.bad) == (0, ())
+    assert (report.episodes, report.bad) == (0, [])
     assert len(details(owner)) == 2
 
 
@@ -90,7 +90,7 @@ def test_a_session_that_goes_on_in_a_copy_under_another_name_adds_what_is_new(
 
     report = import_transcript(heart, written(tmp_path / "s-2.jsonl", *copied), project_id=PROJECT)
 
-    assert (report.episodes, report.already_known, report.bad) == (1, 1, ())
+    assert (report.episodes, report.already_known, report.bad) == (1, 1, [])
     assert len(details(owner)) == 2
 
 

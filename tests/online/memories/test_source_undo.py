@@ -93,9 +93,10 @@ def test_what_was_drawn_from_an_episode_of_the_source_goes_with_it(heart: Heart)
     assert heart.work().completed == 1
     (drawn,) = drawn_from(heart, episode.id)
 
-    done = heart.undo_source(PAGE, reason="forged")
+    done = heart.undo_source(PAGE)
 
     assert set(done.undone) == {episode.id, drawn.id}
+    assert heart.history(drawn.id)[0].reason == "the agent took it back"
     assert (heart.get(episode.id).state, heart.get(drawn.id).state) == ("archived", "archived")
 
 

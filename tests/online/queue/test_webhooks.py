@@ -150,7 +150,7 @@ def test_one_webhook_that_fails_holds_up_no_other(heart: Heart, receiver: Receiv
         ("http://hooks.example.org/", "not an address of https"),
         ("https://user:pass@hooks.example.org/", "names no account"),
         ("https://hooks.example.org/#x", "no fragment"),
-        ("https://hooks.example.org:99999/", "is not an address"),
+        ("https://hooks.example.org:99999/", "not an address of https"),
         ("https://hooks.example.org/a b", "no blanks"),
         ("https://hooks.example.org/ä", "ASCII"),
         ("file:///etc/passwd", "not an address of https"),
