@@ -1084,6 +1084,7 @@ class StatementList(TypedDict):
     """What was said for a fact, the oldest first."""
 
     statements: list[Statement]
+    unrecorded_count: int
 
 
 class StepBody(TypedDict):

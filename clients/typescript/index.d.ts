@@ -1357,6 +1357,7 @@ export interface Statement {
 /** What was said for a fact, the oldest first. */
 export interface StatementList {
   statements: Array<Statement>;
+  unrecorded_count: number;
 }
 
 /** One step with its detail. */

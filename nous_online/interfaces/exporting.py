@@ -24,7 +24,7 @@ from psycopg.types.json import Jsonb
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.core.files import replacing
-from nous_online.core.validation import checked_agent
+from nous_online.core.validation import LARGEST_LEAD, checked_agent, checked_moment
 from nous_online.database.connection import Database, operator_database, register_space
 from nous_online.database.statements import fetch, statements
 from nous_online.interfaces.imports.records import parse_object
@@ -44,7 +44,7 @@ from nous_online.memories.erasure import (
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 
 FORMAT = 2
-"""Version of the file format; another one is refused."""
+"""Version of the file format; a later one is refused. Format 1 had no statements."""
 DROPPED = ("agent_id", "written_xid", "duration_seconds")
 """Columns left out: the header names the agent, and the server generates the others."""
 
@@ -285,6 +285,11 @@ RESTORE_TIMEOUT_S = 4 * 3600.0
 
 STORED_AT_ONCE = 200  # rows
 MAX_LINE_BYTES = 64 * 1024 * 1024
+DATED = {
+    "heart.facts": ("created_at", ("learned_at", "last_confirmed_at")),
+    "heart.statements": ("recorded_at", ("said_at",)),
+}
+"""Columns with the time of writing, and columns with the time a statement was made."""
 EVENTS = "lifecycle.events"
 
 Row = dict[str, Any]
@@ -298,6 +303,7 @@ class Header:
     exported_at: str
     spaces: tuple[EmbeddingSpace, ...]
     """The current one of the agent first."""
+    format: int
 
 
 @dataclass(frozen=True)
@@ -318,9 +324,7 @@ def restore_agent(database: Database, path: Path, *, agent_id: str | None = None
     truncated, changed since or of a newer format, and `Refused` when the agent has memories already or was erased here.
     """
     # The file is read twice: nothing is stored of one whose checksum, at its end, is wrong.
-    with open_export(path) as file:
-        header = read_header(file.readline(MAX_LINE_BYTES), path)
-    rows = Counter(table.name for table, _ in rows_in(path))
+    header, rows, merged = read_whole(path)
     agent_id = checked_agent(agent_id or header.agent_id)
     for number, space in enumerate(header.spaces):
         register_space(database, space, is_indexed=number == 0)
@@ -332,13 +336,17 @@ def restore_agent(database: Database, path: Path, *, agent_id: str | None = None
         store.lock_agent(connection, agent_id)
         create_agent(connection, agent_id, header.spaces[0])
         for table, batch in batches(path):
+            known = batch if header.format == FORMAT else with_succession(table, batch, merged)
             connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
             owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-            owned = [{**row, **owner} for row in batch]
+            owned = [{**row, **owner} for row in [without_future(table, row) for row in known]]
             if table.name == EVENTS:
                 store_events(connection, agent_id, table, owned)
             else:
                 store_rows(connection, table, owned)
+        if header.format < FORMAT:
+            connection.execute(BLOCKS["act_as_app"])
+            connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
         # Deferred constraints are checked now, with all rows there: erasing, below, removes some of them.
         for block in ("check_rows", "check_later"):
             connection.execute(BLOCKS[block])
@@ -346,6 +354,41 @@ def restore_agent(database: Database, path: Path, *, agent_id: str | None = None
         erased = erase_again(connection, agent_id, embedder_of)
         connection.execute(BLOCKS["act_as_night"])
     return Restored(agent_id, header.exported_at, rows, erased)
+
+
+def read_whole(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
+    """Return the header of an export, its counts, and the facts that were merged into a successor.
+
+    Raises `InvalidInput` if the file is truncated or changed.
+    """
+    with open_export(path) as file:
+        header = read_header(file.readline(MAX_LINE_BYTES), path)
+    counts: dict[str, int] = {}
+    is_merged: dict[str, bool] = {}
+    for table, row in rows_in(path):
+        counts[table.name] = counts.get(table.name, 0) + 1
+        if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
+            is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
+            is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
+    return header, counts, frozenset(memory for memory, was_merged in is_merged.items() if was_merged)
+
+
+def with_succession(table: Table, rows: list[Row], merged: frozenset[str]) -> list[Row]:
+    """Return rows of format 1 with the column `succession` of facts, which only its events tell."""
+    if table.name != "heart.facts":
+        return rows
+    ways = {True: "merged", False: "replaced"}
+    return [{**row, "succession": ways[row["id"] in merged] if row["superseded_by"] else None} for row in rows]
+
+
+def without_future(table: Table, row: Row) -> Row:
+    """Return a row without dates in the future, which earlier versions accepted: the time of writing replaces them."""
+    written, moments = DATED.get(table.name, ("", ()))
+    now = datetime.now(UTC)
+    ahead = [name for name in moments if (checked_moment(name, row.get(name)) or now) > now + LARGEST_LEAD]
+    if not ahead:
+        return row
+    return {**row, **dict.fromkeys(ahead, min(checked_moment(written, row[written]) or now, now).isoformat())}
 
 
 @contextmanager
@@ -366,14 +409,14 @@ def read_header(line: bytes, path: Path) -> Header:
         fields = {}
     if "nous_export" not in fields:
         raise InvalidInput(f"{path} is no export of Nous; `nous export` writes one, other histories need no --format")
-    if fields["nous_export"] != FORMAT:
+    if fields["nous_export"] not in range(1, FORMAT + 1):
         raise InvalidInput(
             f"{path} is an export of format {fields['nous_export']!r}, this version of Nous reads {FORMAT}; upgrade it"
         )
     try:
         spaces = tuple(EmbeddingSpace(**space) for space in fields["spaces"])
         own = (spaces[0], *spaces[1:])
-        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own)
+        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own, int(fields["nous_export"]))
     except (KeyError, TypeError, IndexError) as error:
         raise damaged(path, "its first line is not what an export begins with") from error
 

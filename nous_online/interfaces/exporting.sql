@@ -89,3 +89,23 @@ set constraints all deferred
 -- name: find_event
 select id from lifecycle.events
 where agent_id = %(agent_id)s and memory_id = %(memory_id)s and version_after = %(version_after)s
+
+-- name: store_first_statements
+-- Format 1 has no statements: each fact gets one, with the values that the fact had before its first change.
+insert into heart.statements (
+    agent_id, fact_id, content, subject, said_at, recorded_at, source, source_kind, trust, user_id, project_id, scope,
+    session_id, episode_id, decision_id, frame, reason)
+select f.agent_id, f.id, f.content, o.subject, f.learned_at, f.created_at, o.source, f.source_kind, o.trust, o.user_id,
+       o.project_id, o.scope, e.session_id, f.source_episode_id, f.source_decision_id, f.encoded_frame,
+       case when l.actor = 'import' then 'imported' else 'first' end
+from heart.facts f
+    left join lifecycle.events l on l.agent_id = f.agent_id and l.memory_id = f.id and l.version_after = 1
+    left join heart.episodes e on e.agent_id = f.agent_id and e.id = f.source_episode_id
+    left join (
+        select e.agent_id, e.memory_id, jsonb_object_agg(b.key, b.value order by e.id desc) as before
+        from lifecycle.events e cross join jsonb_each(e.before) b
+        where e.agent_id = %(agent_id)s and e.memory_kind = 'fact' and b.key in ('subject', 'source', 'trust', 'user_id', 'project_id', 'scope')
+        group by e.agent_id, e.memory_id
+    ) w on w.agent_id = f.agent_id and w.memory_id = f.id
+    cross join jsonb_populate_record(f, coalesce(w.before, '{}')) o
+where f.agent_id = %(agent_id)s

@@ -197,8 +197,8 @@ class FactVerbs(Verbs):
     def statements(self, fact_id: UUID, *, deadline_s: float | None = None) -> list[Statement]:
         """Return the statements of a fact in any state, word for word, the oldest first.
 
-        Statements of facts that were merged into it are included. Raises `NotFound` when this agent has no fact of that
-        id.
+        Statements of facts that were merged into it are included. Confirmations from before statements were stored are
+        counted in `confirmation_count` only. Raises `NotFound` when this agent has no fact of that id.
         """
         with self._transaction(deadline_s) as connection:
             return store.statements_of(connection, self.agent.id, checked_id("fact_id", fact_id))

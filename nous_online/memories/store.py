@@ -434,6 +434,11 @@ def fact_from_statement(statement: Statement, fact: Fact) -> NewFact:
     )
 
 
+def unrecorded_count(fact: Fact, stated: Sequence[Statement]) -> int:
+    """Return how many confirmations of a fact have no statement: those counted before statements were stored."""
+    return max(0, fact.confirmation_count + 1 - sum(each.taken_back_at is None for each in stated))
+
+
 # --- the verdict cache: judgements by the content of a pair, so that no judge reads the same pair twice ---
 
 

@@ -344,6 +344,15 @@ def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind
 # --- responses that differ from what the verb returns ---
 
 
+@dataclass(frozen=True)
+class StatementList:
+    """What was said for a fact, the oldest first."""
+
+    statements: list[Statement]
+    unrecorded_count: int
+    """Confirmations from before statements were kept: counted, without words."""
+
+
 class FromResult:
     """Mixin of responses that are made of what a verb returns: each field from the attribute of its name."""
 
@@ -529,7 +538,6 @@ def wrapped(name: str, about: str, **fields: Any) -> type[Any]:
     return answer
 
 
-StatementList = wrapped("StatementList", "What was said for a fact, the oldest first.", statements=list[Statement])
 MemoryAnswer = wrapped("MemoryAnswer", "A memory of any kind.", memory=Memory)
 CensorList = wrapped("CensorList", "The active censors of an agent.", censors=list[Censor])
 ContradictionList = wrapped(

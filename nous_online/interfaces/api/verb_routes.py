@@ -52,6 +52,7 @@ from nous_online.interfaces.api.bodies import (
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.levels import BANDS
+from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
 OwnName = Annotated[str, text_of(200), SENDABLE]
@@ -303,6 +304,12 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 # --- endpoints that call several verbs ---
 
 
+def list_statements(call: ApiCall, fact_id: UUID) -> answers.StatementList:
+    fact = call.heart.get(fact_id, deadline_s=call.left())
+    statements = call.heart.statements(fact_id, deadline_s=call.left())
+    return answers.StatementList(statements, unrecorded_count(fact, statements))
+
+
 def give_feedback(
     call: ApiCall, recall_id: UUID, *, cited: Sequence[UUID] = (), ignored: Sequence[UUID] = ()
 ) -> answers.FeedbackAnswer:
@@ -345,9 +352,7 @@ ROUTES = (
         Heart.learn,
         body("FactBody", Heart.learn, rules={"allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")]}),
     ),
-    VerbRoute(
-        "GET /facts/{fact_id:uuid}/statements", Heart.statements, answer=answers.StatementList, name="list_statements"
-    ),
+    VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
     VerbRoute("POST /facts/deferred", learn_deferred, body("DeferredBody", facts=(DEFERRED, ...)), answers.StoredCount),
     VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
     VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),

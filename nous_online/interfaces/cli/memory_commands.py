@@ -332,9 +332,12 @@ def show_one(
 
 def fact_shown(heart: Heart, fact: Fact) -> tuple[dict[str, Any], list[str]]:
     """Return what `nous show` adds to a fact: its statements and predecessors, as fields and as lines."""
+    from nous_online.memories.store import unrecorded_count
+
     stated, before = heart.statements(fact.id), heart.predecessors(fact.id)
-    fields = {"statements": stated, "predecessors": before}
-    return fields, [*succession_lines(heart, fact), "", *statement_lines(stated)]
+    unrecorded = unrecorded_count(fact, stated)
+    fields = {"statements": stated, "unrecorded_count": unrecorded, "predecessors": before}
+    return fields, [*succession_lines(heart, fact), "", *statement_lines(stated, unrecorded)]
 
 
 def episode_shown(heart: Heart, episode: Episode) -> tuple[dict[str, Any], list[str]]:
@@ -366,7 +369,7 @@ def value_in_words(value: object) -> str:
     return "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in listed)
 
 
-def statement_lines(statements: list[Statement]) -> list[str]:
+def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
     """Return the statements of a fact, each with its time, text, source and id."""
     times = {1: "once", 2: "twice"}.get(len(statements), f"{len(statements)} times")
     lines = [f"said {times}, in these words"]
@@ -375,6 +378,8 @@ def statement_lines(statements: list[Statement]) -> list[str]:
         undone = ", undone" if each.taken_back_at else ""
         lines.append(f"{each.said_at:%Y-%m-%d %H:%M}  {escaped(each.content)}")
         lines.append(f"                  [dim]{each.reason}{undone}{source}: {each.id}[/dim]")
+    if unrecorded:
+        lines.append(f"confirmed {unrecorded} more times before statements were kept: those words are gone")
     return lines
 
 

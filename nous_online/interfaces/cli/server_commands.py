@@ -72,6 +72,9 @@ def stopping() -> Generator[CommandStop]:
             signal.signal(number, handler)
 
 
+DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
+
+
 def up() -> object:
     """Start the embedded server if need be, and bring the schema up to date.
 
@@ -120,7 +123,8 @@ def down(
     home = settings().home or postgres.default_home()
     stopped: list[str] = []
     with waiting("stopping …"):
-        for place in (demo_home(home), *([] if demo else [home])):
+        demos = (demo_home(home), home / DEMO)
+        for place in demos if demo else (*demos, home):
             stopped += stop_all(place)
             if place.is_dir() and postgres.stop(place):
                 stopped.append(f"PostgreSQL in {place}")

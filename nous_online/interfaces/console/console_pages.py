@@ -32,7 +32,7 @@ from nous_online.interfaces.console.rendering import FormFields, OpenHeart, Quer
 from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
-from nous_online.memories.store import is_first_statement
+from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
 from nous_online.recall.recall import Recall
 
@@ -157,6 +157,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
         said=[(each, can_split(each, found)) for each in statements],
+        unrecorded=unrecorded_count(fact, statements) if fact else 0,
         events=events,
         last=undoable[0] if undoable else None,
         before=before,

@@ -183,6 +183,7 @@ def test_what_was_said_for_a_fact_is_listed_and_split_off(client: TestClient, he
         (BLUE, "mail", "first"),
         (BLUE.upper(), "chat", "repeat"),
     ]
+    assert said["unrecorded_count"] == 0
     assert (split.status_code, split.json()["content"]) == (200, BLUE.upper())
     assert (refused.status_code, refused.headers["content-type"]) == (409, PROBLEM)
     assert heart.get(fact).confirmation_count == 0

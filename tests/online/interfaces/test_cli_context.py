@@ -114,6 +114,7 @@ def test_a_fact_is_shown_with_every_statement_and_its_history():
     assert "said twice, in these words" in told.out
     assert f"repeat, a [call]: {plain['statements'][1]['id']}" in told.out
     assert plain["fact"]["confirmation_count"] == 1
+    assert plain["unrecorded_count"] == 0
     assert [event["action"] for event in plain["events"]] == ["confirmed", "learned"]
 
 

@@ -20,6 +20,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.exporting import TABLES, export_agent, restore_agent, write_pages
 from nous_online.memories.erasure import BLOCKS as ERASING
 from nous_online.memories.erasure import erase_agent
+from nous_online.memories.store import unrecorded_count
 
 QUESTIONS = ("when does the office open?", "who sails a boat?", "retry the upload", "what happened at the harbour?")
 NOT_EXPORTED = {
@@ -76,6 +77,35 @@ def test_what_was_taken_back_and_said_before_comes_back_too(lived: Heart, server
 
     assert taken_back == found(lived.agent.database.url, undone) != []
     assert histories == [[(event.action, event.reason) for event in lived.history(fact.id)] for fact in facts]
+
+
+def test_an_export_from_before_statements_were_kept_gets_the_first_of_each_fact(lived: Heart, tmp_path: Path):
+    a, b, both = (lived.learn(f"Ada has {what}.", learned_at=MAY).memory for what in ("a boat", "no boat", "a canoe"))
+    lived.supersede_fact(a.id, b.id, at=MAY)
+    lived.confirm_fact(both.id, source="mail")
+    export_agent(lived.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    as_format_1(path)
+
+    restore_agent(lived.agent.database, path, agent_id="basil")
+
+    basil = Heart.open("basil", database=lived.agent.database, embedder=lived.agent.embedder, works_in_background=False)
+    assert [(basil.get(each.id).succession) for each in (a, b)] == ["replaced", None]
+    assert [each.content for each in basil.statements(both.id)] == [both.content]
+    assert unrecorded_count(basil.get(both.id), basil.statements(both.id)) == 1
+    facts = found(lived.agent.database.url, "select id from heart.facts where agent_id = 'basil'")
+    assert all(basil.statements(fact)[0].content == basil.get(fact).content for (fact,) in facts)
+
+
+def as_format_1(path: Path) -> None:
+    """Rewrite an export as the version before statements were kept wrote it."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[:-1]]
+    header = lines[0] | {"nous_export": 1}
+    kept = [line for line in lines[1:] if line["table"] != "heart.statements"]
+    for line in kept:
+        line["row"].pop("succession", None)
+        for image in ("before", "after"):
+            line["row"].get(image, {}).pop("succession", None)
+    write_export(path, [header, *kept])
 
 
 def write_export(path: Path, lines: list[dict[str, Any]]) -> None:
@@ -160,7 +190,7 @@ DAMAGES = {
     "a line less": lambda lines: [*lines[:2], *lines[3:]],
     "a line more": lambda lines: [*lines, lines[1]],
     "another table": lambda lines: [*lines[:-1], '{"table":"pg_catalog.pg_class","row":{}}', lines[-1]],
-    "a shapeless header": lambda lines: ['{"nous_export": 2, "agent": "aria"}', *lines[1:]],
+    "a shapeless header": lambda lines: ['{"nous_export": 1, "agent": "aria"}', *lines[1:]],
     "a later format": lambda lines: [lines[0].replace('"nous_export": 2', '"nous_export": 3'), *lines[1:]],
     "another file": lambda lines: ['{"content": "boats float"}'],
     "an empty file": lambda lines: [],

@@ -80,7 +80,7 @@ def test_says_what_to_mend(
     message: str,
 ):
     (tmp_path / "empty").mkdir()
-    places = {"FOLDER": str(tmp_path / "empty"), "EXPORT": str(written(tmp_path / "x.jsonl", {"nous_export": 2}))}
+    places = {"FOLDER": str(tmp_path / "empty"), "EXPORT": str(written(tmp_path / "x.jsonl", {"nous_export": 1}))}
     places["EXPORT/"] = f"{places['EXPORT']}/"
 
     answer = nous(*(places.get(each, each) for each in arguments), "--agent", "aria")

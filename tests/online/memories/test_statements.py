@@ -20,6 +20,7 @@ from nous_online.core.validation import folded
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
+from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.evidence import statement_counts
 from nous_pipelines.plan.undo import Selection, undo
@@ -154,6 +155,14 @@ def test_statements_of_facts_a_person_merged_speak_for_what_they_were_merged_int
 def test_a_fact_of_another_agent_has_no_statements(heart: Heart) -> None:
     with pytest.raises(NotFound, match="no fact"):
         heart.statements(uuid.uuid4())
+
+
+def test_confirmations_without_words_are_counted(heart: Heart, owner: psycopg.Connection) -> None:
+    fact = heart.learn(OLD).memory
+    owner.execute("set session_replication_role = replica")
+    owner.execute("update heart.facts set confirmation_count = 3")
+
+    assert unrecorded_count(heart.get(fact.id), heart.statements(fact.id)) == 3
 
 
 # --- what a night sees of it ---

@@ -22,6 +22,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.documents import Documents, Edit
+from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
 from nous_pipelines.plan.undo import Selection, undo
 
@@ -196,6 +197,7 @@ def check(life: Life) -> None:
         known = life.heart.get(fact)
         assert known.content in [each.content for each in said if each.fact_id == fact]
         assert known.confirmation_count == sum(each.taken_back_at is None for each in said) - 1
+        assert unrecorded_count(known, said) == 0
     marked = {fact for fact in found if life.heart.get(fact).contradiction_status == "open"}
     disputed = {side for each in life.heart.contradictions() for side in (each.memory_a, each.memory_b)}
     assert {fact for fact in marked if life.heart.get(fact).state != "archived"} == disputed
