@@ -1285,7 +1285,7 @@ class Nous:
         return cast("Learned", self.call("POST", "/facts", dict(body), None, options))
 
     def list_statements(self, fact_id: str, *, options: CallOptions | None = None) -> StatementList:
-        """Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included."""
+        """Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included. Confirmations from before statements were stored are counted in `unrecorded_count` only."""
         return cast("StatementList", self.call("GET", f"/facts/{quote(fact_id, safe='')}/statements", None, None, options))
 
     def learn_deferred(self, *, options: CallOptions | None = None, **body: Unpack[DeferredBody]) -> StoredCount:

@@ -1521,7 +1521,7 @@ export declare class Nous {
   getMetrics(options?: CallOptions): Promise<string>;
   /** Learn one fact: confirm the one that says the same, supersede the one it updates, or store it. Returns what was done and why, with the facts `near` it. When the judge fails, the fact is stored, and a night compares it again. */
   learn(body: FactBody, options?: CallOptions): Promise<Learned>;
-  /** Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included. */
+  /** Return the statements of a fact in any state, word for word, the oldest first. Statements of facts that were merged into it are included. Confirmations from before statements were stored are counted in `unrecorded_count` only. */
   listStatements(fact_id: string, options?: CallOptions): Promise<StatementList>;
   /** Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories. */
   learnDeferred(body: DeferredBody, options?: CallOptions): Promise<StoredCount>;

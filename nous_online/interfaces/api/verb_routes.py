@@ -305,6 +305,11 @@ SOMETHING_TO_LOAD: dict[str, Any] = {
 
 
 def list_statements(call: ApiCall, fact_id: UUID) -> answers.StatementList:
+    """Return the statements of a fact in any state, word for word, the oldest first.
+
+    Statements of facts that were merged into it are included. Confirmations from before statements were stored are
+    counted in `unrecorded_count` only.
+    """
     fact = call.heart.get(fact_id, deadline_s=call.left())
     statements = call.heart.statements(fact_id, deadline_s=call.left())
     return answers.StatementList(statements, unrecorded_count(fact, statements))
