@@ -292,11 +292,12 @@ def sums_at(age: int, *, night: date) -> pl.Expr:
 def waiting_days(lives: pl.DataFrame, returns: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
     """Return for each agent and group of `lives` the age from which unused memories rarely come to use.
 
-    `returns` has the rates of all agents of the night. Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the expected share
-    to come to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. The rate is
-    the posterior mean under a Gamma prior of shape 1: (returns + 1) / (idle days + 1 / prior rate). The prior rate is
-    the mean of the other agents' rates and the usual one, each with weight 1: agents differ by a factor of ten, so many
-    days of one other agent say less than a few days of many.
+    `returns` has the rates of all agents of the night. Columns: agent_id, `GROUP`, wait_days, return_share. It is the
+    smallest age of `WAITS` at which the expected share to come to use within `unused_after_days` is at most
+    `unused_return_share`; no row where there is none. The rate is the posterior mean under a Gamma prior of shape 1:
+    (returns + 1) / (idle days + 1 / prior rate). The prior rate is the mean of the other agents' rates and the usual
+    one, each with weight 1: agents differ by a factor of ten, so many days of one other agent say less than a few days
+    of many.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
     groups = lives.select("agent_id", *GROUP).unique()
