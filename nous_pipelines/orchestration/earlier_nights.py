@@ -4,7 +4,7 @@
 - Of agents at rest, all results about pairs of facts. An agent is at rest if none of its rows changed since the last
   applied night and that night proposed nothing for it. Weights, ages and tiers depend on the date: they are computed
   again.
-- All tables, proposals and the plan, when the same night is run again over the same rows (`kept.json`).
+- All of a night that was carried through, when it is run again over the same rows (`kept.json`, `finished.json`).
 """
 
 from __future__ import annotations
@@ -222,6 +222,26 @@ def was_planned_from(files: NightFiles, basis: Mapping[str, Any], taken: Snapsho
         return document["inputs"] == inputs and document["checksums"] == output_checksums(files)
     except (Unavailable, OSError, KeyError):  # there is no plan, or an earlier version wrote the file
         return False
+
+
+FINISHED = "finished"
+
+
+def write_finished(files: NightFiles, run_id: str) -> None:
+    """Record that a run carried the night through; raise `Unavailable` if that fails."""
+    files.write_json(FINISHED, {"run_id": run_id, "inputs": files.read_json(NAME)["inputs"]})
+
+
+def finished_run(files: NightFiles, basis: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> str | None:
+    """Return the id of a run that carried the night through, for these agents and from the same rows, None for none."""
+    if not files.has(FINISHED) or not was_planned_from(files, basis, taken, agent_ids):
+        return None
+    try:
+        finished, checks = files.read_json(FINISHED), files.read_json("checks")
+        is_sound = all(row["passed"] for row in checks["results"])  # nobody was left out either
+        return finished["run_id"] if is_sound and finished["inputs"] == files.read_json(NAME)["inputs"] else None
+    except (Unavailable, KeyError, TypeError):
+        return None
 
 
 def find_agents_at_rest(taken: Snapshot, basis: Mapping[str, Any]) -> AgentsAtRest:

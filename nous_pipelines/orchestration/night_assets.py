@@ -1,10 +1,10 @@
 """The assets of a night up to its plan: snapshot, candidate pairs, judgements, questions for Claude, and proposals."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,6 @@ from uuid import uuid4
 import dagster as dg
 import polars as pl
 
-from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
 from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.collecting import Collected
@@ -88,13 +87,11 @@ def night_asset(
     makes: TableSchema | None = None,
     deps: Iterable[Any] = (),
     changes_memories: bool = False,
-    is_reusable: bool = False,
     **details: Any,
 ) -> Callable[[Step], dg.AssetsDefinition]:
     """Return a decorator that makes a function an asset of a night, which depends on what it reads and on `deps`.
 
-    Dagster's catalogue shows the columns of the table it `makes`, and a tag on assets that change memories. An asset
-    `is_reusable` if its files depend on the snapshot alone: they are kept when the same night is run again. `details`
+    Dagster's catalogue shows the columns of the table it `makes`, and a tag on assets that change memories. `details`
     are further arguments of `dagster.asset`.
     """
     metadata: dict[str, Any] = {}
@@ -106,7 +103,7 @@ def night_asset(
             [dg.TableColumn(name, str(dtype), description=makes.meanings[name]) for name, dtype in columns]
         )
     sources = () if reads is None else sources_of(reads)
-    asset = dg.asset(
+    return dg.asset(
         partitions_def=NIGHTS,
         group_name="night",
         deps=[*sources, *deps],
@@ -115,28 +112,6 @@ def night_asset(
         tags={"changes": "memories" if changes_memories else "nothing"},
         **details,
     )
-    return (lambda step: asset(reuse_if_unchanged(step))) if is_reusable else asset
-
-
-def reuse_if_unchanged(step: Step) -> Step:
-    """Return a step that keeps its files when an earlier run of the night planned from the same rows.
-
-    It then shows the metadata of that run again, which are stored beside its files.
-    """
-
-    @wraps(step)
-    def run_or_reuse(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-        night = night_of(context)
-        files, name = night_run.files(night), f"{context.asset_key.to_user_string()}.metadata"
-        if night_run.is_planned(night):
-            # If that file is missing or damaged the step runs; raising here would stop every later run as well.
-            with suppress(Unavailable):
-                return dg.MaterializeResult(metadata=as_metadata({**files.read_json(name), "reused": True}))
-        result = step(context, night_run)
-        files.write_json(name, {key: getattr(value, "value", value) for key, value in (result.metadata or {}).items()})
-        return result
-
-    return run_or_reuse
 
 
 def night_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> date:
@@ -290,7 +265,6 @@ FETCH_S = 120.0  # for results of batches; the sensor fetches the rest
 @night_asset(
     reads=NEIGHBOURS_READS,
     makes=FOUND,
-    is_reusable=True,
     kinds={"numpy", "parquet"},
     description=(
         "Candidate pairs of facts: near each other, of one slot, or stated by two users of one project. "
@@ -329,7 +303,6 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
 @night_asset(
     reads=JUDGEMENTS_READS,
     makes=JUDGED,
-    is_reusable=True,
     kinds={"postgres", "parquet"},
     description=(
         "Those pairs with a verdict each and the reason for it; verdicts of earlier nights are kept. With a key for "
@@ -461,7 +434,6 @@ def table_asset(table: NightTable) -> dg.AssetsDefinition:
         name=table.name,
         reads=table.reads,
         makes=table.schema,
-        is_reusable=True,
         kinds={"polars", "parquet"},
         description=table.description,
     )
@@ -484,7 +456,6 @@ def phase_asset(phase: NightPhase) -> dg.AssetsDefinition:
     @night_asset(
         name=phase.name,
         reads=phase.reads,
-        is_reusable=True,
         kinds={"polars", "json"},
         description=phase.description,
     )

@@ -4,15 +4,15 @@ When a blocking check fails, `applied` does not run and nothing has changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
 
-from nous_online.core.errors import Unavailable
 from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
-from nous_pipelines.orchestration.earlier_nights import digest_of_inputs, write_kept
+from nous_pipelines.orchestration.earlier_nights import write_kept
 from nous_pipelines.orchestration.night_assets import ROW_COUNT, night_asset, night_of
 from nous_pipelines.orchestration.resources import NightRun, as_metadata
 from nous_pipelines.phases.phase import Phase
@@ -22,7 +22,6 @@ from nous_pipelines.plan.apply import apply_plan, costs_of, earlier_leaving
 from nous_pipelines.plan.checks import (
     CHECKS,
     NOBODY_LEFT_OUT,
-    CheckResult,
     check_without_offenders,
     isolate_failures,
     left_out_agents,
@@ -51,6 +50,7 @@ EVIDENCE_READS: Reads = {
     "recalls": None,
 }
 """The columns of the snapshot that the checks of a plan read."""
+COUNTED_AT_ONCE = 2  # agents whose words are counted: the server works, on a core each
 
 
 def phases_of(night: date, night_run: NightRun) -> list[Phase]:
@@ -97,7 +97,6 @@ def read_evidence(
 @night_asset(
     reads=EVIDENCE_READS,
     deps=[phase.name for phase in PHASES],
-    is_reusable=True,
     kinds={"json"},
     description="Everything the night would change, free of conflicts, known by its hash. Nothing has changed yet.",
 )
@@ -169,9 +168,13 @@ def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> d
     if not night_run.is_full:
         with night_run.database.transaction() as connection:
             agents = agents_with_stale_statistics(connection, agents)
-    for agent_id in agents:
+
+    def refresh(agent_id: str) -> None:
         with night_run.database.transaction(agent_id) as connection:
             refresh_statistics(connection, agent_id)
+
+    with ThreadPoolExecutor(COUNTED_AT_ONCE) as agents_at_once:
+        list(agents_at_once.map(refresh, agents))  # raises what one of them raised
     return dg.MaterializeResult(metadata={"agents": len(agents)})
 
 
@@ -218,32 +221,6 @@ def check_spec(name: str, docstring: str | None, *, is_blocking: bool) -> dg.Ass
     return dg.AssetCheckSpec(name, asset=plan, blocking=is_blocking, description=description)
 
 
-def digest_of_check_inputs(night: date, night_run: NightRun) -> str:
-    """Return the SHA-256 of what the checks depend on: plan, its inputs, model costs, what earlier nights retired."""
-    database, night_plan = night_run.database, night_run.files(night).read_plan()
-    live = [costs_of(database, night), earlier_leaving(database, night_plan), night_plan.hash]
-    agents = night_run.included_agents(night)
-    return digest_of_inputs(night_run.decision_basis, night_run.snapshot(night), agents, live)
-
-
-def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] | None:
-    """Return the results of the checks of an earlier run with the same plan and inputs.
-
-    None if there are none, if one of them failed, or if their file is damaged: then they are run again.
-    """
-    if not night_run.is_planned(night):
-        return None
-    try:
-        document = night_run.files(night).read_json("checks")
-        if document["inputs"] != digest_of_check_inputs(night, night_run):
-            return None
-        rows = document["results"]
-        results = {row["name"]: CheckResult(row["passed"], row["description"], row["metadata"]) for row in rows}
-    except (Unavailable, KeyError):
-        return None
-    return results if all(result.passed for result in results.values()) else None
-
-
 @dg.multi_asset_check(
     specs=[
         *(check_spec(name, check.__doc__, is_blocking=True) for name, check in CHECKS.items()),
@@ -253,16 +230,13 @@ def reusable_checks(night: date, night_run: NightRun) -> dict[str, CheckResult] 
 def plan_checks(context: dg.AssetCheckExecutionContext, night_run: NightRun) -> Iterator[dg.AssetCheckResult]:
     night = night_of(context)
     files = night_run.files(night)
-    results = reusable_checks(night, night_run)
-    if results is None:
-        night_plan, inputs = files.read_plan(), digest_of_check_inputs(night, night_run)
-        evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run), is_last=True)
-        results, breaking = check_without_offenders(evidence)
-        left = [*night_run.left_out(night), *breaking]
-        results[NOBODY_LEFT_OUT] = nobody_left_out(left)
-        rows = [{"name": name, **asdict(result)} for name, result in results.items()]
-        left_out = [vars(each) for each in left]
-        files.write_json("checks", {"hash": night_plan.hash, "inputs": inputs, "results": rows, "left_out": left_out})
+    night_plan = files.read_plan()
+    evidence = read_evidence(night_plan, night, night_run, phases_of(night, night_run), is_last=True)
+    results, breaking = check_without_offenders(evidence)
+    left = [*night_run.left_out(night), *breaking]
+    results[NOBODY_LEFT_OUT] = nobody_left_out(left)
+    rows = [{"name": name, **asdict(result)} for name, result in results.items()]
+    files.write_json("checks", {"hash": night_plan.hash, "results": rows, "left_out": [vars(each) for each in left]})
     reach("checks written")
     for name, result in results.items():
         yield dg.AssetCheckResult(

@@ -1,8 +1,8 @@
 """The resource of a night: its database, files, snapshot, policies, judges and engine, and the options of its run."""
 
 import json
-from collections.abc import Collection
-from contextlib import ExitStack, closing
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from nous_pipelines.orchestration.earlier_nights import (
     AgentsAtRest,
     decision_basis,
     find_agents_at_rest,
-    was_planned_from,
+    finished_run,
 )
 from nous_pipelines.plan.apply import applied_since, find_agents
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
@@ -62,7 +62,6 @@ class NightRun(dg.ConfigurableResource):
     _agents: list[str] | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
     _at_rest: dict[date, AgentsAtRest] = PrivateAttr(default_factory=dict)
-    _planned: dict[date, bool] = PrivateAttr(default_factory=dict)
     _searchable: Searchable | None = PrivateAttr(default=None)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
@@ -78,7 +77,7 @@ class NightRun(dg.ConfigurableResource):
             opening.enter_context(shared_copies_lock(url))
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents, self._engine, self._searchable, self._at_rest, self._planned = None, None, None, {}, {}
+        self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Close what was opened."""
@@ -123,20 +122,16 @@ class NightRun(dg.ConfigurableResource):
             )
         return self._at_rest[night]
 
-    def is_planned(self, night: date) -> bool:
-        """Return whether an earlier run of this night planned from the same rows, so that its files are reused.
+    def finished_run(self, night: date) -> str | None:
+        """Return the id of an earlier run that carried this night through over the same rows, None if there is none.
 
-        Cached. Never in a full night, or with a second judge, which may have answered since.
+        Another run would then change nothing. None for a full night or a dry run, and with a second judge, which may
+        have answered since.
         """
-        if night not in self._planned:
-            self._planned[night] = (
-                not self.is_full
-                and self.second_judge is None
-                and was_planned_from(
-                    self.files(night), self.decision_basis, self.snapshot(night), self.included_agents(night)
-                )
-            )
-        return self._planned[night]
+        taken = None if self.is_full or self.is_dry_run or self.second_judge else open_snapshot(self.folder(night))
+        if taken is None or not taken.is_final or late_memories(self.database, taken, agent_ids=self.agent_ids):
+            return None
+        return finished_run(self.files(night), self.decision_basis, taken, self.agents())
 
     def included_agents(self, night: date) -> list[str]:
         """Return the agents of this run, without those left out."""
@@ -302,6 +297,16 @@ class CommandedNight(NightRun):
     @property
     def may_loosen(self) -> bool:
         return True
+
+
+@contextmanager
+def opened(night_run: NightRun) -> Iterator[NightRun]:
+    """Yield the resource of a run, outside of one."""
+    night_run.setup_for_execution(dg.build_init_resource_context())
+    try:
+        yield night_run
+    finally:
+        night_run.teardown_after_execution(dg.build_init_resource_context())
 
 
 def as_metadata(values: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -100,10 +100,11 @@ def run_night(
 ) -> NightOutcome:
     """Run one night and return its outcome; `tell` is called with the name of each step that succeeds.
 
-    A dry run needs no instance and is recorded in none, so it materialises no partition. A night whose checks fail has
-    changed nothing; `failures` names the check and the reason. Raises, before anything runs, `Conflict` when another
-    process runs this night, `InvalidInput` for a night that has not begun or an invalid policy, `NotFound` for an
-    unknown agent, and `Unavailable` when the home can't be written to.
+    A dry run needs no instance and is recorded in none, so it materialises no partition. A night that was carried
+    through over the same rows is not run again. A night whose checks fail has changed nothing; `failures` names the
+    check and the reason. Raises, before anything runs, `Conflict` when another process runs this night, `InvalidInput`
+    for a night that has not begun or an invalid policy, `NotFound` for an unknown agent, and `Unavailable` when the
+    home can't be written to.
     """
     with night_database(options) as database:
         check_options(night, options, database)
@@ -112,6 +113,7 @@ def run_night(
 
         from nous_pipelines.orchestration.code_location import defs, trials
         from nous_pipelines.orchestration.dagster_classes import process_tag, unrecorded
+        from nous_pipelines.orchestration.earlier_nights import write_finished
 
         folder = night_folder(options.home / "snapshots", database, night)
         job = trials.resolve_job_def("trial") if options.is_dry_run else defs.resolve_job_def("nightly")
@@ -124,6 +126,9 @@ def run_night(
                 filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
                 unrecorded() if options.is_dry_run else nullcontext(instance) as used_instance,
             ):
+                finished = outcome_of_finished(night, options, database, folder)
+                if finished is not None:
+                    return finished
                 result = job.execute_in_process(
                     partition_key=night.isoformat(),
                     run_config=QUIET,
@@ -132,6 +137,8 @@ def run_night(
                     instance=used_instance,
                     raise_on_error=False,
                 )
+                if result.success and not options.is_dry_run:
+                    write_finished(NightFiles(folder), result.run_id)
         except filelock.Timeout as error:
             raise Conflict(f"night {night} is being run by another process; wait for it to end") from error
         except OSError as error:
@@ -146,6 +153,24 @@ def check_options(night: date, options: NightOptions, database: Database) -> Non
         raise InvalidInput(f"night {night} can't be run: the first one is {FIRST_NIGHT}, the latest {today}")
     NightPolicy().overridden(options.policy)
     find_agents(database, options.agent_ids)
+
+
+def outcome_of_finished(night: date, options: NightOptions, database: Database, folder: Path) -> NightOutcome | None:
+    """Return the outcome of a night that was carried through over the same rows, None for one that has to be run."""
+    from nous_pipelines.orchestration.earlier_nights import FINISHED
+    from nous_pipelines.orchestration.quiet_nights import record_figures
+    from nous_pipelines.orchestration.resources import opened
+
+    if not NightFiles(folder).has(FINISHED):
+        return None
+    looked_at = datetime.now(UTC)
+    with suppress(NousError), opened(options.night_run()) as night_run:  # else the run meets the error, and says so
+        run_id = night_run.finished_run(night)
+        if run_id is not None:
+            record_figures(night_run, night, [night], looked_at=looked_at)
+            report, asking = stored_report(database, night, options), planned_questions_in_words(folder, options)
+            return NightOutcome(night, run_id, is_success=True, report=report, failures=(), asking=asking)
+    return None
 
 
 def outcome_of(

@@ -75,8 +75,8 @@ def forgetting_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Pha
     taken = taken_back(tables["undone"], "archive")
     facts = with_stated(with_open_contradictions(tables["facts"], tables["contradictions"]))
     lives = lives_of(tables)
-    returns = returns_of(lives, policy=policy, night=night)
-    waits = waiting_days(lives, returns, tables.get("gathered", returns), policy=policy)
+    returns = tables["gathered"] if "gathered" in tables else returns_of(lives, policy=policy, night=night)
+    waits = waiting_days(lives, returns, policy=policy)
     asked = asked_days(tables["uses"], policy=policy, night=night)
     due = pl.concat(
         [
@@ -289,16 +289,15 @@ def sums_at(age: int, *, night: date) -> pl.Expr:
     return pl.struct(returns=(is_return & (idle > 0)).sum(), idle=idle.clip(lower_bound=0).sum()).alias(str(age))
 
 
-def waiting_days(
-    lives: pl.DataFrame, returns: pl.DataFrame, others: pl.DataFrame, *, policy: NightPolicy
-) -> pl.DataFrame:
-    """Return for each agent and group the age from which unused memories rarely come to use.
+def waiting_days(lives: pl.DataFrame, returns: pl.DataFrame, *, policy: NightPolicy) -> pl.DataFrame:
+    """Return for each agent and group of `lives` the age from which unused memories rarely come to use.
 
-    Columns: agent_id, `GROUP`, wait_days, return_share. It is the smallest age of `WAITS` at which the expected share
-    to come to use within `unused_after_days` is at most `unused_return_share`; no row where there is none. The rate is
-    the posterior mean under a Gamma prior of shape 1: (returns + 1) / (idle days + 1 / prior rate). The prior rate is
-    the mean of the other agents' rates and the usual one, each with weight 1: agents differ by a factor of ten, so many
-    days of one other agent say less than a few days of many.
+    `returns` has the rates of all agents of the night. Columns: agent_id, `GROUP`, wait_days, return_share. It is the
+    smallest age of `WAITS` at which the expected share to come to use within `unused_after_days` is at most
+    `unused_return_share`; no row where there is none. The rate is the posterior mean under a Gamma prior of shape 1:
+    (returns + 1) / (idle days + 1 / prior rate). The prior rate is the mean of the other agents' rates and the usual
+    one, each with weight 1: agents differ by a factor of ten, so many days of one other agent say less than a few days
+    of many.
     """
     ages = [round(policy.unused_after_days * factor) for factor in WAITS]
     groups = lives.select("agent_id", *GROUP).unique()
@@ -308,7 +307,7 @@ def waiting_days(
     place = [*GROUP, "wait_days"]
     usual = 1 / pl.col("form").replace_strict(USUAL_IDLE_DAYS, return_dtype=pl.Float64)
     rate = (pl.col("returns") + 1) / (pl.col("idle") + 1 / usual)
-    every = others.with_columns(rate=rate).group_by(place).agg(rates=pl.col("rate").sum(), agents=pl.len())
+    every = returns.with_columns(rate=rate).group_by(place).agg(rates=pl.col("rate").sum(), agents=pl.len())
     # The sums include the agent itself, if it has a rate: take it out, or it would be its own prior.
     elsewhere = (usual + pl.col("rates") - pl.col("own_rate")) / (1 + pl.col("agents") - pl.col("own_rate").sign())
     share = (pl.col("returns") + 1) / (pl.col("idle") + 1 / elsewhere) * policy.unused_after_days

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -45,8 +45,14 @@ class Change:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the change as plain JSON values; what is empty is left out."""
-        values = {"kind": self.kind, "id": self.id}
-        return values | {name: given for name in ("set", "add", "action") if (given := getattr(self, name))}
+        values: dict[str, Any] = {"kind": self.kind, "id": self.id}
+        if self.set:
+            values["set"] = self.set
+        if self.add:
+            values["add"] = self.add
+        if self.action:
+            values["action"] = self.action
+        return values
 
 
 @dataclass(frozen=True)
@@ -85,11 +91,17 @@ class Proposal:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON values."""
+        # By name: `dataclasses.fields` took half of the time of writing a plan.
         return {
-            **vars_of(self),
             "night": self.night.isoformat(),
-            "read_set": [vars_of(read) for read in self.read_set],
+            "agent_id": self.agent_id,
+            "kind": self.kind,
+            "targets": self.targets,
+            "read_set": [{"kind": read.kind, "id": read.id, "row_version": read.row_version} for read in self.read_set],
             "changes": [change.as_dict() for change in self.changes],
+            "reason": self.reason,
+            "evidence": self.evidence,
+            "cost_usd": self.cost_usd,
         }
 
 
@@ -128,11 +140,6 @@ class Plan:
 
 PLAN = TypeAdapter(Plan)
 """Reads back what `as_dict` wrote."""
-
-
-def vars_of(value: Read | Proposal) -> dict[str, Any]:
-    """Return the fields of a value by name; unlike `asdict` without copying every text in it."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def canonical_json(value: Any) -> str:

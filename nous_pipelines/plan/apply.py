@@ -128,6 +128,7 @@ def night_locks(database: Database, agent_ids: Sequence[str]) -> Iterator[None]:
                 f"another night is being applied for agent {agent_id!r}{others}; "
                 "wait for it to end and run this one again"
             )
+        connection.execute(SQL["hold_no_snapshot"])
         yield
 
 

@@ -21,6 +21,11 @@ with buckets as materialized (
 )
 select agent_id, true from asked where not has_bucket limit 1
 
+-- name: hold_no_snapshot
+-- A statement in place of the last one, which keeps its snapshot as long as it is the last, and with it every row that the
+-- night replaces: no page would get room for the next version of another of its rows, and each would enter all indexes.
+show transaction_isolation
+
 -- name: store_plan
 insert into lifecycle.plans (hash, night, agent_ids, policy, counts, checks, run_id)
 values (%(hash)s, %(night)s, %(agent_ids)s, %(policy)s, %(counts)s, %(checks)s, %(run_id)s)

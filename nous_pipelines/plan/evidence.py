@@ -80,6 +80,7 @@ class Evidence:
 
     def of(self, agent_ids: Collection[str]) -> Evidence:
         """Return the evidence about some agents, as if there were no others."""
+        agent_ids = frozenset(agent_ids)  # looked for in it is each of them
         own = pl.col("agent_id").is_in(list(agent_ids))
         return replace(
             self,

@@ -69,15 +69,17 @@ with facts as (
            count(*) filter (where state = 'active') as active,
            count(*) filter (where state = 'superseded') as superseded,
            count(*) filter (where state = 'archived') as archived,
-           count(*) filter (where state = 'active' and slot is not null and learned_at < latest) as stale,
-           coalesce(sum(bytes) filter (where state = 'active'), 0) as active_bytes,
-           coalesce(sum(bytes) filter (where state = 'superseded'), 0) as superseded_bytes,
-           coalesce(sum(bytes) filter (where state = 'archived'), 0) as archived_bytes
+           coalesce(sum(octet_length(content)) filter (where state = 'active'), 0) as active_bytes,
+           coalesce(sum(octet_length(content)) filter (where state = 'superseded'), 0) as superseded_bytes,
+           coalesce(sum(octet_length(content)) filter (where state = 'archived'), 0) as archived_bytes
+    from heart.facts where learned_at < %(ends_at)s
+    group by agent_id
+),
+slots as (
+    select agent_id, count(*) filter (where learned_at < latest) as stale
     from (
-        select agent_id, state, slot, learned_at, octet_length(content) as bytes,
-               max(learned_at) filter (where state = 'active')
-                   over (partition by agent_id, slot, scope, user_id, project_id) as latest
-        from heart.facts where learned_at < %(ends_at)s
+        select agent_id, learned_at, max(learned_at) over (partition by agent_id, slot, scope, user_id, project_id) as latest
+        from heart.facts where learned_at < %(ends_at)s and state = 'active' and slot is not null
     ) f
     group by agent_id
 ),
@@ -124,7 +126,7 @@ select a.id, %(night)s, %(seen_at)s, jsonb_build_object(
     'facts_active', coalesce(f.active, 0),
     'facts_superseded', coalesce(f.superseded, 0),
     'facts_archived', coalesce(f.archived, 0),
-    'facts_stale', coalesce(f.stale, 0),
+    'facts_stale', coalesce(s.stale, 0),
     'episodes_raw', coalesce(e.raw, 0),
     'episodes_summary', coalesce(e.summary, 0),
     'episodes_compressed', coalesce(e.compressed, 0),
@@ -142,6 +144,7 @@ select a.id, %(night)s, %(seen_at)s, jsonb_build_object(
 ) || coalesce(%(pairs)s::jsonb -> a.id, %(no_pairs)s::jsonb)
 from heart.agents a
 left join facts f on f.agent_id = a.id
+left join slots s on s.agent_id = a.id
 left join episodes e on e.agent_id = a.id
 left join cold t on t.agent_id = a.id
 left join procedures p on p.agent_id = a.id

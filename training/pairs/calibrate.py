@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--version", required=True, help="how verdicts name the model")
     options = parser.parse_args()
     sha256 = hashlib.sha256(options.model.read_bytes()).hexdigest()
-    model = session(options.model.resolve(), sha256, 1)
+    model = session(options.model.resolve(), sha256, 1, is_exact=True)
     pairs = [row for row in written_pairs() if row["is_held_out"]]
     texts = [(row["a"], row["b"]) for row in pairs]
     chances = chances_of(model, texts)

@@ -101,23 +101,6 @@ def export(network: Network, path: Path) -> None:
         str(draft), str(path), weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gather"]
     )
     draft.unlink()
-    keep_unsigned(path)
-
-
-def keep_unsigned(path: Path) -> None:
-    """Move the int8 weights of a model's products, and their zero points, up by 128: what it answers stays the same.
-
-    Processors without VNNI add signed weights up in 16 bits, which overflow: there chances were off by up to 0.5.
-    """
-    import onnx
-
-    model = onnx.load(str(path))
-    named = {tensor.name: tensor for tensor in model.graph.initializer}
-    products = [node for node in model.graph.node if node.op_type == "MatMulInteger"]
-    for name in {node.input[place] for node in products for place in (1, 3)}:
-        values = onnx.numpy_helper.to_array(named[name]).astype(np.int16) + 128
-        named[name].CopyFrom(onnx.numpy_helper.from_array(values.astype(np.uint8), name))
-    onnx.save(model, str(path))
 
 
 if __name__ == "__main__":

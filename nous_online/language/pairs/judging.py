@@ -214,8 +214,8 @@ class OfflineJudge:
         # Guards are run only where they can matter: a distant pair without slot or denial is compatible anyway.
         near = [pair.similarity >= LEAST_SIMILARITY or slots[i] or denials[i] for i, pair in enumerate(pairs)]
         reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
-        same = chances_of_same(pairs, reasons)
         harmless = [not apart and is_harmless(pair) for pair, apart in zip(pairs, reasons, strict=True)]
+        same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
         partial = leave_a_part(pairs, readings, changed)
@@ -235,7 +235,7 @@ class OfflineJudge:
                 changed_chance=changed[i],
                 is_partial=partial[i],
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
-                is_of_others=other_names(pair.a.text, pair.b.text) is not None,
+                is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
             )
             for i, pair in enumerate(pairs)
         ]
@@ -327,6 +327,11 @@ def chance_of_change(pair: Pair, reading: Chances | None) -> float:
     return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 
+def is_noticed(chance: float) -> bool:
+    """Tell whether a calibrated chance of a change is one that a judgement goes by."""
+    return chance >= calibration().neighbours.notice_from
+
+
 def leave_a_part(pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float]) -> list[bool]:
     """Tell of each pair that may retire the earlier statement whether a clause of it is left as it is.
 
@@ -336,7 +341,7 @@ def leave_a_part(pairs: Sequence[Pair], readings: Sequence[Chances | None], chan
     clauses: dict[int, list[str]] = {}
     for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True)):
         is_change = reading is not None and reading.change >= limits.change_at
-        if is_change and chance >= limits.neighbours.notice_from:
+        if is_change and is_noticed(chance):
             found = [part for part in CLAUSE.split(_in_order(pair)[0]) if len(content_of(part)) >= LEAST_OF_CLAUSE]
             clauses |= {at: found} if len(found) > 1 else {}
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
@@ -390,9 +395,9 @@ def _in_order(pair: Pair) -> tuple[str, str]:
             return min(pair.a.text, pair.b.text), max(pair.a.text, pair.b.text)
 
 
-def chances_of_same(pairs: Sequence[Pair], reasons: Sequence[Sequence[str]]) -> list[float]:
-    """Return the trees' raw chance of `same` for each pair; 0 where a guard fired or the cosine is below 0.85."""
-    open_to_doubt = [i for i, pair in enumerate(pairs) if not reasons[i] and pair.similarity >= LEAST_SIMILARITY]
+def chances_of_same(pairs: Sequence[Pair], settled: Sequence[bool]) -> list[float]:
+    """Return the trees' raw chance of `same` for each pair; 0 for those settled without it or below cosine 0.85."""
+    open_to_doubt = [i for i, pair in enumerate(pairs) if not settled[i] and pair.similarity >= LEAST_SIMILARITY]
     rows = pair_features([(pairs[i].a.text, pairs[i].b.text, pairs[i].similarity) for i in open_to_doubt])
     chances = [0.0] * len(pairs)
     for index, chance in zip(open_to_doubt, load_model().raw_chance(rows), strict=True):
@@ -430,7 +435,7 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
     likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
     if likings:
         return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
-    if reading.change >= limits.change_at and seen.changed_chance >= limits.neighbours.notice_from:
+    if reading.change >= limits.change_at and is_noticed(seen.changed_chance):
         chance = limits.held("change", reading.change)
         what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:

@@ -146,7 +146,7 @@ def calibration() -> Calibration:
 def weights() -> Any:
     """Return the ONNX session of the model; raise `Unavailable` when its file is missing or altered."""
     # One thread: a pair is short, and waking others costs more than they save.
-    return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1)
+    return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1, is_exact=True)
 
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:

@@ -19,7 +19,7 @@ from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 from nous_pipelines.snapshots.parts import SnapshotPart
 from nous_pipelines.snapshots.snapshot import Snapshot
 
-OF_NO_ASSET = {"compared", "judged_by", "kept"}
+OF_NO_ASSET = {"compared", "judged_by", "kept", "finished"}
 """What an earlier night, or an earlier run of this one, left to be quicker by: without it the outcome is the same."""
 MADE_BY = {
     "copies": "neighbours",

@@ -58,3 +58,13 @@ def test_erasing_an_agent_waits_for_a_night_of_very_many_that_holds_it(
         erasure.erase_agent(database_url, "aria", reason="asked for")
     with night_locks(night_database, MANY[:2]):
         assert erasure.erase_agent(database_url, "aria", reason="asked for").rows["heart.facts"] == 1
+
+
+def test_a_night_that_holds_agents_keeps_no_row_that_is_replaced_meanwhile(night_database, owner):
+    holding = "select count(*) from pg_stat_activity where datname = current_database() and backend_xmin is not null"
+    others = f"{holding} and backend_type = 'client backend' and pid <> pg_backend_pid()"
+    held = "select count(*) from pg_locks where locktype = 'advisory' and granted"
+
+    with night_locks(night_database, MANY[:2]):
+        assert owner.execute(held).fetchone()[0] > 0
+        assert owner.execute(others).fetchone()[0] == 0
