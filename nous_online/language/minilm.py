@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unavailable
+from nous_online.language.byte_products import adds_exactly, with_signed_weights
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -49,7 +50,10 @@ def session(weights: Path, sha256: str, threads: int) -> Any:
     options.intra_op_num_threads = threads
     # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(verified(weights, sha256)), options, providers=["CPUExecutionProvider"])
+    model = verified(weights, sha256).read_bytes()
+    if adds_exactly():
+        model = with_signed_weights(model)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @cache
