@@ -283,14 +283,20 @@ def date_of(row: Mapping[str, Any]) -> str:
     """Return the day a memory was last stated or a decision was made, or the first and last day a fact holds."""
     moment = moment_of(row)
     if row.get("kind") == "fact" and row.get("valid_to"):
-        return f"{row.get('valid_from') or moment:%Y-%m-%d} to {row['valid_to']:%Y-%m-%d}"
-    return f"{moment:%Y-%m-%d}" if moment else ""
+        return f"{day_of(row.get('valid_from') or moment)} to {day_of(row['valid_to'])}"
+    return day_of(moment)
+
+
+def day_of(moment: datetime | None) -> str:
+    """Return a moment's day; an empty text for none."""
+    return moment.date().isoformat() if moment else ""
 
 
 def time_of(row: Mapping[str, Any]) -> str:
     """Return the time of day a fact was last stated; an empty text for one with an end of validity."""
     moment = moment_of(row)
-    return f"{moment:%H:%M}" if moment and row.get("kind") == "fact" and not row.get("valid_to") else ""
+    is_shown = moment is not None and row.get("kind") == "fact" and not row.get("valid_to")
+    return moment.time().isoformat("minutes") if moment and is_shown else ""
 
 
 def with_times(entries: Sequence[ContextEntry]) -> list[ContextEntry]:

@@ -194,6 +194,8 @@ def relevant(known: Known) -> list[ContextEntry]:
 
 def merge_entries(entries: Sequence[ContextEntry]) -> ContextEntry:
     """Return one entry for all entries of a memory."""
+    if len(entries) == 1:
+        return entries[0]
     # Taken as independent: the chance that none of them is right is the product of the chances that each is wrong.
     return replace(
         max(entries, key=lambda entry: entry.value),

@@ -291,7 +291,7 @@ def invisible_difference(a: str, b: str) -> str | None:
 
 def visible(text: str) -> str:
     """Return a text without control and invisible characters, so that a model reads what a person sees."""
-    return HIDDEN.sub("", text)
+    return text if text.isascii() and text.isprintable() else HIDDEN.sub("", text)
 
 
 def is_blank(text: str) -> bool:

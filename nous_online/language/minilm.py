@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unavailable
+from nous_online.language.byte_products import adds_exactly, with_signed_weights
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+FEW = 16  # texts that are cut up as fast by one thread
 MAX_TOKENS = 256  # all-MiniLM-L6-v2 was trained with no more; a longer text loses its tail in the vector only
 
 
@@ -36,6 +38,14 @@ def tokenizer() -> Tokenizer:
     loaded.no_padding()
     loaded.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] (untyped keyword arguments)
     return loaded
+
+
+def word_pieces(texts: Sequence[str], *, add_special_tokens: bool = True) -> list[Encoding]:
+    """Return texts cut into the local model's word pieces."""
+    if len(texts) > FEW:
+        return tokenizer().encode_batch(list(texts), add_special_tokens=add_special_tokens)
+    # Its threads are worth waking for many texts only: beside other work a call waits for them.
+    return [tokenizer().encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
 
 @cache
@@ -105,7 +115,7 @@ class LocalMiniLM:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
         rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings: list[Encoding] = tokenizer().encode_batch(list(texts))
+        encodings = word_pieces(texts)
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         for batch in batches(by_length, TEXTS_AT_ONCE):
             ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)

@@ -92,7 +92,7 @@ def claude_tokens_of_part(text: str) -> int:
         text = MARKERS.sub(NO_MARKER, SPACES.sub(" ", text))
     text = STRIPPED.sub("", text.replace("\x00", " "))
     pieces = pieces_of_claude()
-    marked = pieces.before_space.sub(CLOSE, pieces.after_space.sub(OPEN, text))
+    marked = pieces.before_space.sub(f"{CLOSE} ", pieces.after_space.sub(f" {OPEN}", text))
     return sum(map(stretch_cost, pieces.stretch.findall(pieces.seam.sub(SEAM, marked))))
 
 
@@ -162,9 +162,10 @@ def pieces_of_claude() -> Pieces:
         known=frozenset(table["pieces"]),
         beginnings=frozenset(piece[:end] for piece in table["pieces"] for end in range(1, len(piece))),
         prefixes=frozenset(map(bytes.fromhex, table["prefixes"])),
-        after_space=re.compile(f"(?<= )(?!'{word})(?={punctuation})"),
-        before_space=re.compile(f"(?<={punctuation})(?= (?! ))"),
-        seam=re.compile(f"(?<=[{table['words']}{CLOSE}]) (?=[{table['words']}{OPEN}])"),
+        # Each begins with the space, for which a text is searched ten times as fast as for what stands around one.
+        after_space=re.compile(f" (?!'{word})(?={punctuation})"),
+        before_space=re.compile(f" (?<={punctuation} )(?! )"),
+        seam=re.compile(f" (?<=[{table['words']}{CLOSE}] )(?=[{table['words']}{OPEN}])"),
         stretch=re.compile(rf"{ending}|{word}+|(?:(?!{ending})[^{table['words']}])+"),
         word=re.compile(word),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from nous_online.core.errors import InvalidInput
@@ -172,7 +173,7 @@ def descending(full: str, summary: str, compressed: str, names: Iterable[str | N
     spaced = (" ".join(name.split()) for name in names if name)
     fitting = (
         name
-        for name in (*spaced, index_word(line))
+        for name in chain(spaced, map(index_word, (line,)))  # made only where none before it fits
         if name and len(name) <= LONGEST_INDEX and byte_count(name) <= byte_count(line)
     )
     opening = line[:LONGEST_INDEX]

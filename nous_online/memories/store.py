@@ -148,7 +148,11 @@ def read_space(query: Cursor[EmbeddingSpace], agent_id: str) -> EmbeddingSpace:
 
 def require_space(query: Cursor[EmbeddingSpace], agent_id: str, space: EmbeddingSpace) -> None:
     """Raise `Moved` when the answer to `query_space` is another space than that of the caller's vectors."""
-    home = read_space(query, agent_id)
+    check_home(read_space(query, agent_id), agent_id, space)
+
+
+def check_home(home: EmbeddingSpace, agent_id: str, space: EmbeddingSpace) -> None:
+    """Raise `Moved` when the memories of an agent live in another space than that of the caller's vectors."""
     if home.id != space.id:
         message = (
             f"agent {agent_id!r} was re-embedded: its memories live in embedding space {home.id!r}, this process "

@@ -11,7 +11,7 @@ from typing import Any, Literal, LiteralString, Protocol, Unpack, cast, overload
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg import Connection, RawCursor
+from psycopg import Connection, Cursor, RawCursor
 from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Constant
@@ -26,7 +26,7 @@ from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
 from nous_online.memories.agent import Agent, Verbs, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
-from nous_online.memories.store import query_space, require_space
+from nous_online.memories.store import check_home
 from nous_online.recall.ranking import (
     Candidate,
     Comparable,
@@ -184,22 +184,24 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     check_kinds(cue)
     asked = tuple(dict.fromkeys(cue.types))
     # A kind without memories is left out of the statement. Which those are is guessed from the last recall, because
-    # waiting for the answer of `prepare` would cost a round trip.
+    # waiting for the answer of `conclude` would cost a round trip.
     likely = tuple(kind for kind in asked if kind in KINDS_OF_AGENT.get(agent_id, KINDS))
-    wanted = {"agent_id": agent_id, "scan": SCAN, "breadth": scan_breadth(cue, policy)}
+    wanted = {"scan": SCAN, "breadth": scan_breadth(cue, policy)}
     prepared = connection.execute(BLOCKS["prepare_recall"], wanted, prepare=True)
-    found = search(connection, agent_id, cue, likely, space=space, policy=policy)
-    space_cursor = query_space(connection, agent_id)  # after the search: a move in between would leave bad answers
-    ((recall_id, scan, breadth, held, can_be_logged),) = prepared.fetchall()
-    check_scan((scan, breadth), scan_breadth(cue, policy))
+    candidates = send_search(connection, agent_id, cue, likely, space=space, policy=policy)
+    concluded = send_conclusion(connection, agent_id)
+    check_scan(prepared.fetchall()[0], scan_breadth(cue, policy))
+    found = rows_of(candidates)
+    recall_id, can_be_logged, held = conclusion_of(concluded, agent_id, space)
     if len(KINDS_OF_AGENT) >= MOST_AGENTS:  # a missing guess costs a round trip at most: no order of eviction is needed
         KINDS_OF_AGENT.clear()
     KINDS_OF_AGENT[agent_id] = held
     missed = tuple(kind for kind in asked if kind in held and kind not in likely)
     if missed:
-        found += search(connection, agent_id, cue, missed, space=space, policy=policy)
-        space_cursor = query_space(connection, agent_id)
-    require_space(space_cursor, agent_id, space)
+        candidates = send_search(connection, agent_id, cue, missed, space=space, policy=policy)
+        concluded = send_conclusion(connection, agent_id)
+        found += rows_of(candidates)
+        conclusion_of(concluded, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
     answers = [
@@ -222,7 +224,30 @@ def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
     return str(min(max(candidate_count(cue, policy), policy.scan_breadth), WIDEST_SCAN))
 
 
-def search(
+def send_conclusion(connection: Connection, agent_id: str) -> Cursor[Any]:
+    """Send the query for what is to be known after a search; `conclusion_of` fetches the answer."""
+    return connection.execute(BLOCKS["conclude_recall"], {"agent_id": agent_id}, prepare=True)
+
+
+def conclusion_of(concluded: Cursor[Any], agent_id: str, space: EmbeddingSpace) -> tuple[UUID, bool, Sequence[str]]:
+    """Return the id of a recall, whether it can be logged, and the kinds the agent has anything of.
+
+    Raises `Moved` when the agent's memories live in another space, and `NotFound` for an unknown agent.
+    """
+    row = concluded.fetchone()
+    if row is None:
+        raise NotFound(f"agent {agent_id!r} is not known here")
+    recall_id, can_be_logged, held, *home = row
+    check_home(EmbeddingSpace(*home), agent_id, space)
+    return recall_id, can_be_logged, held
+
+
+def rows_of(candidates: Cursor[Any] | None) -> list[Row]:
+    """Return the candidates that a search found; none where there was nothing to search."""
+    return [] if candidates is None else cast("list[Row]", candidates.fetchall())
+
+
+def send_search(
     connection: Connection,
     agent_id: str,
     cue: Cue,
@@ -230,10 +255,10 @@ def search(
     *,
     space: EmbeddingSpace,
     policy: RecallPolicy,
-) -> list[Row]:
-    """Return the candidates among `kinds`, in one statement."""
+) -> Cursor[Any] | None:
+    """Send the one statement that finds candidates among `kinds`; `rows_of` fetches them. None without any kind."""
     if not kinds:
-        return []
+        return None
     asked = {"past": cue.as_of is not None, "dated": bool(cue.periods), "by_words": cue.embedding is None}
     traits = frozenset(trait for trait, is_so in asked.items() if is_so)
     statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
@@ -249,8 +274,7 @@ def search(
     }
     # Prepared, because planning this statement takes as long as running it (docs/decisions/0007).
     cursor = RawCursor(connection, row_factory=namedtuple_row)
-    cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
-    return cast("list[Row]", cursor.fetchall())
+    return cursor.execute(statement, [wanted[name] for name in names], prepare=True, binary=True)
 
 
 def check_kinds(cue: Cue) -> None:

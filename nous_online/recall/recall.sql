@@ -1,9 +1,19 @@
 -- name: prepare_recall
--- Which kinds the agent has anything of, whether the server takes a note, and settings for this transaction only. The two settings of the index scan are read back: a misspelt one is accepted and ignored.
+-- Settings for this transaction only. The two of the index scan are read back: a misspelt one is accepted and ignored.
 -- Planning the search costs as much as running it, so it is planned once a connection, for any agent and question. The
 -- plan that serves them all walks indexes; what must not be taken is switched off while it is made. A log entry that
 -- a crash of the server loses costs less than waiting for the disk at every recall; a crash of the agent loses none.
-select heart.new_id(), current_setting('hnsw.iterative_scan'), current_setting('hnsw.ef_search'),
+select current_setting('hnsw.iterative_scan'), current_setting('hnsw.ef_search')
+from (select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
+             set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+             set_config('enable_sort', 'off', true), set_config('enable_mergejoin', 'off', true),
+             set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
+      offset 0) settings
+
+-- name: conclude_recall
+-- After the search, as a move of the agent in between would leave bad answers: an id for the log, whether the server
+-- takes it, which kinds the agent has anything of, and the embedding space of its memories.
+select heart.new_id(), current_setting('transaction_read_only') = 'off',
        array(select kind
              from (values ('fact', exists (select from heart.facts where agent_id = %(agent_id)s)),
                           ('episode', exists (select from heart.episodes where agent_id = %(agent_id)s)),
@@ -11,12 +21,9 @@ select heart.new_id(), current_setting('hnsw.iterative_scan'), current_setting('
                           ('censor', exists (select from heart.censors where agent_id = %(agent_id)s))
                   ) known(kind, is_present)
              where is_present),
-       current_setting('transaction_read_only') = 'off'
-from (select set_config('hnsw.iterative_scan', %(scan)s, true), set_config('hnsw.ef_search', %(breadth)s, true),
-             set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
-             set_config('enable_sort', 'off', true), set_config('enable_mergejoin', 'off', true),
-             set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
-      offset 0) settings
+       s.id, s.model, s.weights_sha256, s.dimensions
+from heart.agents a join heart.embedding_spaces s on s.id = a.embedding_space_id
+where a.id = %(agent_id)s
 
 -- name: search
 -- One round trip: who might answer (by vector, by context, by the rarest words), then both scores of each of them.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
 from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS
-from nous_online.language.minilm import session, tokenizer
+from nous_online.language.minilm import session, tokenizer, word_pieces
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -172,14 +172,23 @@ def _read(pairs: Sequence[tuple[Encoding, Encoding]]) -> list[NDArray[np.float64
     if len(pairs) <= 1:
         return [scores(model, *each) for each in pairs]
     ones, others = zip(*pairs, strict=True)
-    with ThreadPoolExecutor(os.cpu_count()) as cores:
-        return list(cores.map(partial(scores, model), ones, others))
+    return list(cores().map(partial(scores, model), ones, others))
+
+
+@cache
+def cores() -> ThreadPoolExecutor:
+    """Return a thread for each core, kept: callers at once share them."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nous-reader")
+
+
+if hasattr(os, "register_at_fork"):  # a fork takes no threads along
+    os.register_at_fork(after_in_child=cores.cache_clear)
 
 
 def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding]]:
     """Return the word pieces of both texts of each pair; every distinct text is cut up once."""
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    encoded = dict(zip(texts, tokenizer().encode_batch(texts, add_special_tokens=False), strict=True))
+    encoded = dict(zip(texts, word_pieces(texts, add_special_tokens=False), strict=True))
     return [(encoded[one], encoded[other]) for one, other in pairs]
 
 
