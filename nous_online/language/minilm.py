@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unavailable
-from nous_online.language.byte_products import adds_exactly, with_signed_weights
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import filelock
 import psutil
@@ -109,7 +109,14 @@ class NightPrograms:
         return UndoneNights({each["night"]: len(each["undone"]) for each in result["nights"]}, result["refused"])
 
 
-def failures_and_notices(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+class NightFailures(TypedDict):
+    """What did not go well in a night, by whether the night was applied all the same."""
+
+    failures: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def failures_and_notices(outcome: Mapping[str, Any]) -> NightFailures:
     """Return the failures of an outcome: as `notices`, about agents left out, if the night was applied all the same."""
     failures = tuple(outcome["failures"])
     return {"failures": failures, "notices": ()} if outcome["is_stopped"] else {"failures": (), "notices": failures}
