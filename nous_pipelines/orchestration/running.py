@@ -126,8 +126,7 @@ def run_night(
                 filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0),
                 unrecorded() if options.is_dry_run else nullcontext(instance) as used_instance,
             ):
-                finished = outcome_of_finished(night, options, database, folder)
-                if finished is not None:
+                if finished := outcome_of_finished(night, options, database, folder):
                     return finished
                 result = job.execute_in_process(
                     partition_key=night.isoformat(),
