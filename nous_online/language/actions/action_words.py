@@ -308,7 +308,7 @@ def read_clauses(trigger: str) -> tuple[str, tuple[Clause, ...]]:
     return verb, tuple(Clause(name, tuple(words)) for name, words in found if words)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)  # of triggers and their conditions as well
 def read_places(action: str) -> tuple[WordPlace, ...]:
     """Return the content words of an action, in order."""
     found: list[WordPlace] = []
