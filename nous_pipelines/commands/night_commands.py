@@ -125,7 +125,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         code = SIGNALLED + stop.signal
     elif outcomes and outcomes[-1].is_stopped:
         code = 1
-    raise Ended(code, {"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
+    return Ended(code, {"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
 
 
 @dataclass

@@ -137,7 +137,7 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, rea
     if is_refused:
         show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
     undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
-    raise Ended(1 if is_refused else 0, {"nights": undone, "refused": refused})
+    return Ended(1 if is_refused else 0, {"nights": undone, "refused": refused})
 
 
 def show_refused(refused: Mapping[Any, str]) -> None:
@@ -150,7 +150,7 @@ def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str]) 
     """Print what was undone and what was refused; the command fails if anything was."""
     show(f"[green]taken back[/green]  {what}")
     show_refused(refused)
-    raise Ended(1 if refused else 0, {"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
+    return Ended(1 if refused else 0, {"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
 
 
 def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
@@ -382,7 +382,7 @@ def batches(
     if collected is not None:
         show_note(collected.words)
     is_troubled = collected is not None and bool(collected.troubles)
-    raise Ended(1 if is_troubled else 0, {"batches": [as_plain(row) for row in rows], "collected": collected})
+    return Ended(1 if is_troubled else 0, {"batches": [as_plain(row) for row in rows], "collected": collected})
 
 
 def collect_batches(database: Database, agent_ids: Sequence[str], *, waits: bool) -> Collected:

@@ -173,7 +173,7 @@ def check(
         show(f"[dim]{match_line(each)}[/dim]")
     if not len(checked):
         show_note("nothing speaks against it")
-    raise Ended(
+    return Ended(
         0 if checked.is_allowed else 1, {"is_blocked": not checked.is_allowed, "activations": checked.activations}
     )
 

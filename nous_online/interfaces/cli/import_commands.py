@@ -84,7 +84,7 @@ def import_history(
         )
     show_report(report)
     if report.bad_count and not report.is_useful:
-        raise Ended(1, report)
+        return Ended(1, report)
     return report
 
 

@@ -107,12 +107,12 @@ IS_JSON = ContextVar("IS_JSON", default=False)
 """Whether this command prints an object for machines, and nothing for people but errors."""
 
 
-class Ended(typer.Exit):
-    """Ends a command with an exit code, and with what it answers nevertheless."""
+@dataclass(frozen=True)
+class Ended:
+    """What a command answers, and the exit code it ends with."""
 
-    def __init__(self, code: int, answer: object) -> None:
-        super().__init__(code)
-        self.answer = answer
+    code: int
+    answer: object
 
 
 def add_command(app: typer.Typer, name: str, command: Callable[..., object], **settings: Any) -> None:
@@ -130,17 +130,16 @@ def answering(command: Callable[..., object]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, as_json: bool, **options: Any) -> None:
-        before, code = IS_JSON.set(as_json), 0
+        before = IS_JSON.set(as_json)
         try:
             result = command(*arguments, **options)
-        except Ended as ended:
-            result, code = ended.answer, ended.exit_code
         finally:
             IS_JSON.reset(before)
+        ended = result if isinstance(result, Ended) else Ended(0, result)
         if as_json:
-            show_json(result)
-        if code:
-            raise typer.Exit(code)
+            show_json(ended.answer)
+        if ended.code:
+            raise typer.Exit(ended.code)
 
     option = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
     run.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), option])

@@ -145,7 +145,7 @@ def doctor() -> object:
     for check in found:
         mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
         show(f"{mark}  {check.name:<9} {escaped(check.message)}")
-    raise Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found})
+    return Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found})
 
 
 POLICY = WorkerPolicy()
