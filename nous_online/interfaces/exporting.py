@@ -92,11 +92,8 @@ TABLES = {
 }
 EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
-REPORTED_EVERY = 200  # rows
 COMPRESSED = ".gz"
 MAX_HEADER_BYTES = 1024 * 1024
-
-OnRows = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -129,25 +126,23 @@ class ExportWriter:
         return self._digest.hexdigest()
 
 
-def export_agent(database: Database, agent_id: str, path: Path, *, on_rows: OnRows | None = None) -> Exported:
+def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
     """Write all rows of an agent to a file, compressed if its name ends in `.gz`, and return what it holds.
 
     Raises `NotFound` for an unknown agent, `InvalidInput` when the file can't be written, and `Refused` when it exists
     and is an export of another agent. An existing file is replaced only by a complete one.
     """
     check_replaceable(path, agent_id)
-    rows: dict[str, int] = {}
+    rows = Counter[str]()
     # `shared_copies_lock` keeps erasing out until the file is complete: rows in memory could not be erased.
     with shared_copies_lock(database.url), atomic_file(path) as file, operator_database(database.url) as operated_on:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
             writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
-            for number, (table, row) in enumerate(all_rows(connection, agent_id), start=1):
+            for table, row in all_rows(connection, agent_id):
                 writer.write(f'{{"table":"{table}","row":{row}}}')
-                rows[table] = rows.get(table, 0) + 1
-                if on_rows and number % REPORTED_EVERY == 0:
-                    on_rows(number)
+                rows[table] += 1
         checksum = writer.checksum()
         writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
     return Exported(path, agent_id, rows, checksum, path.stat().st_size)

@@ -25,7 +25,7 @@ from nous_online.database import postgres
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.output import escaped, show, show_error, stderr
-from nous_online.interfaces.imports.importing import ImportReport, import_file
+from nous_online.interfaces.imports.importing import ImportReport, import_history
 from nous_pipelines.nights import last_night
 from nous_pipelines.orchestration.instance import dagster_instance, start_interface, wait_for
 from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, run_night
@@ -119,7 +119,7 @@ def learn_history(stage: Stage, source: Path | None) -> ImportReport:
         path = stage.home / "history.jsonl"
         path.write_text("".join(f"{json.dumps(record)}\n" for record in history(until=stage.night)), "utf-8")
     with Heart.open(AGENT) as heart:
-        learned = import_file(heart, path)
+        learned = import_history(heart, [path])
         while heart.work(deadline_s=WORK_S):
             pass
     return learned

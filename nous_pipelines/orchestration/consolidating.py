@@ -227,7 +227,8 @@ def ended_night(run: str, night: date, log: str, interface: str) -> Started:
         return Started(run, night, "failed", interface, failures=(str(failure),))
     outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    return Started(run, night, state, interface, counts=outcome["counts"], **failures_and_notices(outcome))
+    found = failures_and_notices(outcome)
+    return Started(run, night, state, interface, outcome["counts"], found["failures"], found["notices"])
 
 
 def interface_address(home: Path) -> str:

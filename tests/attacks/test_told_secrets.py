@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
-from import_files import written
+from import_files import import_file, written
 from mcp_visits import call, door_to, said, values
 from told_credentials import AWS, GITHUB, HELD, KEY, PHRASE, RANDOM
 
@@ -18,7 +18,6 @@ from nous_online.core.errors import Refused
 from nous_online.core.policy import LearnPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.importing import import_file
 from nous_online.language.writing.credentials import MARK, mask_credentials
 
 NOT_HIDDEN = (  # a plain word, or a number, that only what is said around it makes a credential

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from nous_online.interfaces.imports.importing import ImportReport
+from nous_online.heart import Heart
+from nous_online.interfaces.imports.formats import FORMATS, SourceFile
+from nous_online.interfaces.imports.importing import ImportReport, import_sources
 
 
 def written(path: Path, *records: object) -> Path:
@@ -19,6 +22,11 @@ def written(path: Path, *records: object) -> Path:
 
 def facts_of(owner: psycopg.Connection, columns: str = "content") -> list[tuple]:
     return owner.execute(f"select {columns} from heart.facts order by learned_at, content").fetchall()  # noqa: S608 (columns a test names)
+
+
+def import_file(heart: Heart, path: Path, **options: Any) -> ImportReport:
+    """Import a JSONL file, whatever is in it."""
+    return import_sources(heart, [SourceFile(path, FORMATS["jsonl"])], **options)
 
 
 def numbers(report: ImportReport) -> list[int]:

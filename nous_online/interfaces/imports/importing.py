@@ -19,7 +19,7 @@ from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.core.validation import checked_agent
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, FORMATS, SourceFile, sources_of
+from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, SourceFile, sources_of
 from nous_online.interfaces.imports.import_files import ImportItem, Occurrences, ReaderState
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
@@ -124,19 +124,6 @@ class Pending:
     def key(self) -> str:
         """The idempotency key of the entry; imported ones always have one."""
         return self.entry.idempotency_key or ""
-
-
-def import_file(
-    heart: Heart,
-    path: Path | str,
-    *,
-    source: str | None = None,
-    on_progress: Callable[[ImportProgress], None] | None = None,
-    batch_size: int = BATCH_SIZE,
-) -> ImportReport:
-    """Import a JSONL file (docs/import.md) and return a report; raises as `import_sources` does."""
-    sources = [SourceFile(Path(path), FORMATS["jsonl"])]
-    return import_sources(heart, sources, source=source, on_progress=on_progress, batch_size=batch_size)
 
 
 def import_history(

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from import_files import numbers, written
+from import_files import import_file, numbers, written
 from mcp_visits import call, door_to, refusal, said, values
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import LARGEST_LEAD, checked_ids, checked_said, is_blank, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.bodies import INVISIBLE
-from nous_online.interfaces.imports.importing import import_file
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 NOBODY_SEES = {

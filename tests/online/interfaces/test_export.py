@@ -17,7 +17,7 @@ from night_runs import remember
 from nous_online.core.errors import InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.interfaces.exporting import TABLES, export_agent, restore_agent, write_pages
+from nous_online.interfaces.exporting import TABLES, ExportWriter, export_agent, restore_agent, write_pages
 from nous_online.memories.erasure import BLOCKS as ERASING
 from nous_online.memories.erasure import erase_agent
 from nous_online.memories.store import unrecorded_count
@@ -167,17 +167,18 @@ def test_an_agent_nobody_knows_is_not_exported_and_leaves_no_file(heart: Heart, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_that_fails_leaves_the_one_before(heart: Heart, tmp_path: Path):
-    remember(heart, *(f"fact number {number}" for number in range(3)))
+def test_an_export_that_fails_leaves_the_one_before(heart: Heart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    remember(heart, "the office opens at nine")
     export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
     before = path.read_bytes()
 
-    def fail(_: int) -> None:
+    def fail(_: ExportWriter) -> str:
         raise KeyboardInterrupt
 
-    remember(heart, *(f"more of fact {number}" for number in range(190)))
+    remember(heart, "the office closes at six")
+    monkeypatch.setattr(ExportWriter, "checksum", fail)  # every row is written, the last line is not
     with pytest.raises(KeyboardInterrupt):
-        export_agent(heart.agent.database, "aria", path, on_rows=fail)
+        export_agent(heart.agent.database, "aria", path)
 
     assert ([each.name for each in tmp_path.iterdir()], path.read_bytes()) == (["aria.jsonl"], before)
     assert path.stat().st_mode & 0o077 == 0

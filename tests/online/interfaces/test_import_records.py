@@ -10,11 +10,10 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from import_files import facts_of, written
+from import_files import facts_of, import_file, written
 
 from nous_online.core.errors import InvalidInput
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.importing import import_file
 from nous_online.interfaces.imports.records import KNOWN_FIELDS, MAX_STATEMENT_CHARACTERS, imported_moment, parts
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "import.md"

@@ -9,7 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 from conftest import WordEmbedder
-from import_files import facts_of, numbers, written
+from import_files import facts_of, import_file, numbers, written
 
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.policy import LearnPolicy
@@ -17,7 +17,7 @@ from nous_online.database import postgres
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.import_files import MAX_LINE_BYTES, Occurrences, read_lines
-from nous_online.interfaces.imports.importing import ImportProgress, import_file
+from nous_online.interfaces.imports.importing import ImportProgress
 
 BAD_LINES = {
     '{"content": "unfinished': "not JSON",

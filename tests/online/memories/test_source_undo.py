@@ -9,12 +9,11 @@ from uuid import UUID
 import psycopg
 import pytest
 from api_client import app_over, bearer, client_of, key_of
-from import_files import written
+from import_files import import_file, written
 
 from nous_online.core.domain import Fact
 from nous_online.core.errors import NotFound
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.importing import import_file
 from nous_online.language.pairs.judging import Verdict
 
 PAGE = "wiki.example.org"
