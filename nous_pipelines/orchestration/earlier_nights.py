@@ -227,19 +227,31 @@ def was_planned_from(files: NightFiles, basis: Mapping[str, Any], taken: Snapsho
 FINISHED = "finished"
 
 
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that carried a night through, and the hash of the plan it applied."""
+
+    run_id: str
+    plan_hash: str
+
+
 def write_finished(files: NightFiles, run_id: str) -> None:
     """Record that a run carried the night through; raise `Unavailable` if that fails."""
-    files.write_json(FINISHED, {"run_id": run_id, "inputs": files.read_json(NAME)["inputs"]})
+    inputs, plan_hash = files.read_json(NAME)["inputs"], files.read_json("checks")["hash"]
+    files.write_json(FINISHED, {"run_id": run_id, "plan_hash": plan_hash, "inputs": inputs})
 
 
-def finished_run(files: NightFiles, basis: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> str | None:
-    """Return the id of a run that carried the night through, for these agents and from the same rows, None for none."""
+def finished_run(
+    files: NightFiles, basis: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]
+) -> FinishedRun | None:
+    """Return the run that carried the night through, for these agents and from the same rows, None for none."""
     if not files.has(FINISHED) or not was_planned_from(files, basis, taken, agent_ids):
         return None
     try:
         finished, checks = files.read_json(FINISHED), files.read_json("checks")
         is_sound = all(row["passed"] for row in checks["results"])  # nobody was left out either
-        return finished["run_id"] if is_sound and finished["inputs"] == files.read_json(NAME)["inputs"] else None
+        is_same = finished["inputs"] == files.read_json(NAME)["inputs"] and finished["plan_hash"] == checks["hash"]
+        return FinishedRun(finished["run_id"], finished["plan_hash"]) if is_sound and is_same else None
     except (Unavailable, KeyError, TypeError):
         return None
 

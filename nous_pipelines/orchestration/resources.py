@@ -27,7 +27,7 @@ from nous_pipelines.orchestration.earlier_nights import (
     find_agents_at_rest,
     finished_run,
 )
-from nous_pipelines.plan.apply import applied_since, find_agents
+from nous_pipelines.plan.apply import applied_since, find_agents, is_applied
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.evidence import Searchable
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
@@ -131,7 +131,9 @@ class NightRun(dg.ConfigurableResource):
         taken = None if self.is_full or self.is_dry_run or self.second_judge else open_snapshot(self.folder(night))
         if taken is None or not taken.is_final or late_memories(self.database, taken, agent_ids=self.agent_ids):
             return None
-        return finished_run(self.files(night), self.decision_basis, taken, self.agents())
+        found = finished_run(self.files(night), self.decision_basis, taken, self.agents())
+        # A backup from before the night may have been restored since: the files know nothing of that.
+        return found.run_id if found is not None and is_applied(self.database, found.plan_hash) else None
 
     def included_agents(self, night: date) -> list[str]:
         """Return the agents of this run, without those left out."""

@@ -249,6 +249,13 @@ def costs_of(database: Database, night: date) -> dict[str, float]:
         return dict(connection.execute(SQL["costs_of_night"], {"night": night}).fetchall())
 
 
+def is_applied(database: Database, plan_hash: str) -> bool:
+    """Return whether a plan was applied to this database, up to its last proposal."""
+    with database.transaction() as connection:
+        row = connection.execute(SQL["is_applied"], {"hash": plan_hash}).fetchone()
+    return row is not None and row[0]
+
+
 def applied_since(database: Database, night: date, moment: datetime) -> bool:
     """Return whether an earlier night was applied after a moment."""
     with database.transaction() as connection:

@@ -34,6 +34,9 @@ on conflict (hash) do nothing
 -- name: close_plan
 update lifecycle.plans set state = 'applied', applied_at = coalesce(applied_at, now()) where hash = %(hash)s
 
+-- name: is_applied
+select exists (select from lifecycle.plans where hash = %(hash)s and state = 'applied')
+
 -- name: lock_proposals
 select id, state from lifecycle.proposals where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for update
 

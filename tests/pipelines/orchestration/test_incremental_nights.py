@@ -351,6 +351,18 @@ def test_files_kept_for_the_next_run_may_be_damaged_or_missing(told, database_ur
     assert second.report.plan_hash == first.report.plan_hash
 
 
+def test_a_night_that_a_restored_database_has_not_applied_is_run_again(told, database_url, instance, tmp_path, owner):
+    learn(told["aria"], "Cats like fish.", "Cats like fish")
+    run = options(database_url, tmp_path)
+    assert run_night(FIRST, run, instance=instance).is_success
+    assert again(run, instance) == set()
+    owner.execute("update lifecycle.plans set state = 'planned', applied_at = null where night = %s", [FIRST])
+
+    assert "checks.json" in again(run, instance)
+
+    assert owner.execute("select state from lifecycle.plans where night = %s", [FIRST]).fetchall() == [("applied",)]
+
+
 def test_a_night_that_failed_or_stopped_half_way_is_run_again(told, database_url, instance, tmp_path, monkeypatch):
     run = options(database_url, tmp_path)
     with monkeypatch.context() as patched:
