@@ -76,6 +76,8 @@ class WritingPolicy:
     """Fewest and most words of a title (reactive lifecycle, section 3)."""
     most_answer_words: int = 50
     """Words of a turn above which it explains, drafts or pastes, in a talk with an assistant that uses no tool."""
+    most_request_words: int = 150
+    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools."""
     most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
@@ -88,16 +90,16 @@ class WritingPolicy:
     """Factor for a sentence that a summary takes before others: the best cause, and what an agent found or decided."""
     telling_from_share: float = 0.2
     """… where the summary has at least this share of the text (benchmark `summary`)."""
-    least_worth: float = 5.3
-    """Least worth of a point that is kept: one point in fifteen of the 24 transcripts has less, most of small talk."""
+    least_worth: float = 4.3
+    """Least worth of a point that is kept: one point in ten of the 24 transcripts has less, most of small talk."""
     most_censors: int = 3
     """Censor candidates of one failure: lessons, then what went wrong."""
     most_sentences: int = 400
     """Most sentences of one transcript that are embedded, at 3 to 5 ms each …"""
     most_embedded_characters: int = 12_000
     """… and most characters of them, so that a megabyte takes seconds."""
-    most_rules: int = 40
-    """Most sentences, beyond `most_sentences`, in which a user tells an assistant what holds beyond its task."""
+    most_told: int = 60
+    """Most sentences, beyond `most_sentences`, in which a user says what holds longer or an agent what it found."""
     embedded_characters: int = 160
     """Characters of one sentence that are embedded: its topic is clear by then."""
     damping: float = 0.85
@@ -108,7 +110,7 @@ class WritingPolicy:
     """The first sentence weighs e times the last: openings name the topic."""
     redundancy: float = 0.5
     """Share of its score that a sentence loses at cosine 1 to a chosen one (maximal marginal relevance, weight 0.5)."""
-    checkable_bonus: float = 1.2
+    checkable_bonus: float = 1.1
     """Factor for a sentence with a name, a number or a date: questions ask for those."""
     same_fact_similarity: float = 0.90
     """At or above, with no guard against it, two sentences state one fact."""
@@ -168,6 +170,8 @@ class CompletionPolicy:
     """Share of the remaining time that the writer may take; the rest is for storing what it wrote."""
     finishing_share: float = 0.5
     """Share of a call's time at its end in which no further episode is begun, so that the last one is finished."""
+    most_request_words: int = 150
+    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools."""
     most_facts: int = 12
     """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
     episode_limit: int = 20

@@ -26,10 +26,15 @@ def groups(name: str) -> tuple[frozenset[str], ...]:
 
 
 def phrases(name: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the wordings called `name` as whole words, in any case."""
-    return re.compile(rf"\b(?:{'|'.join(tables()['phrases'][name])})\b", re.IGNORECASE)
+    """Return a pattern that matches any of the wordings called `name`, in any case, as whole words if there are any."""
+    listed = tables()["phrases"][name]
+    unspaced = [each for each in listed if UNSPACED.match(each)]
+    spaced = "|".join(each for each in listed if each not in unspaced)
+    return re.compile("|".join([rf"\b(?:{spaced})\b", *unspaced]), re.IGNORECASE)
 
 
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7ff]")
+"""A character of a script whose words have no spaces between them, or endings of their own behind them."""
 ARTICLES = frozenset({"a", "an", "the"})
 FUNCTION_WORDS = word_list("function_words")
 COPULAS = word_list("copulas")
@@ -77,7 +82,7 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
 LABELLED = re.compile(
     r"\A(?:\*{1,2}|_{1,2})?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)|(?P<result>outcome|results?)"
     r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
-    r"commit|pull request|lösung|solución)"
+    r"(?:commit|pull request)(?=:\s*fix)|lösung|solución)|(?P<commit>commit|pull request)"
     r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
     r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
     r"(?:,[^:]{1,30})?\s?(?::(?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2}):)",
@@ -125,7 +130,8 @@ ANNOUNCED = re.compile(
 )
 """How an assistant announces a step, offers help, asks for something, or reports progress; results come later."""
 ADVISING = re.compile(
-    r"\b(?:if|once|hopefully|please)\b"
+    r"\b(?:if|once|hopefully|please|wenn|falls|si|could(?! not)|puedes|peux|pouvez|kannst|können)\b"
+    r"|如果|你可以|建议|建議|请|請"
     r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
     r"|\bi(?:'m| am)? (?:\w+ly )?(?:unable|not able|restricted|cannot|can't|could|should|need|apologi[sz]e)\b",
     re.IGNORECASE,
@@ -143,12 +149,22 @@ REQUEST = re.compile(
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
-    r"|(?<!\bi )\b(?:should|must|ha(?:s|ve) to)\b|\b(?:always|never|by default|from now on|in (?:the )?future"
-    r"|make sure (?!i\b)|whenever|(?:every|each) time|immer|niemals|toujours|jamais|siempre|nunca)\b",
+    r"|(?<!^)(?<!\bi )\b(?:should|must(?![-\u2011])|ha(?:s|ve) to)\b"
+    r"|\b(?:always|never|by default|from now on|in (?:the )?future"
+    r"|make sure (?!i\b)|whenever|(?:every|each) time|immer|niemals|toujours|jamais|siempre|nunca|sempre|всегда|никогда"
+    r"|muss|müssen|darf|dürfen|soll(?:en|te)?|künftig|ab (?:jetzt|sofort)|doi(?:t|vent)(?! (?:s'agir|être|avoir))"
+    r"|désormais|dorénavant|deben?|hay que|a partir de ahora|deve|должн\w{1,3})\b"
+    r"|(?:必须|必須|永远|永遠|以后|以後|今后|今後|总是|總是|始终|禁止|必ず|常に|항상)"
+    r"(?!.{0,200}(?:吗|嗎|呢|吧|如何|怎么|怎麼))",
     re.IGNORECASE,
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
-PASSING = re.compile(r"\b(?:now|yet|still|currently|so far|for the moment|needs? to)\b", re.IGNORECASE)
+PASSING = re.compile(
+    r"\b(?:now|yet|still|currently|so far|for the moment|needs? to|needs \w+ing|remains?|pending"
+    r"|(?:is|are|has|have) (?:the |a )?wrong"
+    r"|jetzt|noch|derzeit|maintenant|encore|actuellement|ahora|todavía)\b|现在|現在|目前|正在|还没|還沒",
+    re.IGNORECASE,
+)
 """How an assistant at work tells a state that its next steps change."""
 RAN = re.compile(
     r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
@@ -178,3 +194,18 @@ TALLY = re.compile(
 """A passing state: "all 141 tests pass"."""
 OWN = re.compile(r"\b(?:I|I'(?:m|ve|d|ll)|[Mm]y|[Mm]e|[Mm]yself|[Mm]ine)\b")
 WE = re.compile(r"(?:we|we're|we've|we'd|we'll|our|us)\b", re.IGNORECASE)
+ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
+"""Of two things that were offered, the one that was not turned down stays."""
+LEANING = re.compile(
+    r"(?:(?:i|we)(?:'ve)? )?(?:fixed|solved|resolved|handled|avoided) (?:by|this|that|it)\b"
+    r"|(?:this|that|it) \w{1,20}s\b(?! (?:a|an|the)\b)",
+    re.IGNORECASE,
+)
+"""Opens a sentence that tells how something was mended or what follows, and what in the sentence before alone."""
+REPLY = re.compile(r"[\d'\"]")
+"""Opens an answer by the number of a question, or a quotation."""
+QUOTED = re.compile(r"`[^`]{1,300}`|\"[^\"]{1,300}\"")
+"""A name in code, or what is quoted."""
+QUOTING_ERROR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\bERROR\b")
+TAG = re.compile(r"</?[a-z][\w-]{1,40}[ >]|[-`~]{3}|#{1,6}\s")
+"""Opens a block of a document, or of a prompt that a program wrote."""

@@ -119,6 +119,7 @@ REMINDER = re.compile(
     re.DOTALL,
 )
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
+ENDS_INSIDE = re.compile(r"[.?!…]+\s+")
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
     r"^\d\. (Primary Request and Intent|Key Technical Concepts|Files and Code Sections|Errors and fixes|Problem Solving"
@@ -156,6 +157,8 @@ def claude_message(fields: Fields, session: CodingSession) -> Message | None:
         session.title = title if isinstance(title, str) and title.strip() else session.title
         return None
     if kind not in SPOKEN or (fields.get("isMeta") is True and fields.get("isCompactSummary") is not True):
+        return None
+    if fields.get("isApiErrorMessage") is True:  # "You've hit your limit": the program's words in the assistant's name
         return None
     if fields.get("isSidechain") is True:
         session.left_out[SUBAGENTS] += 1
@@ -240,8 +243,13 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
         objection = OBJECTED.search(text)
         lines += [objection[1].strip()] if objection else failure_line(text)
     if call_id in session.asking:
-        lines += [f"Decision: {asked} {answer}" for asked, answer in ANSWERED.findall(text)]
+        lines += [f"Decision: {as_topic(asked)} - {answer.rstrip('.')}." for asked, answer in ANSWERED.findall(text)]
     return lines, artifacts_in(text) if call_id in session.committing else []
+
+
+def as_topic(question: str) -> str:
+    """Return a question as one clause, so that the answer behind it is read with it."""
+    return ENDS_INSIDE.sub("; ", question.strip()).rstrip("?!. ")
 
 
 def is_claude_code(fields: Fields) -> bool:

@@ -342,6 +342,7 @@ STILL_GOING_ON = "conversations that may still be going on (import them later)"
 HIDDEN_FACTS = "facts that look as if they hold a credential"
 HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
 HIDDEN_LINES = "lines that look as if they hold a credential"
+CODE_FENCE = "```"
 LEFT_OUT_LINE = "[a line was left out: it looks as if it holds a credential]"
 KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
 """The first and the last line of a private key in PEM."""
@@ -467,6 +468,8 @@ def lines_of(message: Message, left_out: Counter[str]) -> Iterator[str]:
     beyond = len(text) - MAX_MESSAGE_CHARACTERS
     cut = f"{text[:MAX_MESSAGE_CHARACTERS]}\n[{beyond:,} characters were left out]" if beyond > 0 else text
     lines = [line.rstrip() for line in cut.splitlines() if line.strip()]
+    if sum(line.lstrip().startswith(CODE_FENCE) for line in lines) % 2:  # what others say next is no code
+        lines.append(CODE_FENCE)
     for number, line in enumerate(without_credentials(lines, left_out)):
         yield line if number else f"{message.speaker}: {line}"
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, VERBS, WE, word_list
+from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, UNSPACED, VERBS, WE, word_list
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.sentences import (
@@ -37,12 +37,11 @@ ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
 CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
 """A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def word_count(text: str) -> int:
     """Return the number of words in a text; two characters of a script without spaces count as one word."""
-    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+    return len(text.split()) + len(UNSPACED.findall(text)) // 2
 
 
 def content_words(text: str) -> frozenset[str]:

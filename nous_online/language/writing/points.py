@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     ADVISING,
+    ALTERNATIVES,
     ANNOUNCED,
     CAUSE,
     CORRECTING,
@@ -28,20 +30,27 @@ from nous_online.language.lexicon import (
     HEDGE,
     INSTRUCTING,
     LABELLED,
+    LEANING,
     MENDED,
+    NO_SUBJECT,
     OWN,
     PASSING,
     PLANNED,
     PREFERENCE,
+    QUOTED,
+    QUOTING_ERROR,
     RAN,
     REFUSED,
     REFUSING,
+    REPLY,
     REQUEST,
     RULE,
     STANDING,
     STEP,
+    TAG,
     TALLY,
     UNANCHORED,
+    UNSPACED,
     VERBS,
     WE,
     phrases,
@@ -68,10 +77,8 @@ from nous_online.language.writing.sentences import (
     TALKING,
     Sentence,
     is_prose,
-    role_of,
     split_sentences,
     straighten_apostrophes,
-    uses_tools,
     with_full_dates,
     with_speaker,
 )
@@ -85,17 +92,14 @@ LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
 LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
-ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
-"""Of two things that were offered, the one that was not turned down stays."""
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
     "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING,
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
-    "words": 2.0, "place": 1.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "names": 0.3, "rank": 0.8,
-    "planned": 0.3, "mended": 0.3, "decision": 0.3, "rule": 0.3, "label": 1.0, "preference": 1.0, "standing": 1.5,
-    "hedge": -1.0, "exclaims": -0.7, "tally": -3.0,
+    "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
+    "standing": 1.5, "hedge": -1.5, "tally": -3.0,
 }  # fmt: skip
 """Weights for a point worth keeping as a fact: a logistic regression on the 24 transcripts of `benchmarks episodes`,
 rounded (area under the curve 0.83 on transcripts left out). Labels, preferences, tallies and what a user tells an
@@ -108,6 +112,7 @@ OUTCOME: Mapping[str, float] = {
 LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
+SEATED = (CAUSE, DECISION, MENDED)
 LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
 ARTICLES = ("the ", "a ", "an ", "our ")
@@ -172,7 +177,8 @@ def statement_runs(
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
-        if held and (not is_held or words > MOST_WORDS or LABELLED.match(sentences[place].text)):
+        is_full = words > MOST_WORDS and not LEANING.match(sentences[place].text)
+        if held and (not is_held or is_full or LABELLED.match(sentences[place].text)):
             yield held
             held = []
         held += [place] if is_held else []
@@ -183,10 +189,10 @@ def statement_runs(
 def is_statement(sentence: Sentence) -> bool:
     """Tell whether a sentence is a statement: no heading, question, courtesy, request or announced step."""
     text = straighten_apostrophes(sentence.text)
-    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
-        return False
     if is_decided(text):
         return True
+    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
+        return False
     speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
@@ -196,42 +202,58 @@ def is_statement(sentence: Sentence) -> bool:
     return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
+def is_question(sentence: Sentence) -> bool:
+    """Tell whether a sentence is a question."""
+    return sentence.text.rstrip(CLOSING).endswith(("?", "？"))  # noqa: RUF001
+
+
 def is_decided(text: str) -> bool:
     """Tell whether a text opens with "Decision:" or "Lesson:" and says what."""
     label = LABELLED.match(text)
-    return label is not None and label.lastgroup in DECIDED_LABELS and bool(text[label.end() :].strip(EDGE))
+    said = text[label.end() :].strip() if label else ""
+    is_blank_form = said.startswith(("[", "<", "{")) and said.endswith(("]", ">", "}"))
+    return label is not None and label.lastgroup in DECIDED_LABELS and bool(said.strip(EDGE)) and not is_blank_form
 
 
-def long_explanations(detail: str) -> str:
-    """Return the exchanges with an assistant that hold a long turn and no use of a tool, as one text.
-
-    They are explanations or pasted text, not findings: only what people say about themselves in them is kept.
-    """
-    exchanges: list[list[str]] = [[]]
-    for line in detail.splitlines():
-        name = role_of(line)
-        exchanges += [[]] if name in ASKING and not uses_tools(line) else []
-        exchanges[-1].append(line)
-    return " ".join(
-        " ".join(" ".join(exchange).split())
+def explained_turns(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the turns of the exchanges with an assistant that hold a long turn: explanations or pasted text."""
+    words = words_by_turn(sentences)
+    exchanges: list[list[int]] = [[]]
+    for turn, _ in groupby(sentences, key=lambda each: (each.turn, (each.speaker or "").casefold())):
+        exchanges += [[]] if turn[1] in ASKING else []
+        exchanges[-1] += [turn[0]] if turn[1] in TALKING else []
+    return frozenset(
+        turn
         for exchange in exchanges
-        if longest_turn(exchange) > POLICY.most_answer_words and not any(map(uses_tools, exchange))
+        for turn in exchange
+        if any(words[each] > POLICY.most_answer_words for each in exchange)
     )
 
 
-def longest_turn(exchange: Sequence[str]) -> int:
-    """Return the number of words in the longest turn that a role such as `user:` opens, 0 without one."""
-    words = [0]
-    for line in exchange:
-        words += [0] if role_of(line) in TALKING else []
-        words[-1] += word_count(line) if len(words) > 1 else 0
-    return max(words)
+def words_by_turn(sentences: Sequence[Sentence]) -> Counter[int]:
+    """Return the number of words in each turn."""
+    words: Counter[int] = Counter()
+    for each in sentences:
+        words[each.turn] += word_count(each.text)
+    return words
+
+
+def without_pasted_turns(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences without what a user pastes or a program sends in their name: long turns, and documents.
+
+    Headings stay, and what is labelled as decided.
+    """
+    asked = [each for each in sentences if (each.speaker or "").casefold() in ASKING]
+    documents = {each.turn for each in asked if each.is_heading or TAG.match(each.text)}
+    long = {turn for turn, count in words_by_turn(asked).items() if count > POLICY.most_request_words}
+    return [each for each in sentences if each.turn not in documents | long or each.is_heading or is_decided(each.text)]
 
 
 def is_standing(sentence: Sentence) -> bool:
     """Tell whether a user tells an assistant in a sentence what holds beyond the task at hand."""
     text = straighten_apostrophes(sentence.text)
-    is_clear = (sentence.speaker or "").casefold() in ASKING and text.split()[0].casefold() not in UNANCHORED
+    first = next(iter(without_openers(text.split())), "").casefold()
+    is_clear = (sentence.speaker or "").casefold() in ASKING and first not in UNANCHORED and not REPLY.match(text)
     return is_clear and is_statement(sentence) and bool(STANDING.search(text))
 
 
@@ -244,25 +266,40 @@ def is_report(sentence: Sentence) -> bool:
     if (sentence.speaker or "").casefold() in ASKING:
         return bool(LABELLED.match(text)) or is_standing(sentence)
     is_plain = not (PASSING.search(text) or TALLY.search(text) or ADVISING.search(text))
-    return bool(LABELLED.match(text)) or (is_plain and bool(VERBS.search(text)))
+    is_told = VERBS.search(text) or UNSPACED.search(text) or len(_DIGITS.findall(text)) > 1
+    label = LABELLED.match(text)
+    return label.lastgroup != "plan" if label else is_plain and bool(is_told)
 
 
 def is_finding(point: Point) -> bool:
-    """Tell whether a point in an agent's session is a finding: a cause, a decision, a rule, a commit, a lesson.
+    """Tell whether a point in an agent's session is a finding: a cause, a decision, a rule, a lesson.
 
     What the agent merely did stands in the code and in the commit; what it plans or advises, and what it is asked to do
-    or is told of a fault, passes. Of the user count answers, rules, preferences and what "we" do.
+    or is told of a fault, passes. Of the user count rules, preferences, and what "we" do.
     """
     text = straighten_apostrophes(point.text)
-    if (point.speaker or "").casefold() in ASKING:
-        is_answer = point.question or point.label or WE.match(text)
-        cues = (DECISION, RULE, PREFERENCE)
-        return bool(is_answer) or any(map(is_standing, point.sentences)) or any(cue.search(text) for cue in cues)
     if is_decided(text):
         return True
+    plain = QUOTED.sub("x", text)
+    if (point.speaker or "").casefold() in ASKING:
+        if any(map(is_standing, point.sentences)):
+            return not (HEDGE.search(plain) or QUOTING_ERROR.search(text))
+        is_told = point.label or WE.match(text) or DECISION.search(plain) or PREFERENCE.search(plain)
+        is_asked = text.casefold().startswith(("let's", "lets ")) or ADVISING.search(plain)
+        return bool(is_told) and not (is_asked or HEDGE.search(plain) or is_vague(text))
     label = LABELLED.match(text)
-    is_told = (label and label.lastgroup in LASTING_LABELS) or CAUSE.search(text) or DECISION.search(text)
-    return bool(is_told) and not any(cue.search(text) for cue in (ADVISING, HEDGE, PASSING))
+    is_labelled = label is not None and label.lastgroup in LASTING_LABELS
+    is_partial = plain.split()[0].strip(EDGE).casefold() in NO_SUBJECT or LEANING.match(text) or is_vague(text)
+    is_told = is_labelled or ((CAUSE.search(plain) or DECISION.search(plain)) and not is_partial)
+    is_plan = label is not None and label.lastgroup == "plan"
+    return bool(is_told) and not (is_plan or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING)))
+
+
+def is_vague(text: str) -> bool:
+    """Tell whether a text points to something said before and names nothing itself: no name, no code and no figure."""
+    reading = read(text)
+    is_anchored = reading.names or reading.identifiers or QUOTED.search(text) or _DIGITS.search(text)
+    return not is_anchored and bool(_POINTS_BACK.search(text))
 
 
 def is_about_self(point: Point) -> bool:
@@ -293,7 +330,7 @@ def find_labels(sentences: Sequence[Sentence]) -> dict[int, str]:
 def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
     answer, before = sentences[place], sentences[place - 1] if place else None
-    if before is None or before.speaker == answer.speaker or not before.text.rstrip(CLOSING).endswith(("?", "？")):  # noqa: RUF001
+    if before is None or before.speaker == answer.speaker or not is_question(before):
         return None
     if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straighten_apostrophes(answer.text)):
         return None
@@ -335,14 +372,12 @@ def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
     )
 
 
-def best_cause(sentences: Sequence[Sentence], worths: NDArray[np.float64]) -> int | None:
-    """Return the index of the sentence of most worth that states a cause and no guess, None without one."""
-    causes = [
-        place
-        for place, sentence in enumerate(sentences)
-        if worths[place] > 0 and CAUSE.search(text := straighten_apostrophes(sentence.text)) and not HEDGE.search(text)
-    ]
-    return max(causes, key=lambda place: worths[place], default=None)
+def best_outcomes(sentences: Sequence[Sentence], worths: NDArray[np.float64]) -> list[int]:
+    """Return the indexes of the sentences of most worth that state a cause, a decision and a fix, and no guess."""
+    plain = [straighten_apostrophes(sentence.text) for sentence in sentences]
+    likely = [place for place, text in enumerate(plain) if worths[place] > 0 and not HEDGE.search(text)]
+    found = ([place for place in likely if cue.search(plain[place])] for cue in SEATED)
+    return [max(places, key=lambda place: worths[place]) for places in found if places]
 
 
 def answered_questions(sentences: Sequence[Sentence]) -> dict[int, int]:
@@ -372,14 +407,12 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
     return {
         "words": math.log1p(words),
         "figures": math.log1p(figures or len(_DIGITS.findall(text))),
-        "names": math.log1p(len(reading.names)),
         "density": len(content_words(text)) / max(1, words),
         "rank": rank,
         "place": place,
         "label": point.label is not None,
         "answer": point.question is not None,
         "standing": any(map(is_standing, point.sentences)),
-        "exclaims": text.endswith("!"),
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
         **{name: bool(cue.search(text)) for name, cue in CUES.items()},
     }
@@ -435,7 +468,8 @@ def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -
     """Tell whether two points state one fact: equal texts, or near vectors and no guard that tells them apart."""
     a, b = standalone_text(points[one]), standalone_text(points[other])
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
-    return normalise(a).casefold() == normalise(b).casefold() or (close and not differences(a, b))
+    one_text, other_text = sorted((normalise(a).casefold(), normalise(b).casefold()), key=len)
+    return one_text in other_text or (close and not differences(a, b))
 
 
 def subject_of(point: Point) -> str | None:

@@ -155,7 +155,8 @@ ENDINGS = (".", "!", "?", "…", ":", "。", "！", "？")
 CLOSING = "\"'”’)]*_ "  # characters that may follow the full stop of a sentence
 ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "never_last", "sometimes_last"))
 
-_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+_FENCE = re.compile(r"(?P<who>\w{1,20}:\s)?\s{0,8}(?:`{3}|~{3})(?P<kind>\s?\w)?(?![^`]{0,400}`{3})")
+"""Opens or closes code, also as the first line of a message; with the `kind` of code it only opens it."""
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
 _BOLD = re.compile(r"\A(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?\Z")
 """A line or a list entry all in bold, or with a remark in brackets: the heading of what follows."""
@@ -171,6 +172,9 @@ _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。�
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
 _DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
 _MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\|""")
+_CODE_SPAN = re.compile(r"`[^`]{1,300}`")
+_CODE_MARK = re.compile(r":=|[=!]=|&&|\|\||=>|[{}]|;$|\w\((?!s\))")
+"""What code has between its words; outside of back quotes prose has one at most."""
 _MAIL_HEAD = re.compile(
     r"\A\s{0,4}(?:(?:from|von|de|expéditeur|remitente)\s?:\s(?P<sender>\S.{0,200})"
     r"|(?:date|datum|sent|gesendet|envoyé|fecha|enviado)\s?:\s(?P<date>\S.{0,100})"
@@ -251,10 +255,10 @@ def split_code_fences(text: str) -> tuple[list[str], list[str]]:
     code: list[str] = []
     fenced: list[str] | None = None
     for line in text.splitlines():
-        if _FENCE.match(line):
-            prose.append("")
+        if fence := _FENCE.match(line):
+            prose.append((fence["who"] or "").rstrip())
             code += fenced or []
-            fenced = [] if fenced is None else None
+            fenced = [] if fenced is None or fence["kind"] else None
         else:
             (prose if fenced is None else fenced).append(line)
     return prose + (fenced or []), [line for line in code if line.strip()]
@@ -418,7 +422,7 @@ def straighten_apostrophes(text: str) -> str:
 
 def is_prose(text: str) -> bool:
     """Tell whether a sentence is prose rather than a path, a table row, JSON or a key."""
-    if _MARKUP.search(text):
+    if _MARKUP.search(text) or len(_CODE_MARK.findall(_CODE_SPAN.sub("", text))) > 1:
         return False
     plain = sum(char.isalpha() or char in " '’,.?!-" for char in text)
     return any(char.isalpha() for char in text) and plain >= LEAST_LETTERS_SHARE * len(text)
@@ -436,7 +440,9 @@ KNOWN = FUNCTION_WORDS | word_list("of_four_languages")
 LEAST_KNOWN = 0.2
 """Share of `KNOWN` from which a text is in one of these languages; whole sentences have 0.35 and more."""
 
-_PROMPT = re.compile(r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s)?(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)")
+_PROMPT = re.compile(
+    r"\A\s{0,4}(?:\([\w.-]{1,40}\)\s){0,3}(?:[\w.-]{1,40}@[\w.-]{1,60}[^$#%❯]{0,120}?[$#%❯]|[$❯])\s(?=\S)"
+)
 _COMMENT = re.compile(r"#\s+(?=\S)")
 _MESSAGE = re.compile(
     r"""\s(?:-[a-z]{0,3}m|-t|-b|--message|--title|--body|--reason)[= ](?:"([^"]{8,400})"|'([^']{8,400})')"""
@@ -455,13 +461,15 @@ _OUTPUT = re.compile(
     r"|[A-Za-z][\w.]{0,60}(?:Error|Exception): "
     r"|[\w./\\-]{1,120}\.\w{1,6}:\d+|(?:Running|Compiling|Finished|Downloading|Installing|Collecting)\s\S{1,60}\s(?:with|in|v?\d)"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}\s+\[?(?:INFO|WARN|ERROR|DEBUG)"
-    r"|\d+\s(?:passed|failed|tests?),?\s\d|\.{5,})"
+    r"|\d+\s(?:passed|failed|tests?),?\s\d|\.{5,}"
+    r"|[\w.]{1,40}-\d{1,3}\s{1,10}\||\(\w{1,40} pid=\d|#\d{1,4} \d{1,6}\.\d"
+    r"|(?:\([\w.-]{1,40}\)\s){0,3}[\w.-]{1,40}@[\w.-]{1,60}:\S{0,120}[$#]\Z|(?:diff --git|index [0-9a-f]{7,40}\.\.)\s?)"
 )
 _STATEMENT = re.compile(
     r"""\A(?:import\s(?:[\w.]+|.*["';])|from\s[\w.]+\simport\s.*|[})\]]+\s?(?:from\s["'].*|[;,]*)"""
     r"""|(?:export|async|def|class|function|public|private|static|return)\s.*[;{(=\[]"""
-    r"""|(?:const|let|var)\s[\w{\[].*=.*|[A-Za-z_][\w.\[\]"']*\s?[-+*/]?=\s?(?:[^()]*\w\(.*\)|[\[{"'].*[\]}"'][;,]?|.*;)"""
-    r"""|(?:await\s)?[A-Za-z_][\w.]*\(.*\)[;:,]?|(?:[\w-]{1,40}:\s)?["'`].*["'`],|.*\)\s?[;{]|.*=>\s?[{(]?)\Z"""
+    r"""|(?:const|let|var)\s[\w{\[].*=.*|[A-Za-z_][\w.\[\]"']*\s?[-+*/]?=\s?(?:await\s.*|[^()]*\w\(.*\)|[\[{"'].*[\]}"'][;,]?|.*;)"""
+    r"""|(?:return|raise|throw)\s[\w.]+(?:\(.*\))?;?|(?:await\s)?[A-Za-z_][\w.]*\(.*\)[;:,]?|(?:[\w-]{1,40}:\s)?["'`].*["'`],|.*\)\s?[;{]|.*=>\s?[{(]?)\Z"""
 )
 """A whole line of code, as people paste it without a fence; tried only on lines no longer than a sentence."""
 _SCREEN = re.compile(r"\A(?:\w{1,20}:\s)?\s{0,8}[✦●⎿╭│╰]")

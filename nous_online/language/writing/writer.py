@@ -16,6 +16,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
 from nous_online.core.validation import is_blank
 from nous_online.language.embedding import Embedder
+from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
@@ -34,16 +35,18 @@ from nous_online.language.writing.points import (
     ASKING,
     Point,
     answered_questions,
-    best_cause,
+    best_outcomes,
     category_of,
+    explained_turns,
     find_cautions,
     has_content,
     is_about_self,
     is_decided,
     is_finding,
+    is_question,
     is_report,
     is_standing,
-    long_explanations,
+    is_statement,
     outcome_weights,
     points_of,
     score_points,
@@ -51,6 +54,7 @@ from nous_online.language.writing.points import (
     standalone_text,
     subject_of,
     summary_candidates,
+    without_pasted_turns,
 )
 from nous_online.language.writing.sentences import (
     Sentence,
@@ -171,7 +175,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-5"
+    prompt_version = "extract-6"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -201,8 +205,8 @@ class ParsedEpisode:
     is_known: bool
     """Whether it is in a language with word lists."""
     uses_tools: bool
-    explained: str
-    """Long explanations and pasted text, from exchanges with an assistant without a use of a tool."""
+    explained: frozenset[int]
+    """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -221,12 +225,18 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
     ended_on = episode.ended_at.date() if episode.ended_at else None
     spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
-    stated = [each for each in spoken if not each.is_heading] or spoken
+    is_work = any(map(uses_tools, episode.detail.splitlines()))
+    own = without_pasted_turns(spoken) if is_work else spoken
+    stated = [each for each in own if not each.is_heading] or own or spoken
+    if is_work:  # what can't be drawn takes no place among what is embedded
+        stated = [
+            each for each in stated if each.speaker in ASKING or is_statement(each) or is_question(each)
+        ] or stated
     # As many sentences as can be embedded in seconds, spread over the whole transcript.
     size = sum(min(len(each.text), POLICY.embedded_characters) for each in stated) or 1
     most = min(POLICY.most_sentences, len(stated) * POLICY.most_embedded_characters // size)
-    rules = [i for i, sentence in enumerate(stated) if is_standing(sentence)][: POLICY.most_rules]
-    sentences = [stated[i] for i in sorted({*spread_sample(stated, most), *rules})]
+    told = told_sentences(stated, is_work=is_work)
+    sentences = [stated[i] for i in sorted({*spread_sample(stated, most), *told})]
     is_known = is_known_language(said_by_people)
     return ParsedEpisode(
         sentences=sentences,
@@ -234,9 +244,22 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         words=word_count(said_by_people),
         summary_words=summary_budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
-        uses_tools=any(map(uses_tools, episode.detail.splitlines())),
-        explained=long_explanations(episode.detail),
+        uses_tools=is_work,
+        explained=frozenset() if is_work else explained_turns(spoken),
     )
+
+
+def told_sentences(sentences: Sequence[Sentence], *, is_work: bool) -> list[int]:
+    """Return the indexes of a user's rules and, in an agent's session, of what was found: they are always read."""
+    rules = [place for place, each in enumerate(sentences) if is_standing(each)][: POLICY.most_told]
+    starts = [place - bool(place and LEANING.match(each.text)) for place, each in enumerate(sentences)]
+    found = [
+        place
+        for place, start in enumerate(starts)
+        if is_work and is_finding(Point((place,), tuple(sentences[start : place + 1])))
+    ]
+    spread = spread_sample([sentences[place] for place in found], max(1, POLICY.most_told - len(rules)))
+    return [*rules, *(place for each in spread for place in (starts[found[each]], found[each]))]
 
 
 def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> Draft:
@@ -270,11 +293,8 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     """Tell whether a point is a finding or from a person, rather than a long explanation or a request."""
     if is_decided(point.text):
         return True
-    if point.sentences[0].text in spoken.explained:
-        turn = point.sentences[0].turn
-        is_brief = total_words([each for each in spoken.sentences if each.turn == turn]) <= POLICY.most_answer_words
-        is_rule = is_brief and any(map(is_standing, point.sentences))
-        return is_rule or (is_about_self(point) and not spoken.uses_tools)
+    if point.sentences[0].turn in spoken.explained:
+        return is_about_self(point)
     return is_finding(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
 
 
@@ -320,13 +340,13 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
     bearing = summary_candidates(sentences)
     points, rows = points_and_rows(sentences, vectors)
     telling = outcome_weights(points, rows, len(sentences))
-    seats = [best_cause(sentences, telling * bearing)]
+    seats = best_outcomes(sentences, telling * bearing)
     if uses_tools and not is_short:
         bearing &= np.array([is_report(each) for each in sentences])
         asked = request_place(sentences)
         bearing[asked] = True
         seats = [*asked, *(place for point in points if is_finding(point) for place in point.places)]
-    telling[[place for place in seats if place is not None]] *= POLICY.seat
+    telling[seats] *= POLICY.seat
     return summarise(
         sentences,
         vectors,

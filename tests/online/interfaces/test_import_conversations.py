@@ -134,7 +134,7 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
     assert "assistant: [Bash: Run the linters]" in lines
     assert {"Commit: Wire the store", "Pull request: Store and cache"} <= set(lines)
     assert "assistant: Plan: Keep the cache, then drop the lock." in lines
-    assert "user: Decision: Which lock? The second one" in lines
+    assert "user: Decision: Which lock - The second one." in lines
     assert "user: Use main" in lines
     assert "assistant: Decided so far: the cache stays." in lines
     assert lines[-1] == "user: Go on."
