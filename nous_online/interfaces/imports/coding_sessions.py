@@ -119,7 +119,7 @@ REMINDER = re.compile(
     re.DOTALL,
 )
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
-ENDS_INSIDE = re.compile(r"[.?!…]+\s+")
+ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++")
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
     r"^\d\. (Primary Request and Intent|Key Technical Concepts|Files and Code Sections|Errors and fixes|Problem Solving"
