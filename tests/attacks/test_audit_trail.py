@@ -120,7 +120,7 @@ def test_nobody_adds_a_line_of_their_own(trail: Trail) -> None:
 def test_a_call_of_a_tool_names_tool_holder_and_agent_and_nothing_it_was_told(heart: Heart, trail: Trail) -> None:
     async def story(client: Client) -> None:
         await client.call_tool("remember", {"content": SECRET})
-        await client.call_tool("forget", {"id": "nonsense", "reason": SECRET})
+        await client.call_tool("forget", {"memory_id": "nonsense", "reason": SECRET})
 
     visit(door_to(heart), story)
 

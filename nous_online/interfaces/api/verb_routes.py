@@ -63,7 +63,7 @@ Reason = Annotated[str, text_of(4096), SENDABLE]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """Tags of the document by the first part of the path, where they differ; all others are "memories"."""
 LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
-RAISED = re.compile(r"; raise .*?(?=\.(?:\s|$))|\s*\bRaises .*?\.(?=\s|$)", re.DOTALL)
+RAISED = re.compile(r"; raise .*?(?=\.(?:\s|\Z)|\Z)|\s{0,2}\bRaises .*?(?:\.(?=\s|\Z)|\Z)", re.DOTALL)
 PLACEHOLDERS = re.compile(r"{(\w+)")
 IN_PATH: Mapping[str, Any] = {
     "session_id": Annotated[str, Path(min_length=1, max_length=100, pattern=NOT_BLANK)],
