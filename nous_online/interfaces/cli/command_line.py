@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -270,6 +271,8 @@ def main() -> None:
     """Run the command line of this process."""
     keep_private()
     prepare_streams()
+    # Ctrl-C within a transaction ends in our line alone, not in one about a rollback that the server has made as well.
+    logging.getLogger("psycopg.transaction").setLevel(logging.ERROR)
     try:
         application()()
     except SystemExit as ended:
