@@ -170,8 +170,6 @@ class CompletionPolicy:
     """Share of the remaining time that the writer may take; the rest is for storing what it wrote."""
     finishing_share: float = 0.5
     """Share of a call's time at its end in which no further episode is begun, so that the last one is finished."""
-    most_request_words: int = 150
-    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools."""
     most_facts: int = 12
     """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
     episode_limit: int = 20

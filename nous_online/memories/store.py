@@ -86,12 +86,12 @@ class Split:
     reason: str
 
 
-@cache
 def imported_id(agent_id: str, idempotency_key: str) -> UUID:
     """Return the id of an imported memory, so that records can name each other by key before any of them is stored."""
     return uuid5(IMPORTED, f"{agent_id}\n{idempotency_key}")
 
 
+@cache
 def fact_statement(
     statement: str,
     space: EmbeddingSpace,

@@ -114,10 +114,13 @@ class ServedHearts:
         self.keys = KeyRing(hearts.database, memory_s=ApiPolicy.key_memory_s)
 
     @contextmanager
-    def heart_for(self, request: McpRequest) -> Generator[tuple[Heart, Visit]]:
-        """Yield the heart for a request, limited to the caller's rights, with the session the request names."""
+    def heart_for(self, request: McpRequest, *, by_key: bool = False) -> Generator[tuple[Heart, Visit]]:
+        """Yield the heart for a request, limited to the caller's rights, with the session the request names.
+
+        `by_key`: whose heart it is says the holder of the key, which the request must have been checked for.
+        """
         scope: Scope = getattr(request.request, "scope", {})  # there is none over stdio
-        holder: KeyRecord | None = scope.get(HOLDER)
+        holder: KeyRecord | None = scope[HOLDER] if by_key else None
         session_id = session_of(Headers(scope=scope) if scope else {}, self._visit.session_id)
         with self.entered(holder.agent_id if holder else ADMINISTRATOR) as heart:
             rights = holder.rights if holder else WITHOUT_KEY
@@ -352,7 +355,7 @@ def open_by_token(hearts: ServedHearts, token: str) -> ASGIApp:
 
 def open_by_key(hearts: ServedHearts) -> ASGIApp:
     """Return an application that requires a key: 401 without a valid one, 503 if lookup fails."""
-    app = server_of(hearts.heart_for).streamable_http_app(host=HOST)
+    app = server_of(partial(hearts.heart_for, by_key=True)).streamable_http_app(host=HOST)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

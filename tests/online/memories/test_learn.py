@@ -368,3 +368,9 @@ def test_closing_a_heart_leaves_a_borrowed_database_open(database: Database) -> 
         heart.learn(OLD)
 
     assert opened(database, 1.0).count() == {"active": 1}
+
+
+def test_a_statement_about_facts_is_put_together_once() -> None:
+    first, again = (store.fact_statement("nearest_facts", TableEmbedder.space, "f") for _ in range(2))
+
+    assert first is again
