@@ -16,7 +16,6 @@ from uuid import UUID
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -79,27 +78,11 @@ def verb_value(value: Any) -> Any:
     return value.verb_input() if isinstance(value, Body) else value
 
 
-def check_utf8(text: str) -> str:
-    """Return the text; raise `ValueError` for lone surrogates, which JSON can write but UTF-8 can't hold."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(f"holds a lone surrogate at position {error.start}") from error
-    return text
-
-
 def parse_whole(value: object) -> object:
     """Return a whole number, 5.0 included, since JSON knows one type of number; raise `ValueError` for a text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a whole number")
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def check_number(value: object) -> object:
-    """Return a number; raise `ValueError` for a text or a boolean, which pydantic would convert."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("must be a number")
-    return value
 
 
 def parse_moment(value: object) -> datetime:
@@ -113,14 +96,7 @@ def parse_moment(value: object) -> datetime:
     return moment
 
 
-def parse_id(value: object) -> UUID:
-    """Return the UUID a text names."""
-    if not isinstance(value, str):
-        raise ValueError("must be a UUID")
-    return UUID(value)
-
-
-SENDABLE, WHOLE, NUMBER = AfterValidator(check_utf8), BeforeValidator(parse_whole), BeforeValidator(check_number)
+WHOLE = BeforeValidator(parse_whole)
 
 
 def text_of(most: int) -> Any:
@@ -128,20 +104,18 @@ def text_of(most: int) -> Any:
     return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
 
 
-Text = Annotated[str, text_of(MAX_CONTENT_BYTES), SENDABLE]
-Line = Annotated[str, text_of(1000), SENDABLE]
-Name = Annotated[str, text_of(100), SENDABLE]
+Text = Annotated[str, text_of(MAX_CONTENT_BYTES)]
+Line = Annotated[str, text_of(1000)]
+Name = Annotated[str, text_of(100)]
 Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
 Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
 Flag = StrictBool
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Moment = Annotated[datetime, PlainValidator(parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-Id = Annotated[UUID, PlainValidator(parse_id), WithJsonSchema({"type": "string", "format": "uuid"})]
-Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Ids = Annotated[list[UUID], Field(max_length=MOST_IDS)]
 Decision = Annotated[
     str,
     text_of(200),
-    SENDABLE,
     Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
 ]
 
@@ -209,14 +183,12 @@ def body(
 
 
 WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
-    fields.Text: lambda field: Annotated[str, text_of(field.most), SENDABLE],
-    fields.Line: lambda field: Annotated[str, text_of(field.most), SENDABLE],
+    fields.Text: lambda field: Annotated[str, text_of(field.most)],
+    fields.Line: lambda field: Annotated[str, text_of(field.most)],
     fields.Names: lambda _: Tags,
-    fields.Lines: lambda field: Annotated[
-        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=field.count)
-    ],
+    fields.Lines: lambda field: Annotated[list[Annotated[str, text_of(field.most)]], Field(max_length=field.count)],
     fields.Clues: lambda field: Annotated[
-        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=fields.MOST_LISTED)
+        list[Annotated[str, text_of(field.most)]], Field(max_length=fields.MOST_LISTED)
     ],
     fields.Kinds: lambda _: Annotated[list[MemoryKind], Field(min_length=1, max_length=len(get_args(MemoryKind)))],
     fields.OneOf: lambda field: Literal[field.words],
@@ -224,8 +196,8 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.Share: lambda _: Share,
     fields.Whole: lambda field: Annotated[int, Field(ge=field.least, le=field.most), WHOLE],
     fields.Flag: lambda _: StrictBool,
-    fields.MemoryId: lambda _: Id,
-    fields.MemoryIds: lambda field: Annotated[list[Id], Field(max_length=min(field.most, MOST_IDS))],
+    fields.MemoryId: lambda _: UUID,
+    fields.MemoryIds: lambda field: Annotated[list[UUID], Field(max_length=min(field.most, MOST_IDS))],
     fields.DecisionName: lambda _: Decision,
     fields.DecisionNames: lambda field: Annotated[list[Decision], Field(max_length=min(field.most, MOST_IDS))],
 }
@@ -274,22 +246,18 @@ def describe(app: FastAPI, *, requires_keys: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = complete_document(derived_document(app), requires_keys=requires_keys)
+            derived = get_openapi(
+                title=app.title,
+                version=app.version,
+                summary=SUMMARY,
+                description=DESCRIPTION,
+                routes=app.routes,
+                tags=[{"name": name, "description": about} for name, about in WORDS["tags"].items()],
+            )
+            app.openapi_schema = complete_document(derived, requires_keys=requires_keys)
         return app.openapi_schema
 
     app.openapi = openapi
-
-
-def derived_document(app: FastAPI) -> dict[str, Any]:
-    """Return the document that FastAPI derives from the endpoints."""
-    return get_openapi(
-        title=app.title,
-        version=app.version,
-        summary=SUMMARY,
-        description=DESCRIPTION,
-        routes=app.routes,
-        tags=[{"name": name, "description": about} for name, about in WORDS["tags"].items()],
-    )
 
 
 def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:

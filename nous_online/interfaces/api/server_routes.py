@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, authenticator_of
-from nous_online.interfaces.api.bodies import SENDABLE, Body, Flag, Name, Night, text_of
+from nous_online.interfaces.api.bodies import Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.gate import MEDIA_TYPE
 from nous_online.interfaces.api.hearts import PROBE_S, HealthCheck
 from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
@@ -264,7 +264,7 @@ class UndoNightsBody(Body):
     first: Night = Field(description="The first night of the range.")
     last: Night = Field(description="The last one, with which it begins: nights are taken back newest first.")
     kind: Name | None = Field(default=None, description="One kind of proposal alone, such as merge.")
-    reason: Annotated[str, text_of(1000), SENDABLE] = Field(
+    reason: Annotated[str, text_of(1000)] = Field(
         default="taken back by the operator", description="Why; kept with the event of each change."
     )
 

@@ -30,12 +30,10 @@ from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     NOT_BLANK,
     PROJECT_NEEDS_ID,
-    SENDABLE,
     WHOLE,
     WORDS,
     Body,
     Flag,
-    Id,
     Ids,
     Line,
     Lines,
@@ -55,11 +53,10 @@ from nous_online.memories.levels import BANDS
 from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
-OwnName = Annotated[str, text_of(200), SENDABLE]
+OwnName = Annotated[str, text_of(200)]
 Source = Annotated[Line, Field(max_length=500)]
-StepDetail = Annotated[str, text_of(400), SENDABLE]
-Short = Annotated[str, text_of(1000), SENDABLE]
-Reason = Annotated[str, text_of(4096), SENDABLE]
+StepDetail = Annotated[str, text_of(400)]
+Reason = Annotated[str, text_of(4096)]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """Tags of the document by the first part of the path, where they differ; all others are "memories"."""
 LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
@@ -153,7 +150,7 @@ def described(verb: Callable[..., Any]) -> str:
 class PredictedBody(Body):
     """What was seen: the file that was opened stands among the signals."""
 
-    file_opened: Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE] | None = Field(
+    file_opened: Annotated[str, text_of(MAX_NAME_BYTES)] | None = Field(
         default=None, description="Short for `signals.current_file`."
     )
 
@@ -371,24 +368,22 @@ ROUTES = (
         Heart.supersede_fact,
         body(
             "SupersedeBody",
-            new_id=(Id, Field(description="The fact that takes its place.")),
-            reason=(Short | None, None),
+            new_id=(UUID, Field(description="The fact that takes its place.")),
+            reason=(Line | None, None),
         ),
         about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
     ),
     VerbRoute(
         "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"
     ),
-    VerbRoute(
-        "POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Short | None, None))
-    ),
+    VerbRoute("POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Line | None, None))),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/keep-both",
         Heart.keep_both,
         body(
             "KeepBothBody",
             earlier_id=(UUID, Field(description="One of the fact's `perhaps_replaces`.")),
-            reason=(Short | None, None),
+            reason=(Line | None, None),
         ),
     ),
     VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.recall_answer),
@@ -436,7 +431,7 @@ ROUTES = (
         Heart.record_step,
         body(
             "RecordStepBody",
-            name=(Annotated[str, text_of(80), SENDABLE], ...),
+            name=(Annotated[str, text_of(80)], ...),
             detail=(StepDetail | None, None),
             session_id=(Name | None, None),
         ),
@@ -538,7 +533,7 @@ ROUTES = (
         Heart.report_false_positive,
         body(
             "FalsePositiveBody",
-            activation_id=(Id | None, Field(None, description="The latest that nobody reported unless told.")),
+            activation_id=(UUID | None, Field(None, description="The latest that nobody reported unless told.")),
             action=(Text | None, Field(None, description="Or the action it should let pass.")),
             note=(Line | None, None),
         ),
@@ -591,9 +586,9 @@ ROUTES = (
             "RulingBody",
             rules=HOW_IT_ENDS,
             resolution=(Literal["a_wins", "b_wins", "both_valid", "merged"] | None, None),
-            keep=(Id | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
+            keep=(UUID | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
             note=(Reason | None, None),
-            merged_into=(Id | None, Field(None, description=MERGED_INTO)),
+            merged_into=(UUID | None, Field(None, description=MERGED_INTO)),
         ),
     ),
     VerbRoute("POST /contradictions/{contradiction_id:uuid}/reject", Heart.reject_ruling),
@@ -604,7 +599,7 @@ ROUTES = (
             "EventBody",
             name=(Annotated[str, Field(pattern=rf"^{EVENT_NAME}$")], ...),
             payload=(dict[str, Any], {}),
-            memory_id=(Id | None, None),
+            memory_id=(UUID | None, None),
         ),
     ),
     VerbRoute(
