@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import typer
@@ -33,11 +33,6 @@ from nous_online.interfaces.cli.output import (
     text_or_stdin,
     with_options,
 )
-
-if TYPE_CHECKING:
-    from nous_online.core.domain import Censor
-    from nous_online.memories.checking import Activation
-    from nous_online.memories.workflows import LearnedWorkflow
 
 
 @with_options(AssemblyDetails, SignalDetails)
@@ -87,11 +82,7 @@ def context(
     user_id=AskingUser,
     project_id=AskingProject,
 )
-def predict(
-    *,
-    agent: AgentOption = None,
-    **details: Any,
-) -> object:
+def predict(*, agent: AgentOption = None, **details: Any) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
     $ nous predict --file src/auth/login.py --branch fix/tokens
@@ -147,10 +138,7 @@ COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 def check(
     action: Annotated[
         str,
-        typer.Argument(
-            metavar="ACTION",
-            help="The action to check: a command, or in words; `-` reads standard input.",
-        ),
+        typer.Argument(metavar="ACTION", help="The action to check: a command, or in words; `-` reads standard input."),
     ],
     *,
     look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
@@ -170,19 +158,14 @@ def check(
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
     for each in checked:
         show_censor(each.severity, each.censor.trigger, each.message)
-        show(f"[dim]{match_line(each)}[/dim]")
+        how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
+        wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
+        show(f"[dim]matched {how}{wrong}[/dim]")
     if not len(checked):
         show_note("nothing speaks against it")
     return Ended(
         0 if checked.is_allowed else 1, {"is_blocked": not checked.is_allowed, "activations": checked.activations}
     )
-
-
-def match_line(each: Activation) -> str:
-    """Return how a censor matched, and the command to report a false positive."""
-    how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
-    wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
-    return f"matched {how}{wrong}"
 
 
 @with_options(CensorDetails)
@@ -214,7 +197,8 @@ def list_censors(*, agent: AgentOption = None) -> object:
         found = heart.list_censors()
     for each in found:
         show_censor(each.severity, each.trigger, each.reason)
-        show(f"[dim]{each.id}  fired {counts(each)}[/dim]")
+        wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
+        show(f"[dim]{each.id}  fired {each.activation_count:,}{wrongly}[/dim]")
     if not found:
         show_note("no censors yet; add one: nous censor add")
     return {"censors": found}
@@ -244,12 +228,6 @@ def report(
     show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
     show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")
     return reported
-
-
-def counts(each: Censor) -> str:
-    """Return how often a censor fired, and how many of these were false positives."""
-    wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
-    return f"{each.activation_count:,}{wrongly}"
 
 
 def show_censor(severity: str, trigger: str, reason: str) -> None:
@@ -311,15 +289,10 @@ def workflows(
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
     for each in learned:
-        show(f"[green]{each.action}[/green]  {escaped(workflow_line(each))}")
+        found = each.found
+        hint = escaped(f"{found.name}: {'→'.join(step.name for step in found.steps)}")
+        share = "" if found.success_share is None else f", {found.success_share:.0%} succeeded"
+        show(f"[green]{each.action}[/green]  {hint}  ({found.support} sessions{share})")
     if not learned:
         show_note("no three closed episodes recorded the same steps yet")
     return {"workflows": learned}
-
-
-def workflow_line(learned: LearnedWorkflow) -> str:
-    """Return a workflow as one line: its hint, how many sessions hold it, and how they went."""
-    found = learned.found
-    hint = f"{found.name}: {'→'.join(step.name for step in found.steps)}"
-    share = "" if found.success_share is None else f", {found.success_share:.0%} succeeded"
-    return f"{hint}  ({found.support} sessions{share})"

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -109,15 +109,8 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
     new = keys.new_key(holder(agent, is_admin=admin))
     with keyring(new.agent_id) as connection:
-        record = keys.store(
-            connection,
-            new,
-            name=name,
-            expires_at=expires,
-            max_trust=max_trust,
-            may_pin=may_pin,
-            is_read_only=read_only,
-        )
+        rights: dict[str, Any] = {"max_trust": max_trust, "may_pin": may_pin, "is_read_only": read_only}
+        record = keys.store(connection, new, name=name, expires_at=expires, **rights)
     note_key("key_created", record)
     return show_new(new, record)
 
@@ -131,8 +124,11 @@ def note_key(event: str, record: KeyRecord, **fields: str) -> None:
 
 def show_new(new: Key, record: KeyRecord) -> object:
     """Print a new key, the only time that it is shown, and return it with its record."""
+    from nous_online.core.validation import ADMINISTRATOR
+
     show(escaped(new.text))
-    show_note(f"{whose(record)}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
+    whose = "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
+    show_note(f"{whose}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
     return {"key": new.text, **vars(record)}
 
 
@@ -160,12 +156,10 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
     return {"keys": found}
 
 
-def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
-    *,
-    admin: AdminOption = False,
-    agent: AgentOption = None,
-) -> object:
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")]
+
+
+def revoke(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """Revoke a key for good; a server that has just used it notices within five seconds.
 
     $ nous key revoke 4f3d51d0a2b7 --agent aria
@@ -180,12 +174,7 @@ def revoke(
     return record
 
 
-def rotate(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
-    *,
-    admin: AdminOption = False,
-    agent: AgentOption = None,
-) -> object:
+def rotate(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """Replace a key by a new one with its name, rights and expiry, and show the new one, this once.
 
     The old key is revoked; a server that has just used it notices within five seconds.
@@ -215,13 +204,6 @@ def keyring(agent_id: str) -> Generator[Connection]:
     """Yield a connection, in a transaction, that sees the keys of one holder."""
     with open_database() as database, database.transaction(agent_id) as connection:
         yield connection
-
-
-def whose(record: KeyRecord) -> str:
-    """Return in words whose key it is."""
-    from nous_online.core.validation import ADMINISTRATOR
-
-    return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
 
 
 def may(record: KeyRecord) -> str:
@@ -329,19 +311,14 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         else:
             token = interface_token()
             url, app = with_token(url, token), server.open_by_token(hearts, token)
-        show_address(url, as_json=as_json)
+        if as_json:
+            show_json({"url": url})
+        else:
+            show(f"[green]ready[/green]  {escaped(url)}")
+        sys.stdout.flush()  # the program that started this may read it from a pipe
         if server.serve_http(app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)
-
-
-def show_address(url: str, *, as_json: bool) -> None:
-    """Print the URL, and flush: the program that started this may read it from a pipe."""
-    if as_json:
-        show_json({"url": url})
-    else:
-        show(f"[green]ready[/green]  {escaped(url)}")
-    sys.stdout.flush()
 
 
 def add_webhook(

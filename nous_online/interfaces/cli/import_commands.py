@@ -69,6 +69,7 @@ def import_history(
     $ nous import chatgpt-export.zip && nous night --backfill
     """
     from nous_online.interfaces.imports import importing
+    from nous_online.interfaces.imports.records import imported_moment
 
     check_names(format, files)
     if is_export(format, files):
@@ -77,7 +78,7 @@ def import_history(
             if value:
                 raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
         return restore(files[0], agent)
-    options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
+    options = importing.ImportOptions(since=imported_moment("--since", since), is_dry_run=dry_run)
     with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
@@ -169,25 +170,15 @@ def export_file(path: str, agent: str) -> Path:
         make_folder(folder)
     if not folder.is_dir():
         return folder
-    return folder / f"{file_name(agent)}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
-
-
-def file_name(agent: str) -> str:
-    """Return a file name for an agent, with part of its SHA-256 if characters were replaced, so that names differ."""
-    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
-    return named if named == agent else f"{named or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
+    if name != agent:  # part of its hash, so that names differ although characters were replaced
+        name = f"{name or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
+    return folder / f"{name}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
 
 
 def counted(rows: Mapping[str, int]) -> str:
     """Return the counts of rows by table in words."""
     return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
-
-
-def moment(text: str | None) -> datetime | None:
-    """Return the moment an option names, a day from its beginning in UTC; raise `InvalidInput` for anything else."""
-    from nous_online.interfaces.imports.records import imported_moment
-
-    return imported_moment("--since", text)
 
 
 @contextmanager
@@ -306,12 +297,17 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     $ nous erase aria --user ada --export aria.jsonl.gz
     """
     from nous_online.database.connection import open_url
+    from nous_online.interfaces.exporting import erase_exports
+    from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
     from nous_online.memories.erasure import scrub as rewrite_tables
 
     if agent is None and not (memory or user):
         raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")
     name, url = agent_named(named if agent is None else agent), open_url()
-    run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
+    erasers = [*installed_erasers(), partial(erase_exports, paths=export or [])]
+    run = partial(erase_everywhere, url, name, reason=reason, erasers=erasers)
+    if memory or user is not None:
+        run = partial(erase_some, url, name, Part(tuple(memory or ()), user), reason=reason, erasers=erasers)
     if not dry_run and not yes:
         if IS_JSON.get():
             raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
@@ -323,27 +319,6 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
         left = rewrite_tables(url) if scrub and not dry_run else ()
     show_erased(done, left=left, is_scrubbed=scrub)
     return {**vars(done), "is_scrubbed": scrub and not dry_run and not left, "left": left}
-
-
-def erase_named(  # noqa: PLR0913 (what the options say)
-    url: str,
-    agent_id: str,
-    memory_ids: Sequence[UUID],
-    user_id: str | None,
-    *,
-    exports: Sequence[Path],
-    reason: str,
-    is_dry_run: bool,
-) -> Erased:
-    """Erase an agent, or the named part of it, from the store, from copies and from exports; or count it."""
-    from nous_online.interfaces.exporting import erase_exports
-    from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
-
-    erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]
-    if not memory_ids and user_id is None:
-        return erase_everywhere(url, agent_id, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
-    part = Part(tuple(memory_ids), user_id)
-    return erase_some(url, agent_id, part, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
 
 
 def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
