@@ -8,14 +8,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from nous_online.core.domain import (
-    DECISION_STATUSES,
-    DETAILS,
     MEANINGS,
-    OUTCOMES,
-    PROCEDURE_KINDS,
-    SCOPES,
-    SEVERITIES,
-    SOURCE_KINDS,
     DecisionId,
     DecisionStatus,
     Detail,
@@ -75,6 +68,8 @@ from nous_online.core.validation import (
     checked_template,
 )
 
+Moment = datetime | str | None
+MemoryRef = UUID | str | None
 MAX_REASON_CHARACTERS = 20_000
 MAX_NAME_BYTES = 4 * 1024
 """Of one path, module, branch, activity or person."""
@@ -90,8 +85,7 @@ FRAME_FIELD = Line(
 Frame = Annotated[str | None, FRAME_FIELD]
 OtherFrame = Annotated[str | None, Alias("Another name of `frame`.")]
 ActiveCensors = Annotated[
-    list[str] | None,
-    Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:]),
+    list[str] | None, Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:])
 ]
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
 SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
@@ -115,7 +109,7 @@ def band(name: str, about: str) -> Lines:
 class ReachDetails(TypedDict, total=False):
     """Who can see a memory."""
 
-    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", words=SCOPES, default="private")]
+    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", default="private")]
     user_id: UserId
     project_id: ProjectId
 
@@ -128,7 +122,6 @@ class ClaimDetails(ReachDetails, total=False):
         SourceKind,
         OneOf(
             "Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is.",
-            words=SOURCE_KINDS,
             default="agent",
         ),
     ]
@@ -148,8 +141,7 @@ class OriginDetails(ClaimDetails, total=False):
     """The same with the moment and the frame it was learned in."""
 
     learned_at: Annotated[
-        datetime | str | None,
-        Instant("When it was stated; by default now.", is_said=True, option="--learned-at ISO-8601"),
+        Moment, Instant("When it was stated; by default now.", is_said=True, option="--learned-at ISO-8601")
     ]
     frame: Frame
     active_censors: ActiveCensors
@@ -172,12 +164,8 @@ Subject = Annotated[str | None, Line("What it is about.", most=500, option="--su
 CategoryName = Annotated[str | None, Category("Its category, such as `preference`.", most=100, option="--category")]
 Tags = Annotated[list[str] | None, Names("Words to find it by.", option="--tag TAG", brief="")]
 Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="--confidence")]
-ValidFrom = Annotated[
-    datetime | str | None, Instant("Since when it holds; by default always.", option="--valid-from ISO-8601")
-]
-ValidTo = Annotated[
-    datetime | str | None, Instant("Until when it holds; not before `valid_from`.", option="--valid-to ISO-8601")
-]
+ValidFrom = Annotated[Moment, Instant("Since when it holds; by default always.", option="--valid-from ISO-8601")]
+ValidTo = Annotated[Moment, Instant("Until when it holds; not before `valid_from`.", option="--valid-to ISO-8601")]
 
 
 class FactFields(TypedDict, total=False):
@@ -206,7 +194,7 @@ class FactFields(TypedDict, total=False):
     confidence: Confidence
     valid_from: ValidFrom
     valid_to: ValidTo
-    source_episode_id: Annotated[UUID | str | None, MemoryId("The episode it was drawn from.")]
+    source_episode_id: Annotated[MemoryRef, MemoryId("The episode it was drawn from.")]
     source_decision_id: Annotated[
         DecisionId | None,
         DecisionName("The id or reference of a decision recorded here, or the name of one taken elsewhere."),
@@ -246,7 +234,7 @@ Lessons = Annotated[
         brief="",
     ),
 ]
-EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", words=OUTCOMES, brief="")]
+EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", brief="")]
 
 
 class NotedDetails(TypedDict, total=False):
@@ -289,7 +277,7 @@ class ChangeDetails(OutcomeDetails, NotedDetails, total=False):
     append: Annotated[str | None, MoreText("A new line of its detail.", most=MAX_DETAIL_BYTES, whole="detail")]
 
 
-EndedAt = Annotated[datetime | str | None, Instant("When it ended; by default now.")]
+EndedAt = Annotated[Moment, Instant("When it ended; by default now.")]
 
 
 class EndDetails(ChangeDetails, total=False):
@@ -304,7 +292,7 @@ class BeginningDetails(ClaimDetails, total=False):
     session_id: Annotated[
         str | None, Line("The session it happens in: its frame and censors are the defaults.", most=100)
     ]
-    started_at: Annotated[datetime | str | None, Instant("When it began; by default now.", is_said=True)]
+    started_at: Annotated[Moment, Instant("When it began; by default now.", is_said=True)]
     idempotency_key: IdempotencyKey
 
 
@@ -331,7 +319,6 @@ class ProcedureFields(TypedDict, total=False):
         OneOf(
             "A `k_line` has three bands, a `workflow` steps, a `pattern` a template; by default `workflow` where only "
             "steps are given.",
-            words=PROCEDURE_KINDS,
             default="k_line",
         ),
     ]
@@ -394,13 +381,7 @@ class CensorFields(TypedDict, total=False):
     """What only censors have."""
 
     severity: Annotated[
-        Severity,
-        OneOf(
-            "How strict it is; `absolute` is only ever set by hand.",
-            words=SEVERITIES,
-            default="warn",
-            option="--severity",
-        ),
+        Severity, OneOf("How strict it is; `absolute` is only ever set by hand.", default="warn", option="--severity")
     ]
     is_literal: Annotated[
         bool,
@@ -419,10 +400,8 @@ class CensorFields(TypedDict, total=False):
         ),
     ]
     learned_from_decision: Annotated[DecisionId | None, Alias("Another name of `learned_from_decision_id`.")]
-    learned_from_episode_id: Annotated[UUID | str | None, MemoryId("The episode it was learned from.")]
-    expires_at: Annotated[
-        datetime | str | None, Instant("When it expires; by default never.", option="--expires-at ISO-8601")
-    ]
+    learned_from_episode_id: Annotated[MemoryRef, MemoryId("The episode it was learned from.")]
+    expires_at: Annotated[Moment, Instant("When it expires; by default never.", option="--expires-at ISO-8601")]
 
 
 class CensorDetails(CensorFields, OriginDetails, total=False):
@@ -432,9 +411,9 @@ class CensorDetails(CensorFields, OriginDetails, total=False):
 class CensorChanges(TypedDict, total=False):
     """The parameters of `update_censor`; trigger and reason never change."""
 
-    severity: Annotated[Severity, OneOf("How strict it is.", words=SEVERITIES)]
+    severity: Annotated[Severity, OneOf("How strict it is.")]
     escalation_threshold: Threshold
-    expires_at: Annotated[datetime | str | None, Instant("When it expires; None for never.")]
+    expires_at: Annotated[Moment, Instant("When it expires; None for never.")]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
 
@@ -451,10 +430,8 @@ class DecisionDetails(TypedDict, total=False):
     files: Annotated[Sequence[str], Names("Files it is about.", brief="")]
     tags: Annotated[Sequence[str], Names("Words to find it by.")]
     session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
-    episode_id: Annotated[
-        UUID | str | None, MemoryId("The episode it belongs to; by default the current one of the session.")
-    ]
-    decided_at: Annotated[datetime | str | None, Instant("When it was made; by default now.", is_said=True)]
+    episode_id: Annotated[MemoryRef, MemoryId("The episode it belongs to; by default the current one of the session.")]
+    decided_at: Annotated[Moment, Instant("When it was made; by default now.", is_said=True)]
     reference: Annotated[
         str | None,
         Special(
@@ -475,8 +452,7 @@ def loaded(what: str) -> MemoryIds:
 
 
 Action = Annotated[
-    str,
-    Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words"),
+    str, Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words")
 ]
 AskedFrame = Annotated[
     str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="--frame", brief="")
@@ -499,7 +475,7 @@ class CheckFields(TypedDict, total=False):
     """The parameters that only a check has."""
 
     frame: AskedFrame
-    at: Annotated[datetime | str | None, Instant("When it would happen; by default now.")]
+    at: Annotated[Moment, Instant("When it would happen; by default now.")]
     is_recorded: Annotated[bool, Flag("False only checks: nothing is counted, escalated or announced.", default=True)]
 
 
@@ -516,12 +492,10 @@ class RecallFields(TypedDict, total=False):
     """The parameters that only a recall has."""
 
     limit: Annotated[
-        int,
-        Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""),
+        int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief="")
     ]
     min_score: Annotated[
-        float | None,
-        Share("Leave out answers with a lower score; by default none.", option="--min-score", brief=""),
+        float | None, Share("Leave out answers with a lower score; by default none.", option="--min-score", brief="")
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
@@ -529,17 +503,16 @@ class RecallFields(TypedDict, total=False):
     ]
     types: Annotated[Sequence[MemoryKind] | MemoryKind | None, Alias("Another name of `kinds`.")]
     detail: Annotated[
-        Detail,
-        OneOf("How much of each memory its `text` holds.", words=DETAILS, default="full", option="--detail", brief=""),
+        Detail, OneOf("How much of each memory its `text` holds.", default="full", option="--detail", brief="")
     ]
     frame: AskedFrame
     active_censors: AskedCensors
     as_of: Annotated[
-        datetime | str | None,
+        Moment,
         Instant("Ask for what was believed then.", option="--as-of ISO-8601", brief="ISO 8601: what was believed then"),
     ]
     at: Annotated[
-        datetime | str | None,
+        Moment,
         Instant(
             "When the question was asked; by default now, otherwise for replaying a history. A word such as "
             "`yesterday` in the question is relative to it, or to `as_of` if that is given."
@@ -554,11 +527,11 @@ class RecallDetails(RecallFields, AskerDetails, total=False):
 class DecisionFilter(TypedDict, total=False):
     """Which decisions to list: those that match every parameter given."""
 
-    status: Annotated[DecisionStatus | None, OneOf("Their status.", words=DECISION_STATUSES)]
+    status: Annotated[DecisionStatus | None, OneOf("Their status.")]
     file: Annotated[str | None, Line("A file they are about.", most=400)]
     tag: Annotated[str | None, Line("A tag they have.", most=400)]
     session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
-    episode_id: Annotated[UUID | str | None, MemoryId("The episode they belong to.")]
+    episode_id: Annotated[MemoryRef, MemoryId("The episode they belong to.")]
     limit: Annotated[int, Whole("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
 
 
@@ -581,8 +554,7 @@ SessionTask = Annotated[
 ]
 SessionFrame = Annotated[str | None, Line("The cognitive frame of the session.", most=100)]
 SessionCensors = Annotated[
-    Sequence[str] | None,
-    Names("The active censors; with the frame, the defaults of calls in this session."),
+    Sequence[str] | None, Names("The active censors; with the frame, the defaults of calls in this session.")
 ]
 Capacity = Annotated[
     int | None, Whole("How many items it can hold; 20 at first.", least=1, most=SessionPolicy.max_capacity)
@@ -592,7 +564,7 @@ Capacity = Annotated[
 class ContextDetails(TypedDict, total=False):
     """What can be loaded into a working memory."""
 
-    procedure_id: Annotated[UUID | str | None, MemoryId("A procedure to use.")]
+    procedure_id: Annotated[MemoryRef, MemoryId("A procedure to use.")]
     fact_ids: Annotated[Sequence[UUID] | None, loaded("Facts")]
     episode_ids: Annotated[Sequence[UUID] | None, loaded("Episodes")]
     censor_ids: Annotated[Sequence[UUID] | None, loaded("Censors")]
@@ -635,7 +607,7 @@ class SignalDetails(TypedDict, total=False):
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
 AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
-AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
+AskedAt = Annotated[Moment, Instant("Show what was known at that moment; by default now.")]
 
 
 class AssemblyFields(TypedDict, total=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import cache
 from inspect import Parameter, Signature
@@ -157,9 +157,9 @@ class Category(Line):
 
 @dataclass(frozen=True)
 class OneOf(InputField):
-    """One of a few words."""
+    """One of a few words, those of its type."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_choice(name, value, self.words)
@@ -346,15 +346,17 @@ def rows_of(source: Any) -> Mapping[str, InputRow]:
         if parameter.kind is Parameter.VAR_KEYWORD:
             rows |= rows_of(get_args(hints[name])[0])
         elif get_origin(hints.get(name)) is Annotated:
-            kind, field, *_ = get_args(hints[name])
             is_required = parameter.default is Parameter.empty
-            rows[name] = InputRow(name, kind, field, parameter.default, is_required)
+            rows[name] = replace(row_of(name, hints[name]), default=parameter.default, is_required=is_required)
     return rows
 
 
 def row_of(name: str, hint: Any) -> InputRow:
     """Return the row of an annotation."""
     kind, field, *_ = get_args(hint)
+    if isinstance(field, OneOf):
+        literals = [kind] if get_origin(kind) is Literal else get_args(kind)
+        field = replace(field, words=tuple(word for each in literals for word in get_args(each)))
     return InputRow(name, kind, field, field.default)
 
 

@@ -88,14 +88,11 @@ def checked_optional(name: str, value: object, *, max_characters: int) -> str | 
 
 def checked_names(name: str, values: object) -> list[str] | None:
     """Return a list of short names (tags, censors), or None."""
-    if values is None:
-        return None
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInput(f"{name} must be a list of names, got {values!r}")
-    names = cast("Sequence[object]", values)
-    if len(names) > MAX_NAMES:
-        raise InvalidInput(f"{name} has {len(names):,} entries, the limit is {MAX_NAMES}")
-    return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
+
+    def checked(each: object) -> str:
+        return checked_text(f"an entry of {name}", each, max_bytes=400)
+
+    return None if values is None else checked_list(name, values, checked, most=MAX_NAMES, of=" of names")
 
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
@@ -174,12 +171,12 @@ def checked_ids(name: str, values: object) -> list[UUID]:
     return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
 
 
-def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int) -> list[Any]:
+def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int, of: str = "") -> list[Any]:
     """Return a list whose entries passed their check; None is an empty one."""
     if values is None:
         return []
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise InvalidInput(f"{name} must be a list, got {values!r}")
+        raise InvalidInput(f"{name} must be a list{of}, got {values!r}")
     entries = cast("Sequence[object]", values)
     if len(entries) > most:
         raise InvalidInput(f"{name} has {len(entries):,} entries, the limit is {most:,}")
