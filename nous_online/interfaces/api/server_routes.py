@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import entry_points
@@ -84,24 +84,17 @@ class Started:
         object.__setattr__(self, "watch", f"/consolidate/{self.run}")
 
 
+COUNTED = tuple(each.name for each in fields(Planned) if each.type == "int")
+OTHER_NAMES = {
+    "deduped": "retired", "compressed": "condensed", "forgotten": "archived", "contradictions_found": "contradictions",
+}  # fmt: skip
+"""What a plan calls its counts, where the interface calls them otherwise."""
+
+
 def planned(night: date, plan_hash: str, counts: Mapping[str, int], **outcome: Any) -> Planned:
     """Return the response for a plan, with its counts by the names of the interface."""
-    return Planned(
-        night=night,
-        deduped=counts.get("retired", 0),
-        superseded=counts.get("superseded", 0),
-        compressed=counts.get("condensed", 0),
-        forgotten=counts.get("archived", 0),
-        contradictions_found=counts.get("contradictions", 0),
-        promoted=counts.get("promoted", 0),
-        demoted=counts.get("demoted", 0),
-        linked=counts.get("linked", 0),
-        shared=counts.get("shared", 0),
-        censors_retired=counts.get("censors_retired", 0),
-        procedures_flagged=counts.get("procedures_flagged", 0),
-        plan_hash=plan_hash,
-        **outcome,
-    )
+    counted = {name: counts.get(OTHER_NAMES.get(name, name), 0) for name in COUNTED}
+    return Planned(night=night, plan_hash=plan_hash, **counted, **outcome)
 
 
 class Consolidator(Protocol):

@@ -212,14 +212,7 @@ Steps = Annotated[list[Line | StepBody], Field(max_length=100)]
 Template = Annotated[dict[Line, Filled], Field(max_length=100)]
 OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
 DEFERRED = Annotated[
-    list[
-        body(
-            "DeferredFactBody",
-            FactDetails,
-            content=(Text, ...),
-            idempotency_key=(OwnName | None, None),
-        )
-    ],
+    list[body("DeferredFactBody", FactDetails, content=(Text, ...), idempotency_key=(OwnName | None, None))],
     Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
 ]
 DECISION_QUERY: dict[str, tuple[Any, Any]] = {
@@ -359,9 +352,7 @@ ROUTES = (
     VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
     VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),
     VerbRoute(
-        "POST /facts/{fact_id:uuid}/confirm",
-        Heart.confirm_fact,
-        body("ConfirmBody", source=(Source | None, None)),
+        "POST /facts/{fact_id:uuid}/confirm", Heart.confirm_fact, body("ConfirmBody", source=(Source | None, None))
     ),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/supersede",
@@ -620,11 +611,7 @@ ROUTES = (
     VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, answer=answers.MemoryAnswer, name="get_memory"),
     VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, answer=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),
-    VerbRoute(
-        "POST /memories/{memory_id:uuid}/forget",
-        Heart.forget,
-        body("ForgetBody", reason=(Reason, ...)),
-    ),
+    VerbRoute("POST /memories/{memory_id:uuid}/forget", Heart.forget, body("ForgetBody", reason=(Reason, ...))),
     VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/unpin", Heart.unpin, REASON, answers.MemoryAnswer),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
@@ -67,44 +67,23 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 MEMORIES, DATABASE = "Memories", "Database"
 WITH_API, WITH_MCP = "Doors (need the extra `api`)", "Doors (need the extra `mcp`)"
-COMMANDS: dict[str, Mapping[str, Callable[..., object]]] = {
-    MEMORIES: {
-        "learn": memory_commands.learn,
-        "recall": memory_commands.recall,
-        "status": memory_commands.status,
-        "agents": memory_commands.agents,
-        "forget": memory_commands.forget,
-        "restore": memory_commands.restore,
-        "pin": memory_commands.pin,
-        "unpin": memory_commands.unpin,
-        "update": memory_commands.update,
-        "patterns": context_commands.patterns,
-        "workflows": context_commands.workflows,
-        "context": context_commands.context,
-        "predict": context_commands.predict,
-        "feedback": context_commands.feedback,
-        "history": memory_commands.history,
-        "contradictions": memory_commands.contradictions,
-        "resolve": memory_commands.resolve,
-        "show": memory_commands.show_one,
-        "split": memory_commands.split,
-        "import": import_commands.import_history,
-        "export": import_commands.export,
-        "erase": import_commands.erase,
-        "worker": server_commands.worker,
-        "retry": server_commands.retry,
-        "check": context_commands.check,
-    },
-    DATABASE: {"up": server_commands.up, "down": server_commands.down, "doctor": server_commands.doctor},
-    WITH_API: {"api": door_commands.api, "console": door_commands.console},
-    WITH_MCP: {
-        "mcp": door_commands.mcp,
-        "install": door_commands.install,
-        "uninstall": door_commands.uninstall,
-        "hook": door_commands.hook,
-    },
-}
-"""The commands in the order of the help, by its panels."""
+COMMANDS: dict[str, Sequence[Callable[..., object]]] = {
+    MEMORIES: (
+        memory_commands.learn, memory_commands.recall, memory_commands.status, memory_commands.agents,
+        memory_commands.forget, memory_commands.restore, memory_commands.pin, memory_commands.unpin,
+        memory_commands.update, context_commands.patterns, context_commands.workflows, context_commands.context,
+        context_commands.predict, context_commands.feedback, memory_commands.history, memory_commands.contradictions,
+        memory_commands.resolve, memory_commands.show_one, memory_commands.split, import_commands.import_history,
+        import_commands.export, import_commands.erase, server_commands.worker, server_commands.retry,
+        context_commands.check,
+    ),
+    DATABASE: (server_commands.up, server_commands.down, server_commands.doctor),
+    WITH_API: (door_commands.api, door_commands.console),
+    WITH_MCP: (door_commands.mcp, door_commands.install, door_commands.uninstall, door_commands.hook),
+}  # fmt: skip
+"""The commands in the order of the help, by its panels; each is called like its function …"""
+OTHER_NAMES = {"show_one": "show", "import_history": "import"}
+"""… but these."""
 GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
     "censor": (
         MEMORIES,
@@ -209,7 +188,8 @@ def application() -> typer.Typer:
     )
     app.callback()(before_every_command)
     for panel, commands in COMMANDS.items():
-        for name, command in commands.items():
+        for command in commands:
+            name = OTHER_NAMES.get(command.__name__, command.__name__)
             add_command(app, name, command, rich_help_panel=panel, hidden=command is door_commands.hook)
     for name, (panel, help_text, commands) in GROUPS.items():
         group = typer.Typer(name=name, help=help_text, no_args_is_help=True)

@@ -272,11 +272,7 @@ def patterns(
 
 
 def workflows(
-    *,
-    look_only: LookOption = False,
-    user: UserOption = None,
-    project: ProjectOption = None,
-    agent: AgentOption = None,
+    *, look_only: LookOption = False, user: UserOption = None, project: ProjectOption = None, agent: AgentOption = None
 ) -> object:
     """Keep the steps that at least three closed episodes took in the same order as workflows.
 

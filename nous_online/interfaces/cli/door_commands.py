@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import uuid4
 
 import typer
 
@@ -117,9 +119,10 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
 def note_key(event: str, record: KeyRecord, **fields: str) -> None:
     """Write an event about a key to the audit trail."""
-    from nous_online.interfaces.api.keys import note_event
+    from nous_online.interfaces.api.keys import note
 
-    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **fields)
+    told = {"key": record.id, "agent": record.agent_id, "max_trust": record.max_trust, "may": may(record)}
+    note(logging.WARNING, event, **told, **fields)
 
 
 def show_new(new: Key, record: KeyRecord) -> object:
@@ -290,6 +293,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     $ claude mcp add nous -- nous mcp --agent aria
     $ nous mcp --http --port 8421 --agent aria
     """
+    import anyio
+
     from nous_online.interfaces.api.hearts import Hearts
     from nous_online.interfaces.hooks.client_settings import current_project
     from nous_online.interfaces.mcp import mcp_server as server
@@ -299,10 +304,10 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
     name = agent_named(agent)
-    visit = Visit(session or server.new_session(), user, project or (current_project() if repository else None))
+    visit = Visit(session or f"mcp-{uuid4().hex[:12]}", user, project or (current_project() if repository else None))
     hearts = server.ServedHearts(Hearts(), visit, agent_id=name)
     if not http:
-        server.serve_stdio(hearts)
+        anyio.run(server.serve_stdio, hearts)
         return
     with listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
@@ -316,7 +321,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         else:
             show(f"[green]ready[/green]  {escaped(url)}")
         sys.stdout.flush()  # the program that started this may read it from a pipe
-        if server.serve_http(app, hearts, listener) == signal.SIGINT:
+        if anyio.run(server.serve_http, app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)
 
@@ -376,8 +381,7 @@ def remove_webhook(
 
 
 ClientArgument = Annotated[
-    Literal["claude-code", "codex", "gemini"],
-    typer.Argument(metavar="CLIENT", help="claude-code, codex or gemini."),
+    Literal["claude-code", "codex", "gemini"], typer.Argument(metavar="CLIENT", help="claude-code, codex or gemini.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
 ProjectFilesOption = Annotated[

@@ -254,8 +254,7 @@ def show_bad(report: ImportReport) -> None:
 
 
 ExportsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
+    list[Path] | None, typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times.")
 ]
 ScrubOption = Annotated[
     bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")

@@ -69,8 +69,7 @@ AgentOption = Annotated[
     ),
 ]
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar=""),
+    bool, typer.Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar="")
 ]
 
 

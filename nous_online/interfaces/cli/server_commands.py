@@ -106,10 +106,7 @@ def address_of(place: dict[str, str]) -> str:
     return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 
-def down(
-    *,
-    demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False,
-) -> object:
+def down(*, demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     $ nous down

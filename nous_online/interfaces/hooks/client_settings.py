@@ -214,12 +214,6 @@ def launcher() -> list[str]:
     return [str(script)] if script.exists() else command
 
 
-def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return settings with our server added or replaced."""
-    servers = object_in(fields, "mcpServers")
-    return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
-
-
 def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our hooks added, or replaced in place."""
     hooks = object_in(fields, "hooks")
@@ -265,11 +259,8 @@ def is_ours(hook: object) -> bool:
 
 def has_entries(path: Path, text: str) -> bool:
     """Return whether a file holds an entry that we wrote."""
-    if path.suffix == TOML:
-        server = server_in(tables_of(text), SERVER)
-        return isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
-    fields = parse_settings(text)
-    server = object_in(fields, "mcpServers").get(SERVER)
+    fields = {} if path.suffix == TOML else parse_settings(text)
+    server = server_in(tables_of(text), SERVER) if path.suffix == TOML else object_in(fields, "mcpServers").get(SERVER)
     hooks = object_in(fields, "hooks")
     is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
     return is_server or any(
@@ -287,15 +278,13 @@ def object_in(fields: Mapping[str, Any], name: str) -> Fields:
 
 def groups_in(hooks: Fields, event: str) -> list[Fields]:
     """Return the groups of hooks of an event; raise `InvalidInput` for anything else."""
-    groups = hooks.get(event, [])
-    if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
+    groups = cast("list[Any]", hooks.get(event, []))
+    # A value that is no list, or holds what is no group, is not ours to change.
+    if not isinstance(groups, list) or not all(  # pyright: ignore[reportUnnecessaryIsInstance] (it is a person's file)
+        isinstance(each, dict) and isinstance(cast("Fields", each).get("hooks"), list) for each in groups
+    ):
         raise InvalidInput(f"hooks.{event} is not a list of groups with `hooks`; mend it first")
-    return cast("list[Fields]", groups)
-
-
-def is_group(group: object) -> bool:
-    """Return whether a value is a group of hooks."""
-    return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
+    return groups
 
 
 # --- the table of our server in a TOML file ---
@@ -376,8 +365,10 @@ def planned_install(
         servers, hooks = client.places(is_project=is_project)
         if path.suffix == TOML:
             return with_table(text, SERVER, client.server_entry(command, options))
-        before = parse_settings(text)
-        after = with_server(before, client, command, options) if path == servers else before
+        before = after = parse_settings(text)
+        if path == servers:
+            ours = {**object_in(before, "mcpServers"), SERVER: client.server_entry(command, options)}
+            after = {**before, "mcpServers": ours}
         after = with_hooks(after, client, command, options) if path == hooks else after
         return text if after == before else to_json(after, text)
 

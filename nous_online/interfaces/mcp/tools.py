@@ -414,12 +414,7 @@ def focus(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     return ToolAnswer("\n".join(lines), values)
 
 
-@tool(
-    "Record a decision and why.",
-    arguments_of(Heart.record_decision),
-    holding(decision_id=TEXT),
-    required=("title",),
-)
+@tool("Record a decision and why.", arguments_of(Heart.record_decision), holding(decision_id=TEXT), required=("title",))
 def record_decision(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     decision = heart.record_decision(session_id=visit.session_id, **arguments)
     return ToolAnswer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})
