@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nous_online.processes import Program
-    from nous_pipelines.commands.autostart import Autostart
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
@@ -336,7 +335,11 @@ def show_outcome(outcome: NightOutcome) -> None:
     if outcome.report is None:
         return
     counts = outcome.report.counts
-    show(f"{mark_of(outcome, outcome.report)} night {outcome.night}: {outcome.report.summary}")
+    mark = "[red]✗[/red]"
+    if outcome.is_success:  # whether it did all it had to do
+        has_more = outcome.report.unseen or outcome.report.put_off.note
+        mark = "[yellow]![/yellow]" if has_more else "[green]✓[/green]"
+    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
     for note in notes_on(outcome, outcome.report):
         show_note(f"  {note}")
     if counts["stale"] or counts["refused"]:
@@ -347,13 +350,6 @@ def show_outcome(outcome: NightOutcome) -> None:
     )
     if note := outcome.report.put_off.note:
         show(f"[yellow]{escaped(note)}[/yellow]")
-
-
-def mark_of(outcome: NightOutcome, report: NightReport) -> str:
-    """Return the sign before the line of a night: whether it did all it had to do."""
-    if not outcome.is_success:
-        return "[red]✗[/red]"
-    return "[yellow]![/yellow]" if report.unseen or report.put_off.note else "[green]✓[/green]"
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
@@ -499,19 +495,23 @@ def install(
     from nous_pipelines.commands import autostart
 
     planned = autostart.autostart_here(manager, clock(at))
-    if not dry_run:
-        autostart.install(planned)
+    # Of the settings file only the names: some values are keys.
+    names = {path: re.sub(r"=.*", "=…", text) for path, text in planned.files.items() if path.suffix == ".env"}
+    files = {str(path): text for path, text in {**planned.files, **names}.items()}
     if dry_run:
-        show_plan(planned)
+        for path, text in files.items():
+            show(f"[bold]{escaped(path)}[/bold]")
+            show(escaped(text))
+        for command in planned.starts:
+            show(f"[dim]$[/dim] {escaped(str(command))}")
+            if command.stdin:
+                show(escaped(command.stdin))
     else:
+        autostart.install(planned)
         show(f"[green]installed[/green]  with {planned.manager}; the nights run at {at}")
         show_note("`nous service status` says how it stands, `nous status` when the last night was")
-    return {
-        "is_dry_run": dry_run,
-        "manager": planned.manager,
-        "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
-        "commands": [str(command) for command in planned.starts],
-    }
+    commands = [str(command) for command in planned.starts]
+    return {"is_dry_run": dry_run, "manager": planned.manager, "files": files, "commands": commands}
 
 
 def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False) -> object:
@@ -555,21 +555,3 @@ def clock(text: str) -> tuple[int, int]:
     if found is None:
         raise InvalidInput(f"not a time of day: --at {text!r} (want HH:MM, such as 03:00)")
     return int(found[1]), int(found[2])
-
-
-def show_plan(planned: Autostart) -> None:
-    """Print the files that would be written and the commands that would be run."""
-    for path, text in planned.files.items():
-        show(f"[bold]{escaped(str(path))}[/bold]")
-        show(escaped(shown_text(path, text)))
-    for command in planned.starts:
-        show(f"[dim]$[/dim] {escaped(str(command))}")
-        if command.stdin:
-            show(escaped(command.stdin))
-
-
-def shown_text(path: Path, text: str) -> str:
-    """Return a file's text, of the settings file only the names: some values are keys."""
-    if path.suffix != ".env":
-        return text
-    return "".join(f"{line.partition('=')[0]}=…\n" for line in text.splitlines())

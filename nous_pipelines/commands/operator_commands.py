@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nous_online.database.connection import Database, Role
+    from nous_online.memories.undoing import SourceUndone
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
-    from nous_pipelines.orchestration.reembedding import Due, Move
+    from nous_pipelines.orchestration.reembedding import Move
+    from nous_pipelines.plan.undo import Undone
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
@@ -95,7 +97,16 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     if memory is not None or source is not None:
         if night or first or last or proposal or kind or (memory and source):
             raise InvalidInput(ALONE)
-        return undo_memory(memory, agent, reason) if memory else undo_source(str(source), agent, reason)
+        with open_heart(agent) as heart:
+            if memory is None:
+                result = heart.undo_source(str(source), reason=reason)
+                count = len(result.undone)
+                return show_undone(
+                    f"{count} {'memory' if count == 1 else 'memories'} of {escaped(str(source))}", result
+                )
+            event = heart.undo(memory, reason=reason)
+        show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+        return event
     if first or last:
         return undo_nights(range_of(first, last, night or proposal), agent, kind, reason)
     if not (night or proposal):
@@ -109,11 +120,15 @@ def undo_proposals(
     """Undo proposals selected by agent, night, kind and id, and print those refused."""
     from nous_pipelines.plan.undo import Selection, undo
 
-    selection = Selection(agent, night, kind, parsed_id(proposal) if proposal else None)
+    try:
+        proposal_id = UUID(proposal) if proposal else None
+    except ValueError as error:
+        raise InvalidInput(f"not a proposal id: {proposal!r} (`nous report` shows them)") from error
+    selection = Selection(agent, night, kind, proposal_id)
     with opened_database() as database:
         result = undo(database, selection, reason=reason)
     count = len(result.undone)
-    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused)
+    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result)
 
 
 def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
@@ -146,36 +161,12 @@ def show_refused(refused: Mapping[Any, str]) -> None:
         show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
 
-def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str]) -> object:
+def show_undone(what: str, result: Undone | SourceUndone) -> object:
     """Print what was undone and what was refused; the command fails if anything was."""
     show(f"[green]taken back[/green]  {what}")
+    refused = {str(each): why for each, why in result.refused.items()}
     show_refused(refused)
-    return Ended(1 if refused else 0, {"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
-
-
-def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
-    """Undo the latest change of one memory and print it."""
-    with open_heart(agent) as heart:
-        event = heart.undo(memory_id, reason=reason)
-    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
-    return event
-
-
-def undo_source(source: str, agent: str | None, reason: str) -> object:
-    """Undo everything from one source and print what was refused."""
-    with open_heart(agent) as heart:
-        result = heart.undo_source(source, reason=reason)
-    count = len(result.undone)
-    what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
-    return show_undone(what, result.undone, result.refused)
-
-
-def parsed_id(text: str) -> UUID:
-    """Parse the id of a proposal; raise `InvalidInput` for anything else."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise InvalidInput(f"not a proposal id: {text!r} (`nous report` shows them)") from error
+    return Ended(1 if refused else 0, {"undone": result.undone, "refused": refused})
 
 
 WORDS = {
@@ -242,48 +233,32 @@ def reembed(
     with opened_database() as database:
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
-        if dry_run:
-            return show_due(left, space.id)
-        register_space(database, space, is_indexed=False)
-        progress = EmbeddingProgress(sum(each.missing for each in left.values()))
-        with waiting(f"embedding {progress.total:,} memories for {space.id} …"):
-            moves = move(database, embedder, agents, on_progress=progress)
-    return show_moves(moves, progress, space.id)
+        total, done = sum(each.missing for each in left.values()), 0
 
+        def on_progress(count: int) -> None:
+            nonlocal done
+            before, done = done, done + count
+            if done // 2000 > before // 2000:
+                show_progress(f"  {done:,} of {total:,} embedded")
 
-class EmbeddingProgress:
-    """Counts embedded memories and prints the progress."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-
-    def __call__(self, count: int) -> None:
-        """Add to the count; print it every 2,000 memories."""
-        before, self.done = self.done, self.done + count
-        if self.done // 2000 > before // 2000:
-            show_progress(f"  {self.done:,} of {self.total:,} embedded")
-
-
-def show_due(left: dict[str, Due], space_id: str) -> object:
-    """Print how many memories have to move and to be embedded."""
-    for agent_id, each in left.items():
-        show(f"{escaped(agent_id)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded")
-    if not left:
-        show(f"everything is in {space_id} already")
-    return {"space": space_id, "due": left}
-
-
-def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str) -> object:
-    """Print what was moved."""
-    for each in moves:
-        count = sum(each.moved.values())
-        show(
-            f"[green]moved[/green]  {escaped(each.agent_id)}: {count:,} memories; learning waited {each.seconds:.1f} s"
-        )
-    if not moves:
-        show(f"everything is in {space_id} already")
-    return {"space": space_id, "embedded": progress.done, "moves": moves}
+        moves: list[Move] = []
+        if not dry_run:
+            register_space(database, space, is_indexed=False)
+            with waiting(f"embedding {total:,} memories for {space.id} …"):
+                moves = move(database, embedder, agents, on_progress=on_progress)
+    lines = [
+        f"[green]moved[/green]  {escaped(each.agent_id)}: {sum(each.moved.values()):,} memories; "
+        f"learning waited {each.seconds:.1f} s"
+        for each in moves
+    ]
+    if dry_run:
+        lines = [
+            f"{escaped(name)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded"
+            for name, each in left.items()
+        ]
+    for line in lines or [f"everything is in {space.id} already"]:
+        show(line)
+    return {"space": space.id, **({"due": left} if dry_run else {"embedded": done, "moves": moves})}
 
 
 # --- policy ---
@@ -314,7 +289,11 @@ def policy(
     with opened_database() as database:
         is_change = bool(values) or reset
         own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
-    fields = described(NightPolicy().overridden(own))
+    usual = NightPolicy().as_dict()
+    fields = {
+        field: {"value": value, "default": usual[field], "meaning": meanings()[field]}
+        for field, value in NightPolicy().overridden(own).as_dict().items()
+    }
     table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
     for field, row in fields.items():
         style = "bold" if field in own else None
@@ -334,15 +313,6 @@ def numbers(assignments: list[str]) -> dict[str, float]:
         except ValueError as error:
             raise InvalidInput(f"{assignment!r} is not of the form FIELD=NUMBER; `nous policy` lists them") from error
     return values
-
-
-def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
-    """Return each field with its value, its default and what it means."""
-    usual = NightPolicy().as_dict()
-    return {
-        name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
-        for name, value in policy.as_dict().items()
-    }
 
 
 # --- batches ---
@@ -504,11 +474,6 @@ def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
     for heading in filled:
         table.add_column(heading, justify="right", no_wrap=True)
     for cost, row in zip(costs, zip(*filled.values(), strict=True), strict=True):
-        table.add_row(*(escaped(named(cost, each)) for each in shown), *row)
+        named = (cost.agent_id if each is Dimension.AGENT else getattr(cost, each) for each in shown)
+        table.add_row(*("-" if value is None else escaped(str(value)) for value in named), *row)
     return table
-
-
-def named(cost: Cost, dimension: Dimension) -> str:
-    """Return the value of a row in one dimension, `-` for none."""
-    value = cost.agent_id if dimension is Dimension.AGENT else getattr(cost, dimension)
-    return "-" if value is None else str(value)

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -108,9 +109,13 @@ def show_difference(first: str, last: str, agent: str | None) -> object:
         raise InvalidInput(f"--from {earlier} is not before --to {later}; swap them")
     asked = parsed_query(BLOCKS["compare"])
     with ended_by_signals(), opened(agent, is_for_all=agent is None) as (database, agent_id):
-        nights = two_nights(nights_of(database, asked.tables, (first, last)), earlier, later)
+        nights = nights_of(database, asked.tables, (first, last))
+        for night in (earlier, later):
+            if night not in nights.nights:
+                why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
+                raise NotFound(f"night {night} can't be compared: {why}")
         scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
-        with run_query(asked, nights, database, scope) as answer:
+        with run_query(asked, replace(nights, nights=(earlier, later)), database, scope) as answer:
             entries = list(rows_by_name(answer))
     for entry in entries:
         show_change(entry)
@@ -167,17 +172,6 @@ def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | N
         show_left_out(nights)
         raise NotFound(f"no night {'of those ' if first or last else ''}has run here; run one with: nous night")
     return nights
-
-
-def two_nights(nights: StoredNights, earlier: date, later: date) -> StoredNights:
-    """Return only these two nights; raise `NotFound` if one is missing."""
-    from dataclasses import replace
-
-    for night in (earlier, later):
-        if night not in nights.nights:
-            why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
-            raise NotFound(f"night {night} can't be compared: {why}")
-    return replace(nights, nights=(earlier, later))
 
 
 def show_left_out(nights: StoredNights) -> None:
@@ -298,17 +292,11 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
     found = stored_columns(nights, database)
     meaning_of = {name: TABLES[name].meaning_of for name in found}
     if as_json:
-        tables = [
-            {
-                "name": name,
-                "meaning": TABLES[name].meaning,
-                "columns": [
-                    {"name": column, "type": kind, "meaning": meaning_of[name](column)}
-                    for column, kind in columns.items()
-                ],
-            }
+        listed = {
+            name: [{"name": each, "type": kind, "meaning": meaning_of[name](each)} for each, kind in columns.items()]
             for name, columns in found.items()
-        ]
+        }
+        tables = [{"name": name, "meaning": TABLES[name].meaning, "columns": listed[name]} for name in found]
         show_json({"nights": nights.nights, "left_out": by_text(nights.left_out), "tables": tables})
         return
     show(f"[bold]{len(nights.nights):,} nights[/bold], {nights.nights[0]} to {nights.nights[-1]}")

@@ -89,7 +89,10 @@ class NousStore(BaseStore):
             case SearchOp():
                 return self._search(op)
             case ListNamespacesOp():
-                return namespaces(op, (parts_of(each.name)[:-1] for each in self._documents.list()))
+                known = {parts_of(each.name)[:-1] for each in self._documents.list()}
+                wanted = op.match_conditions or ()
+                fitting = [each for each in known if all(does_fit(each, condition) for condition in wanted)]
+                return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
             case PutOp():
                 return None
 
@@ -97,7 +100,12 @@ class NousStore(BaseStore):
         """Return items below a namespace: the best answers to a query first, without one the latest changed first."""
         prefix = name_of(op.namespace_prefix)
         below = self._documents.list(f"{prefix}/" if prefix else "")
-        kept = [each for each in below if does_match(json.loads(each.text), op.filter or {})]
+        wanted = (op.filter or {}).items()
+        kept = [
+            each
+            for each, value in ((each, json.loads(each.text)) for each in below)
+            if all(does_hold(value.get(name), condition) for name, condition in wanted)
+        ]
         scores = self._scores(op.query) if op.query else {}
         if op.query:
             kept = [each for each in kept if UNINDEXED not in each.tags]
@@ -141,11 +149,6 @@ def details_of(document: Document) -> dict[str, Any]:
     }
 
 
-def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a value meets all conditions of a filter."""
-    return all(does_hold(value.get(name), condition) for name, condition in wanted.items())
-
-
 def does_hold(found: Any, condition: Any) -> bool:
     """Return whether a field meets a condition: a value to equal, or operators such as `{"$gt": 4}`."""
     named: Mapping[str, Any] = cast("Mapping[str, Any]", condition) if isinstance(condition, dict) else {}
@@ -158,13 +161,6 @@ def does_hold(found: Any, condition: Any) -> bool:
         return all(COMPARISONS[name](found, operand) for name, operand in named.items())
     except TypeError:  # such as a text compared with a number
         return False
-
-
-def namespaces(op: ListNamespacesOp, known: Iterable[Name]) -> list[Name]:
-    """Return the namespaces that meet all conditions, cut to `max_depth`, sorted and without repeats."""
-    wanted = (each for each in known if all(does_fit(each, condition) for condition in op.match_conditions or ()))
-    cut = sorted({each[: op.max_depth] for each in wanted})
-    return cut[op.offset : op.offset + op.limit]
 
 
 def does_fit(namespace: Name, condition: MatchCondition) -> bool:

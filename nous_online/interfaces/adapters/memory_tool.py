@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -73,15 +74,19 @@ class MemoryFiles:
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
                 )
             if count > 1:
-                lines = ", ".join(str(text[:position].count("\n") + 1) for position in occurrences(text, old_str))
+                found = re.finditer(f"(?={re.escape(old_str)})", text)  # overlapping ones too
+                lines = ", ".join(str(text[: each.start()].count("\n") + 1) for each in found)
                 raise InvalidInput(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
                     "Please ensure it is unique"
                 )
             before, _, after = text.partition(old_str)
+            lines = f"{before}{new_str}{after}".split("\n")
+            first = max(0, before.count("\n") - AROUND)
+            last = before.count("\n") + AROUND
             # Replaced, not appended: `change` decides again if another writer was faster.
-            edited[:] = [snippet(f"{before}{new_str}{after}", at=before.count("\n"))]
-            return f"{before}{new_str}{after}"
+            edited[:] = [numbered(lines[first : last + 1], first + 1)]
+            return "\n".join(lines)
 
         self._edit(path, replaced)
         title = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
@@ -180,24 +185,9 @@ def resolved(path: str) -> str:
     return name
 
 
-def occurrences(text: str, part: str) -> list[int]:
-    """Return the positions of a part in a text, overlapping ones included."""
-    positions = [text.find(part)]
-    while positions[-1] >= 0:
-        positions.append(text.find(part, positions[-1] + 1))
-    return positions[:-1]
-
-
 def numbered(lines: Sequence[str], first: int) -> str:
     """Return lines with their numbers, without hidden characters."""
     return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{visible(line)}" for number, line in enumerate(lines, start=first))
-
-
-def snippet(text: str, *, at: int) -> str:
-    """Return the numbered lines around line `at`, counted from 0."""
-    lines = text.split("\n")
-    first = max(0, at - AROUND)
-    return numbered(lines[first : at + AROUND + 1], first + 1)
 
 
 def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:

@@ -19,8 +19,8 @@ from psycopg.rows import class_row, namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.context.context_lines import Context
-from nous_online.core.details import AskerDetails, RecallDetails
-from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
+from nous_online.core.details import AskerDetails, ReachDetails, RecallDetails
+from nous_online.core.domain import Fact, Memory, MemoryKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
@@ -68,9 +68,12 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
         return page(
             request, "memories.html", **shown, answers=heart.recall(question, **details), found=[], further=None
         )
-    conditions = list_conditions(given, query.get("before", ""))
+    conditions = {**list_conditions(given, query.get("before", "")), "agent_id": heart.agent.id}
+    statement = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = list_memories(connection, heart.agent.id, conditions)
+        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+        rows = connection.cursor(row_factory=class_row(ListedMemory))
+        found = rows.execute(statement, conditions, prepare=False).fetchall()
     further = None
     if len(found) > ON_A_PAGE:
         last = found[ON_A_PAGE - 1]
@@ -80,7 +83,7 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
 
 
 def list_conditions(given: Mapping[str, str], before: str) -> dict[str, Any]:
-    """Return the parameters of `list_memories`; raise `InvalidInput` for a bad kind, state, day or cursor."""
+    """Return the conditions as parameters of the query; raise `InvalidInput` for a bad kind, state, day or cursor."""
     state = given.get("state", "current")
     known = {"current": CURRENT, "any": STATES, **{each: (each,) for each in STATES}}
     before_at, before_id = parse_cursor(before)
@@ -156,7 +159,11 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
         longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
-        said=[(each, can_split(each, found)) for each in statements],
+        # Not the statement that founded this fact, and none that was taken back.
+        said=[
+            (each, not each.taken_back_at and not (is_first_statement(each) and each.fact_id == memory_id))
+            for each in statements
+        ],
         unrecorded=unrecorded_count(fact, statements) if fact else 0,
         events=events,
         last=undoable[0] if undoable else None,
@@ -168,11 +175,6 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         disputes=disputes,
         known=known,
     )
-
-
-def can_split(said: Statement, fact: Memory) -> bool:
-    """Return whether a statement can become a fact of its own: not the one that founded this fact, and not undone."""
-    return said.taken_back_at is None and not (is_first_statement(said) and said.fact_id == fact.id)
 
 
 def details_of(found: Memory) -> list[tuple[str, str]]:
@@ -336,14 +338,9 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         if found is None:
             raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
         sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
-        merged = heart.learn(
-            form["text"],
-            source="console",
-            scope=sides[0].scope,
-            user_id=sides[0].user_id,
-            project_id=sides[0].project_id,
-            replaces=[each for each in sides if each.state == "active"],
-        ).memory
+        first, replaced = sides[0], [each for each in sides if each.state == "active"]
+        reach = ReachDetails(scope=first.scope, user_id=first.user_id, project_id=first.project_id)
+        merged = heart.learn(form["text"], source="console", replaces=replaced, **reach).memory
         heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
@@ -505,14 +502,6 @@ class ListedMemory:
 def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
     """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
     return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
-
-
-def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
-    """Return the latest memories that fit the conditions, named as the parameters of the query."""
-    query = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
-    with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
-        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
-        return cursor.execute(query, {**conditions, "agent_id": agent_id}, prepare=False).fetchall()
 
 
 def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:

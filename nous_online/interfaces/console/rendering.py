@@ -132,16 +132,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "shown": shown,
-        "shown_with_code": shown_with_code,
-        "cut": cut,
-        "found": found,
-        "moment": moment,
-        "words": words,
-        "figure": figure,
-    }
-    environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
+    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure]
+    named = {each.__name__: each for each in filters}
+    environment.filters.update(named)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment
 
 
@@ -152,7 +145,7 @@ def visible_value(value: object) -> object:
 
 def shown(text: object) -> Markup:
     """Return a text escaped, with the code of each hidden character in its place."""
-    return Markup(HIDDEN.sub(code_of, str(escape("" if text is None else str(text)))))  # noqa: S704 (it was escaped)
+    return Markup(HIDDEN.sub(code_of, escape("" if text is None else str(text))))  # noqa: S704 (it was escaped)
 
 
 def shown_with_code(text: object) -> Markup:

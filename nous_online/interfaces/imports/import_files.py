@@ -373,7 +373,7 @@ class ImportedSession:
     id: str = ""
     title: str | None = None
     tags: tuple[str, ...] = ()
-    at: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
+    at: ImportItem = ImportItem(0, 0)
     left_out: Counter[str] = field(default_factory=Counter[str])
     problems: list[ImportItem] = field(default_factory=list[ImportItem])
 
