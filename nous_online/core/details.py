@@ -102,7 +102,6 @@ IdempotencyKey = Annotated[
 
 
 def band(name: str, about: str) -> Lines:
-    """Return the field of a band of a K-line."""
     return Lines(about, most=MAX_LINE_BYTES, entry=f"a line of {name}")
 
 
@@ -447,7 +446,6 @@ class DecisionDetails(TypedDict, total=False):
 
 
 def loaded(what: str) -> MemoryIds:
-    """Return the field of a list of memories to load."""
     return MemoryIds(f"{what}, by their ids.", most=SessionPolicy.max_capacity)
 
 

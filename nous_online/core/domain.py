@@ -427,7 +427,6 @@ class Kind(Generic[M]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the value, in its order."""
         return tuple(field.name for field in fields(self.value))
 
 

@@ -31,7 +31,6 @@ MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
 def as_given(_name: str, value: Any) -> Any:
-    """Return a value that is checked elsewhere."""
     return value
 
 
@@ -325,7 +324,6 @@ class InputRow:
 
     @property
     def is_optional(self) -> bool:
-        """Whether it may be None."""
         return NoneType in get_args(self.hint)
 
     def checked(self, value: object, *, now: datetime | None = None, name: str | None = None) -> Any:
@@ -352,7 +350,6 @@ def rows_of(source: Any) -> Mapping[str, InputRow]:
 
 
 def row_of(name: str, hint: Any) -> InputRow:
-    """Return the row of an annotation."""
     kind, field, *_ = get_args(hint)
     if isinstance(field, OneOf):
         literals = [kind] if get_origin(kind) is Literal else get_args(kind)

@@ -208,7 +208,6 @@ def walk(root: Node, *, within: bool = False) -> Iterator[Node]:
 
 
 def source_of(node: Node | None) -> str:
-    """Return the source of a node; "" for none."""
     return "" if node is None else (node.text or b"").decode("utf-8", "replace")
 
 
@@ -235,7 +234,6 @@ def part_of(node: Node, fields: Sequence[str]) -> Node | None:
 
 
 def callee(node: Node) -> str:
-    """Return the name of the function that a call calls."""
     return dotted(node.child_by_field_name("function") or node.child_by_field_name("constructor"))
 
 
@@ -429,7 +427,6 @@ def validation(shape: Shape) -> list[str]:
 
 
 def testing_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
-    """Return the pattern of tests: their naming, fixtures and assertions."""
     tests = [shape for shape in shapes if shape.is_test]
     parts = {
         "naming": {"python": "test_{what}", "go": "Test{What}"}.get(language, "{what}, in words"),
@@ -502,7 +499,6 @@ def commonest(shapes: Sequence[Shape], of: Callable[[Shape], Iterable[str]], *, 
 
 
 def common_beginning(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Return the parts with which all of these begin."""
     return [level[0] for level in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
 
 
@@ -547,7 +543,6 @@ def learn_patterns(
 
 
 def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:
-    """Store one pattern as a procedure of its name, with the places of its examples."""
     return heart.store_procedure(
         new.name,
         kind="pattern",

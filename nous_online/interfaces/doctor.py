@@ -67,7 +67,6 @@ def checks() -> Iterator[HealthCheck]:
 
 
 def checked(name: str, look: Callable[[], str]) -> HealthCheck:
-    """Run a check, and return its result."""
     try:
         return HealthCheck(name, is_ok=True, message=look())
     except NousError as error:
@@ -75,7 +74,6 @@ def checked(name: str, look: Callable[[], str]) -> HealthCheck:
 
 
 def look_at_python() -> str:
-    """Return the version of Python."""
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         raise Unsupported(f"Python {platform.python_version()} is untested here; use 3.11 to 3.14")
     return f"{platform.python_implementation()} {platform.python_version()}"
@@ -90,7 +88,6 @@ def look_at_embedder() -> str:
 
 
 def look_at_disk() -> str:
-    """Return the free space on the disk of the embedded server's data."""
     data = postgres.data_directory(settings().home)
     # The folder may not exist yet.
     place = next(path for path in (data, *data.parents) if path.exists())
@@ -112,7 +109,6 @@ def look_at_privacy() -> str:
 
 
 def look_at_server() -> str:
-    """Connect, and check the versions of PostgreSQL and pgvector."""
     with connected("nous_purge") as connection:
         require_capable(connection)
         row = connection.execute(SQL["read_versions"]).fetchone()
@@ -126,7 +122,6 @@ def look_at_server() -> str:
 
 
 def look_at_schema() -> str:
-    """Check that the schema is that of this version."""
     with connected("nous_purge") as connection:
         if not is_current(connection):
             raise Unsupported("the database lacks migrations of this version; run `nous up`")
@@ -134,7 +129,6 @@ def look_at_schema() -> str:
 
 
 def look_at_roles() -> str:
-    """Check that the login of each role may switch to it."""
     for role in LOGIN_OF:
         with connected(role) as connection:
             try:
@@ -147,7 +141,6 @@ def look_at_roles() -> str:
 
 
 def look_at_isolation() -> str:
-    """Check that row-level security isolates agents from each other."""
     with connected("nous_app") as connection, connection.transaction():
         act_as(connection, "nous_app")
         require_isolation(connection)

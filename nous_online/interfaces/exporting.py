@@ -115,13 +115,11 @@ class ExportWriter:
         self._digest = sha256()
 
     def write(self, line: str) -> None:
-        """Write one line."""
         encoded = line.encode() + b"\n"
         self._digest.update(encoded)
         self._file.write(encoded)
 
     def checksum(self) -> str:
-        """Return the SHA-256 of the lines written so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 
@@ -176,7 +174,6 @@ def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
 
 
 def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
-    """Yield every row of an agent as JSON, with the name of its table."""
     parameters = {"agent_id": agent_id, "dropped": list(DROPPED)}
     for table in TABLES.values():
         # A server-side cursor, so that no table has to fit in memory.
@@ -189,7 +186,6 @@ def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]
 
 
 def identifier_of(table: Table) -> Identifier:
-    """Return the qualified name of a table for a statement."""
     return Identifier(*table.name.split("."))
 
 
@@ -250,7 +246,6 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder; raise `InvalidInput` when that fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -431,7 +426,6 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
 
 
 def damaged(path: Path, what: str) -> InvalidInput:
-    """Return the error for a damaged export."""
     return InvalidInput(f"{path} is damaged: {what}; nothing was stored, take another copy of the export")
 
 
@@ -457,7 +451,6 @@ def create_agent(connection: Connection, agent_id: str, space: EmbeddingSpace) -
 
 
 def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
-    """Yield the rows of an export in batches of one table."""
     for table, group in groupby(rows_in(path), key=lambda found: found[0]):
         while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
             yield table, batch

@@ -91,7 +91,6 @@ def interface_token() -> str:
 
 
 def with_token(url: str, token: str) -> str:
-    """Return a URL with the token in its query."""
     return f"{url}?{TOKEN}={quote(token, safe='')}"
 
 
@@ -128,7 +127,6 @@ class PageGate:
         self._names = LOOPBACK_NAMES | {name.lower() for name in names}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it to the interface."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -180,7 +178,6 @@ def cookie_name(connection: HTTPConnection) -> str:
 
 
 def refusal(status: int, why: str) -> Response:
-    """Return a plain-text response that refuses a request."""
     return PlainTextResponse(f"{why}\n", status, PAGE_HEADERS)
 
 
@@ -200,7 +197,6 @@ class Connection(Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the deadline of the first request."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             # The one that has waited longest for its headers is closed, or this one where all are being served.
@@ -224,7 +220,6 @@ class Connection(Protocol):
             self._cancel_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadline."""
         self._cancel_deadline()
         super().connection_lost(exc)
 

@@ -58,7 +58,6 @@ LEFT_OUT = 3
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
     commands = {
         "night": night, "diff": diff, "report": report, "undo": undo, "purge": purge, "policy": policy, "query": query,
         "cost": cost, "batches": batches, "reembed": reembed, "dev": dev, "demo": demo,
@@ -281,7 +280,6 @@ def missing_nights(options: NightOptions, named: str | None) -> list[date]:
 
 
 def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:
-    """Return the nights that the options select."""
     if first is None and last is None:
         return [chosen_night(night)]
     if night is not None or first is None or last is None:
@@ -299,7 +297,6 @@ def chosen_night(night: str | None) -> date:
 def options_for(
     agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False, is_full: bool = False
 ) -> NightOptions:
-    """Return the options of a run over the database and the home of this process."""
     from nous_online.database.connection import open_url
     from nous_pipelines.orchestration.instance import home_folder
     from nous_pipelines.orchestration.running import NightOptions
@@ -328,7 +325,6 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
-    """Print the outcome of a run in a few lines."""
     for failure in outcome.failures:
         if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
             show_error(failure)
@@ -368,7 +364,6 @@ def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
 
 
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:
-    """Return an outcome as plain values for JSON."""
     report: NightReport | None = outcome.report
     return {
         "night": outcome.night,
@@ -462,7 +457,6 @@ def offers_api() -> bool:
 
 
 def log(name: str, line: str) -> None:
-    """Print a line of a program's output after its name."""
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {without_controls(COLOUR.sub('', line))}\n")
         sys.stderr.flush()

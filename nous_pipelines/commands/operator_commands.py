@@ -46,7 +46,6 @@ NightOption = Annotated[
 
 @contextmanager
 def opened_database(role: Role = "nous_night") -> Generator[Database]:
-    """Open the database as a role for a block."""
     from nous_online.database.connection import Database, open_url
 
     with closing(Database(open_url(), role=role, max_connections=2)) as database:
@@ -54,7 +53,6 @@ def opened_database(role: Role = "nous_night") -> Generator[Database]:
 
 
 def known_kinds(incomplete: str) -> list[str]:
-    """Return the kinds of proposals for shell completion."""
     from nous_pipelines.phases.phase_table import PRECEDENCE
 
     return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
@@ -117,7 +115,6 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 def undo_proposals(
     agent: str | None, night: date | None, kind: str | None, proposal: str | None, reason: str
 ) -> object:
-    """Undo proposals selected by agent, night, kind and id, and print those refused."""
     from nous_pipelines.plan.undo import Selection, undo
 
     try:
@@ -156,7 +153,6 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, rea
 
 
 def show_refused(refused: Mapping[Any, str]) -> None:
-    """Print proposals or memories that can't be taken back, with the reasons."""
     for each, why in refused.items():
         show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
@@ -387,14 +383,12 @@ def collect_once(second: SecondJudge, database: Database, agent_ids: Sequence[st
 
 
 def as_plain(row: BatchRow) -> dict[str, Any]:
-    """Return a batch as plain values for JSON."""
     names = ("id", "agent_id", "night", "model", "state", "batch_id", "pair_count", "request_count", "failed_count")
     values = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
     return {**values, "is_open": row.is_open}
 
 
 def show_rows(rows: Sequence[BatchRow]) -> None:
-    """Print batches as a table, open ones first."""
     from rich.table import Table
     from rich.text import Text
 

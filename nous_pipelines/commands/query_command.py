@@ -175,7 +175,6 @@ def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | N
 
 
 def show_left_out(nights: StoredNights) -> None:
-    """Print the nights that can't be read, with the reasons."""
     for night, why in nights.left_out.items():
         show_note(f"night {night} is left out: {why}")
 
@@ -276,7 +275,6 @@ def finite(value: Any) -> Any:
 
 
 def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
-    """Return reasons by night in ISO format."""
     return {night.isoformat(): why for night, why in reasons.items()}
 
 
@@ -284,7 +282,6 @@ def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
 
 
 def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> None:
-    """Print the nights, the tables, and type and meaning of their columns."""
     from rich.table import Table
 
     from nous_pipelines.plan.night_tables import TABLES, stored_columns
@@ -314,7 +311,6 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
 
 
 def show_change(entry: Mapping[str, Any]) -> None:
-    """Print one memory that differs: its text, kind and states."""
     from rich.text import Text
 
     sign, style = SIGNS.get(entry["change"], CHANGED)

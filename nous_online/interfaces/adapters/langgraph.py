@@ -77,7 +77,6 @@ class NousStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do as `batch` does, in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _answer(self, op: Op) -> Result:
@@ -133,12 +132,10 @@ def name_of(parts: Sequence[str]) -> str:
 
 
 def parts_of(name: str) -> Name:
-    """Return namespace and key of an item."""
     return tuple(unquote(part, errors=SURROGATES) for part in name.split("/"))
 
 
 def details_of(document: Document) -> dict[str, Any]:
-    """Return the attributes of a document's item."""
     *namespace, key = parts_of(document.name)
     return {
         "namespace": tuple(namespace),

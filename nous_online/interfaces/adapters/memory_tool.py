@@ -51,7 +51,6 @@ class MemoryFiles:
         return "\n".join([title, *lines])
 
     def create(self, path: str, file_text: str) -> str:
-        """Write a new file."""
         name = resolved(path)
 
         def decide() -> list[Edit]:
@@ -64,7 +63,6 @@ class MemoryFiles:
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace a text that occurs once in a file."""
         edited: list[str] = []
 
         def replaced(text: str) -> str:
@@ -107,7 +105,6 @@ class MemoryFiles:
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
-        """Archive a file, or all files of a directory."""
         name = resolved(path)
         if name == ROOT:
             raise InvalidInput("Cannot delete the /memories directory itself")
@@ -133,12 +130,10 @@ class MemoryFiles:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def clear(self) -> str:
-        """Archive all files."""
         self._documents.change(lambda: [Edit(each.name, None, each) for each in self._documents.list(f"{ROOT}/")])
         return "All memory cleared"
 
     def _edit(self, path: str, edited: Callable[[str], str]) -> None:
-        """Replace the text of a file by what `edited` returns for it."""
         name = resolved(path)
 
         def decide() -> list[Edit]:
@@ -202,7 +197,6 @@ def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
 
 
 def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
-    """Return the tree of a directory from the documents below it."""
     root = Tree()
     for document in documents:
         size, here = len(document.text.encode()), root
@@ -215,7 +209,6 @@ def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
 
 
 def list_entries(path: str, tree: Tree, depth: int) -> list[str]:
-    """Return a line for each entry of a directory, `depth` levels deep."""
     lines: list[str] = []
     for name in sorted(tree.entries):
         entry = tree.entries[name]

@@ -110,7 +110,6 @@ class LiveConversations:
         return not (left or self._open)
 
     def _work(self) -> None:
-        """Store queued exchanges in order, as long as the program runs."""
         self._open_heart()
         while True:
             try:
@@ -230,8 +229,6 @@ def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, 
 
 
 def with_memory(verb: Callable[..., Any], method: ClientMethod, conversations: LiveConversations) -> Callable[..., Any]:
-    """Return a function that calls a method of a client with memory."""
-
     def call(*positional: Any, **arguments: Any) -> Any:
         turn = ClientTurn.begin(method, arguments, conversations)
         return turn.finish(verb(*positional, **arguments))
@@ -280,7 +277,6 @@ class ClientTurn:
         self.add(text, getattr(answer, "id", None))
 
     def add(self, answer: str, answer_id: str | None) -> None:
-        """Keep the exchange with the text of its answer."""
         self.conversations.add(self.conversation, self.before, self.prompt, answer, answer_id)
 
 

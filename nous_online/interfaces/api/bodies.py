@@ -72,7 +72,6 @@ class Body(BaseModel):
 
 
 def verb_value(value: Any) -> Any:
-    """Return a value of a body as verbs take it."""
     if isinstance(value, list):
         return [verb_value(each) for each in cast("list[Any]", value)]
     return value.verb_input() if isinstance(value, Body) else value
@@ -210,7 +209,6 @@ def wire_type(field: fields.InputField) -> Any:
 
 
 def parse_night(value: object) -> date:
-    """Return the date of a night."""
     # The length refuses 20261120 and 2026-W47-5, which `fromisoformat` takes too.
     if not isinstance(value, str) or len(value) != len("2026-11-20"):
         raise ValueError("must be a date such as 2026-11-20")
@@ -237,7 +235,6 @@ WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
 
 @cache
 def version() -> str:
-    """Return the version of the installed distribution."""
     return installed_version("nous-pipelines")
 
 
@@ -281,7 +278,6 @@ def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[
 
 
 def complete_operation(operation: dict[str, Any], *, requires_keys: bool) -> None:
-    """Add security and problems to one operation."""
     is_open = operation["tags"] == ["server"]
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
@@ -301,7 +297,6 @@ def complete_operation(operation: dict[str, Any], *, requires_keys: bool) -> Non
 
 
 def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind]:
-    """Return the kinds of problems an operation may answer with."""
     kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
     kinds += (problems.NO_EXTRA,) if operation["tags"] == ["nights"] else ()
     kinds += (problems.KEY_REFUSED, problems.LATE) if operation["operationId"] in KEYED_ELSEWHERE else ()
@@ -363,7 +358,6 @@ class RecallAnswer(FromResult):
 
 
 def recall_answer(found: Recall) -> RecallAnswer:
-    """Return the response for a recall."""
     memories = [Remembered.of(each, kind=each.memory.kind) for each in found]
     return RecallAnswer.of(found, recall_id=found.id, memories=memories)
 
@@ -409,7 +403,6 @@ class ContextAnswer(FromResult):
 
 
 def context_answer(found: Context) -> ContextAnswer:
-    """Return the response for a context."""
     return ContextAnswer.of(found, context=found.text, tiers=Tiers(*(found.tokens.get(tier, 0) for tier in TIERS)))
 
 
@@ -424,7 +417,6 @@ class PredictionAnswer(FromResult):
 
 
 def prediction_answer(found: Prediction) -> PredictionAnswer:
-    """Return the response for a prediction."""
     return PredictionAnswer.of(found, predicted_memories=found.memories)
 
 
@@ -443,7 +435,6 @@ class CheckAnswer:
 
 
 def check_answer(found: CensorCheck) -> CheckAnswer:
-    """Return the response for a check of censors."""
     return CheckAnswer(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 
@@ -464,7 +455,6 @@ class SourceAnswer:
 
 
 def source_answer(done: SourceUndone) -> SourceAnswer:
-    """Return the response for an undone source."""
     return SourceAnswer(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
 
 
@@ -490,8 +480,6 @@ class WorkflowList:
 
 
 def workflow_list(found: Sequence[LearnedWorkflow]) -> WorkflowList:
-    """Return the response for learned workflows."""
-
     def answer(each: LearnedWorkflow) -> WorkflowAnswer:
         steps = [step.name for step in each.found.steps]
         return WorkflowAnswer.of(each.found, action=each.action, steps=steps, procedure=each.procedure)

@@ -105,7 +105,6 @@ class KeyRecord:
 
     @property
     def rights(self) -> Rights:
-        """The rights of its holder."""
         return Rights(
             max_trust=self.max_trust,
             may_pin=self.may_pin,
@@ -116,7 +115,6 @@ class KeyRecord:
 
 
 def new_key(agent_id: str) -> Key:
-    """Return a new random key of an agent."""
     # `| 1` keeps the id of DECOY, all zeros, out.
     return Key(agent_id, f"{secrets.randbits(48) | 1:012x}", secrets.token_urlsafe(SECRET_BYTES))
 
@@ -235,7 +233,6 @@ class KeyRing:
         return record if until > time.monotonic() else None
 
     def find(self, text: str, *, seconds: float) -> KeyRecord | None:
-        """Return the record of a key from the cache or the database; raises as `look_up` does."""
         return self.cached(text) or self.look_up(text, seconds=seconds)
 
     def look_up(self, text: str, *, seconds: float) -> KeyRecord | None:

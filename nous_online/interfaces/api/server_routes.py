@@ -263,7 +263,6 @@ class UndoNightsBody(Body):
 
 
 def consolidator_of(request: Request) -> Consolidator:
-    """Return the consolidator; raise `InterfaceProblem` 501 without the extra."""
     consolidator: Consolidator | None = request.app.state.consolidator
     if consolidator is None:
         raise InterfaceProblem(NO_EXTRA, EXTRA)
@@ -271,7 +270,6 @@ def consolidator_of(request: Request) -> Consolidator:
 
 
 def require_admin(call: NightCall) -> None:
-    """Raise `InterfaceProblem` 403 unless the caller is an administrator."""
     if not call.is_admin:
         raise InterfaceProblem(
             FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin"
@@ -279,7 +277,6 @@ def require_admin(call: NightCall) -> None:
 
 
 def url_of(request: Request, call: NightCall) -> str:
-    """Return the address of the database the interface works on."""
     return authenticator_of(request).hearts.database(seconds=call.seconds).url
 
 

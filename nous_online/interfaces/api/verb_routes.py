@@ -90,7 +90,6 @@ class VerbRoute:
     """What it does, where the verb's docstring says more than can be sent here."""
 
     def add_to(self, router: APIRouter) -> None:
-        """Add the route to a router."""
         method, path = self.endpoint.split()
         source, name = self.answer or self.verb, self.name or self.verb.__name__
         answer = source if isinstance(source, type) else get_type_hints(source)["return"]

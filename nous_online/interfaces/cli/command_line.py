@@ -149,7 +149,6 @@ class NousGroup(TyperGroup):
 
 
 def describe(error: Exception) -> str:
-    """Return the message of a usage error, with the option it is about."""
     words: Callable[[], str] = getattr(error, "format_message", error.__str__)
     return words().replace("Value error, ", "")  # what pydantic puts before a message
 
@@ -163,13 +162,11 @@ def fail(context: typer.Context, message: str, *, kind: str) -> None:
 
 
 def extra_of(error: ImportError) -> str | None:
-    """Return the extra that a failed import belongs to, None if it belongs to none."""
     module = (error.name or "").split(".")[0]
     return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
 def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
-    """Return the message that a command needs an extra."""
     why = f" ({module} is not installed)" if module else ""
     return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
@@ -201,7 +198,6 @@ def application() -> typer.Typer:
 
 
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)
-    """Print the version of the installed distribution and exit, if --version was given."""
     if value:
         typer.echo(f"nous {version('nous-pipelines')}")
         raise typer.Exit
@@ -239,8 +235,6 @@ def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> 
 
 
 def missing_command(name: str) -> Callable[[], None]:
-    """Return a command that fails with the name of the extra it needs."""
-
     def command() -> None:
         raise NousError(missing_extra(name, NIGHTS))
 
@@ -248,7 +242,6 @@ def missing_command(name: str) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Run the command line of this process."""
     keep_private()
     prepare_streams()
     # Ctrl-C within a transaction ends in our line alone, not in one about a rollback that the server has made as well.

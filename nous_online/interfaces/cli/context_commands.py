@@ -100,7 +100,6 @@ def predict(*, agent: AgentOption = None, **details: Any) -> object:
 
 
 def pop_signals(details: dict[str, Any]) -> SignalDetails:
-    """Remove the signals from a command's options, and return them."""
     return cast("SignalDetails", {name: details.pop(name) for name in rows_of(SignalDetails)})
 
 
@@ -231,7 +230,6 @@ def report(
 
 
 def show_censor(severity: str, trigger: str, reason: str) -> None:
-    """Print the severity, trigger and reason of a censor."""
     show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(trigger)}: {escaped(reason)}")
 
 

@@ -118,7 +118,6 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
 
 def note_key(event: str, record: KeyRecord, **fields: str) -> None:
-    """Write an event about a key to the audit trail."""
     from nous_online.interfaces.api.keys import note
 
     told = {"key": record.id, "agent": record.agent_id, "max_trust": record.max_trust, "may": may(record)}
@@ -210,14 +209,12 @@ def keyring(agent_id: str) -> Generator[Connection]:
 
 
 def may(record: KeyRecord) -> str:
-    """Return in words what the holder of a key may do."""
     if record.is_read_only:
         return "read"
     return f"claim trust {record.max_trust}{', pin' if record.may_pin else ''}"
 
 
 def until(record: KeyRecord) -> str:
-    """Return in words how long a key is valid."""
     if record.revoked_at is not None:
         return f"revoked {record.revoked_at:%Y-%m-%d}"
     return "for good" if record.expires_at is None else f"{record.expires_at:%Y-%m-%d %H:%M}"

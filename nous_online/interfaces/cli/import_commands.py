@@ -111,7 +111,6 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
 
 
 def restore(file: Path, agent: str | None) -> object:
-    """Restore an export, and print the number of its rows."""
     from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
@@ -177,7 +176,6 @@ def export_file(path: str, agent: str) -> Path:
 
 
 def counted(rows: Mapping[str, int]) -> str:
-    """Return the counts of rows by table in words."""
     return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
 
 
@@ -213,7 +211,6 @@ def progress_bar(files: Sequence[Path]) -> Generator[Callable[[ImportProgress], 
 
 
 def show_report(report: ImportReport) -> None:
-    """Print what an import did, and on stderr what it left out and what was bad."""
     counts = {
         "facts": report.stored,
         "episodes": report.episodes,
@@ -321,7 +318,6 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
 
 
 def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
-    """Print the counts of what was erased, or would be."""
     verb = "would be erased" if erased.is_dry_run else "erased"
     show(f"[bold]{escaped(erased.agent_id)}[/bold]: {sum(erased.rows.values())} rows {verb}")
     for name, count in {**erased.rows, **erased.copies}.items():

@@ -330,7 +330,6 @@ def episode_shown(heart: Heart, episode: Episode) -> tuple[dict[str, Any], list[
 
 
 def procedure_lines(procedure: Procedure) -> list[str]:
-    """Return the fields of a procedure that say how it is done, each with its name."""
     names = ("domain", "trigger", "goals", "core_patterns", "core_tools", "core_concepts", "steps", "template")
     lines: list[str] = []
     for name in (*names, "implementation_notes"):
@@ -342,7 +341,6 @@ def procedure_lines(procedure: Procedure) -> list[str]:
 
 
 def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
-    """Return the statements of a fact, each with its time, text, source and id."""
     times = {1: "once", 2: "twice"}.get(len(statements), f"{len(statements)} times")
     lines = [f"said {times}, in these words"]
     for each in statements:

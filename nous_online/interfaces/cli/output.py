@@ -98,7 +98,6 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """Return the console for everything but results."""
     return inert_console()(highlight=False, stderr=True)
 
 
@@ -154,7 +153,6 @@ def show(result: RenderableType) -> None:
 
 
 def show_json(result: Any) -> None:
-    """Print a result for machines."""
     with written():
         sys.stdout.write(json.dumps(result, default=as_json_value, allow_nan=False) + "\n")
 
@@ -216,7 +214,6 @@ def without_controls(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text with rich's markup escaped."""
     from rich.markup import escape
 
     return escape(text)
@@ -258,7 +255,6 @@ def prepare_streams() -> None:
 
 
 def null_stream() -> TextIO:
-    """Return a stream that discards everything."""
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
@@ -322,7 +318,6 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
 
 
 def option(row: InputRow) -> Parameter:
-    """Return an input row as an option of a command."""
     words = (row.field.option or "").split()
     kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
     declared = typer.Option(

@@ -43,17 +43,14 @@ class CommandStop:
         self._requested = threading.Event()
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal: remember it, and restore the default handler for the next."""
         self.signal = number
         self._requested.set()
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
     def is_asked(self) -> bool:
-        """Return whether a signal to stop arrived."""
         return self._requested.is_set()
 
     def rest(self, seconds: float) -> None:
-        """Wait some seconds, or until a signal to stop arrives."""
         self._requested.wait(seconds)
 
 
@@ -102,7 +99,6 @@ def place_of(url: str) -> dict[str, str]:
 
 
 def address_of(place: dict[str, str]) -> str:
-    """Return the address of a server for people: host:port/database."""
     return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 

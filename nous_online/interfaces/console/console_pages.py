@@ -107,7 +107,6 @@ def pattern_of(part: str | None) -> str | None:
 
 
 def kinds_of(given: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
-    """Return the kinds to search; None for all."""
     return (checked_choice("kind", given["kind"], KINDS),) if "kind" in given else None
 
 
@@ -178,13 +177,11 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
 
 
 def details_of(found: Memory) -> list[tuple[str, str]]:
-    """Return the other attributes of a memory that are set, by name, formatted."""
     values = [(field.name, getattr(found, field.name)) for field in fields(found) if field.name not in SHOWN_ELSEWHERE]
     return [(name, in_words(value)) for name, value in values if value not in (None, "", [], False)]
 
 
 def in_words(value: object) -> str:
-    """Return the value of an attribute, formatted for people."""
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}"
     if isinstance(value, list):
@@ -270,7 +267,6 @@ def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
 
 
 def answer(heart: Heart, given: Mapping[str, str]) -> tuple[Recall, Context]:
-    """Return the recall of a question, and the context assembled for it."""
     budget = given.get("budget")
     if budget is not None and not budget.isdecimal():
         raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
@@ -375,12 +371,10 @@ def hold_all(heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) 
 
 
 def reason_in(form: Mapping[str, str]) -> str:
-    """Return the reason in a form, or the default one."""
     return form.get("why") or DEFAULT_REASON
 
 
 def back_to(path: str, done: str) -> RedirectResponse:
-    """Redirect to a page that shows what was done."""
     # 303, so that the browser gets the page by GET and reloading it does not send the form again.
     return RedirectResponse(f"{path}?done={done}", 303)
 

@@ -40,8 +40,6 @@ class ConsoleGate(PageGate):
         super().__init__(app, token=token, alive=ALIVE)
 
     def wrap_send(self, send: Send) -> Send:
-        """Add the console's security headers to every response."""
-
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(OWN_PAGES)

@@ -50,13 +50,11 @@ class ConsoleState:
 
 
 def open_heart(request: Request) -> Heart:
-    """Return the heart of the agent the console shows, opened if need be."""
     console: ConsoleState = request.app.state.console
     return console.hearts.of(console.agent_id, seconds=settings().deadline_s)
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query parameters, stripped of blanks."""
     return {name: value.strip() for name, value in request.query_params.items()}
 
 
@@ -102,7 +100,6 @@ DONE = {
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page of the console."""
     console: ConsoleState = request.app.state.console
     common = {
         "agent": console.agent_id,
@@ -154,12 +151,10 @@ def shown_with_code(text: object) -> Markup:
 
 
 def code_of(found: Any) -> str:
-    """Return the HTML that shows the code of a matched hidden character."""
     return f'<span class="unseen" title="a character nobody sees">U+{ord(found[0]):04X}</span>'
 
 
 def cut(text: object, most: int = 280) -> str:
-    """Return a text cut to `most` characters."""
     whole = "" if text is None else str(text)
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
 
@@ -193,5 +188,4 @@ def figure(value: object) -> str:
 
 
 def non_empty(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that are not empty."""
     return {name: value for name, value in fields.items() if value}

@@ -43,7 +43,6 @@ def project_of(folder: Path) -> str:
 
 
 def top_of(folder: Path) -> Path:
-    """Return the top folder of the repository around a folder, or the folder itself."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
@@ -79,7 +78,6 @@ def host_and_path(url: str) -> str:
 
 
 def name_with_hash(name: str, identity: str) -> str:
-    """Return a readable name with part of the SHA-256 of what it stands for."""
     return f"{name[:MOST_OF_A_NAME] or 'folder'}-{sha256(identity.encode()).hexdigest()[:8]}"
 
 
@@ -126,11 +124,9 @@ class CodingAgent:
     """What a person has to do after the installation."""
 
     def server_entry(self, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our MCP server's entry in the client's format."""
         return {**self.server_fields, "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
 
     def hook_entry(self, event: str, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our hook's entry for one event in the client's format."""
         line = shlex.join([*command, "hook", event, *options])
         timeout = self.timeouts.get(event, self.timeout)
         return {**self.hook_fields, "type": "command", "command": line, "timeout": timeout}
@@ -144,14 +140,12 @@ class CodingAgent:
 
 
 def claude_code_files() -> Files:
-    """Return the user's files of Claude Code."""
     configured = os.environ.get("CLAUDE_CONFIG_DIR")
     folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
     return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
 
 
 def codex_files() -> Files:
-    """Return the user's files of Codex."""
     folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex").expanduser()
     return folder / "config.toml", folder / "hooks.json"
 
@@ -252,13 +246,11 @@ def without_hooks(fields: Fields) -> Fields:
 
 
 def is_ours(hook: object) -> bool:
-    """Return whether a hook's command starts a `nous hook`, of any installation."""
     command = cast("Fields", hook).get("command") if isinstance(hook, dict) else None
     return isinstance(command, str) and bool(OURS.search(command))
 
 
 def has_entries(path: Path, text: str) -> bool:
-    """Return whether a file holds an entry that we wrote."""
     fields = {} if path.suffix == TOML else parse_settings(text)
     server = server_in(tables_of(text), SERVER) if path.suffix == TOML else object_in(fields, "mcpServers").get(SERVER)
     hooks = object_in(fields, "hooks")
@@ -327,13 +319,11 @@ def without_table(text: str | None, name: str) -> str | None:
 
 
 def server_in(fields: Mapping[str, Any], name: str) -> object:
-    """Return the server of a name, None if there is none."""
     servers = fields.get(TABLE)
     return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
 
 
 def tables_of(text: str | None) -> dict[str, Any]:
-    """Parse a TOML text; raise `InvalidInput` if it is invalid."""
     try:
         return tomllib.loads(text or "")
     except tomllib.TOMLDecodeError as error:
@@ -422,7 +412,6 @@ def to_json(fields: Fields, before: str | None) -> str:
 
 
 def backup_of(path: Path) -> Path:
-    """Return the path of the backup made at the installation."""
     return path.with_name(path.name + BACKUP)
 
 

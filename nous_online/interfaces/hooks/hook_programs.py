@@ -165,14 +165,12 @@ def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportRep
 
 
 def complete(heart: Heart) -> None:
-    """Complete the closed episodes, until none is due."""
     ends_at = time.monotonic() + WORK_S
     while time.monotonic() < ends_at and heart.work(deadline_s=60.0).completed:
         pass
 
 
 def main(program: str, *arguments: str) -> None:
-    """Run one of the two programs, `serve` or `import`."""
     keep_private()
     place = default_home().expanduser().absolute()
     with suppress(KeyboardInterrupt):

@@ -85,7 +85,6 @@ def relative_path(path: str, cwd: object) -> str:
 
 
 def artifacts_in(output: str) -> Artifacts:
-    """Return the commits and pull requests that the output of a command names."""
     commits = [("commit", match[1]) for match in COMMITTED.finditer(output)]
     return commits + [("pr", match[0]) for match in PULL_REQUEST.finditer(output)]
 
@@ -113,7 +112,6 @@ def tags_of(project: str, branch: object) -> tuple[str, ...]:
 
 
 def failure_line(error: str) -> list[str]:
-    """Return the beginning of an error as a line; none for an empty one."""
     line = " ".join(error.split())[:MAX_ERROR_CHARACTERS]
     return [f"[failed: {line}]"] if line else []
 
@@ -153,7 +151,6 @@ ASKED_PARTS = frozenset({"primary request and intent"})
 
 
 def read_claude_code(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its lines."""
     session = CodingSession(path, "claude-code")
     yield from episodes_of(session, new_messages(session, state, claude_message, lambda _, said: said.id), state)
 
@@ -259,7 +256,6 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
 
 
 def is_claude_code(fields: Fields) -> bool:
-    """Return whether a line is one of a transcript of Claude Code."""
     kind = fields.get("type")
     has_place = "sessionId" in fields or "leafUuid" in fields or "messageId" in fields
     return isinstance(kind, str) and (kind in KNOWN_TYPES or "uuid" in fields) and has_place
@@ -281,7 +277,6 @@ MAX_FILES_SHOWN = 20
 
 
 def read_codex(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its lines."""
     session = CodingSession(path, "codex")
 
     def said(line: Fields, message: Message) -> str:
@@ -399,7 +394,6 @@ def codex_output(output: object) -> str:
 
 
 def is_codex(fields: Fields) -> bool:
-    """Return whether a line is one of a session of Codex."""
     if fields.get("type") in ENVELOPES:
         return isinstance(fields.get("payload"), Mapping) and "timestamp" in fields
     return fields.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= set(fields)
@@ -420,7 +414,6 @@ PROJECT_HASH = re.compile(r"\A[0-9a-f]{64}\Z")
 
 
 def read_gemini(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its messages."""
     session = CodingSession(path, "gemini")
     if path.suffix == ".jsonl":
         lines = session.read_lines()

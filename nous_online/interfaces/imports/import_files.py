@@ -256,7 +256,6 @@ def read_elements(stream: JsonStream, *, lists: Collection[str], alone: Collecti
 
 
 def array_elements(stream: JsonStream) -> Iterator[Any]:
-    """Yield the elements of an array."""
     stream.take("[")
     while stream.peek() != "]":
         yield stream.take_value()

@@ -40,7 +40,6 @@ class BadRecord:
 
     @property
     def place(self) -> str:
-        """The place of the record in words."""
         return f"{self.file} {self.unit} {self.number}".strip()
 
 
@@ -71,7 +70,6 @@ class ImportReport:
 
     @property
     def is_useful(self) -> bool:
-        """Whether any record was good."""
         return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
 
 
@@ -268,7 +266,6 @@ class ImportRun:
         return heart, entries
 
     def source_of(self, source: SourceFile) -> str:
-        """Return the name of the import that the ids of a file belong to."""
         return self.named or source.format.source_of(source.path)
 
     def heart_of(self, agent_id: str | None) -> Heart:
@@ -375,7 +372,6 @@ class ImportRun:
             self.report.skipped["marked memories that were no answer of the replayed recall"] += missed_count
 
     def note_bad(self, number: int, message: str, source: SourceFile) -> None:
-        """Count a bad record, and keep what is wrong with it for the report."""
         self.report.bad_count += 1
         if len(self.report.bad) < MAX_REPORTED:
             file = source.path.name if len(self.sources) > 1 else ""

@@ -110,7 +110,6 @@ CAPITAL_OF_A_WORD = re.compile(r"(?<=[a-z])([A-Z])(?=[a-z])")
 
 
 def read_mem0(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the memories of an export as facts, and the problems of some of them."""
     for place, fields in read_rows(path, lists=MEM0_LISTS, is_lines=path.suffix in (".jsonl", ".ndjson")):
         yield place if place.problem or fields is None else mem0_item(fields, place)
 
@@ -135,7 +134,6 @@ def mem0_item(memory: Fields, place: ImportItem) -> ImportItem:
 
 
 def mem0_fact(memory: Fields) -> dict[str, Any]:
-    """Return the fields of a memory's fact; raise `InvalidInput` if it has no text or an invalid date."""
     content = memory.get("memory") or memory.get("data") or memory.get("text") or memory.get("content")
     if not isinstance(content, str) or is_blank(content):
         raise InvalidInput("the memory has no text; it belongs under `memory`")
@@ -163,7 +161,6 @@ def names_in(value: object) -> list[str]:
 
 
 def is_mem0(fields: Fields) -> bool:
-    """Return whether an object is a memory of mem0."""
     if isinstance(payload := fields.get("payload"), Mapping):
         return {"data", "hash"} <= payload.keys()
     return isinstance(fields.get("memory"), str) and bool({"hash", "categories", "metadata"} & set(fields))
@@ -183,7 +180,6 @@ def read_openmemory(path: Path, _: ReaderState) -> Iterator[ImportItem]:
 
 
 def memories_of(backup: Fields, end: int) -> Iterator[ImportItem]:
-    """Yield the memories of a backup as facts; `end` is its size in bytes."""
     categories, apps = names_by_id(backup, "categories"), names_by_id(backup, "apps")
     for number, memory in enumerate(map(fields_of, list_of(backup.get("memories"))), start=1):
         place, labels = ImportItem(number, end), map(str, list_of(memory.get("category_ids")))
@@ -201,13 +197,11 @@ def memories_of(backup: Fields, end: int) -> Iterator[ImportItem]:
 
 
 def names_by_id(backup: Fields, table: str) -> dict[str, str]:
-    """Return the names of a table of a backup by their ids."""
     rows = map(fields_of, list_of(backup.get(table)))
     return {str(row.get("id")): str(row["name"]) for row in rows if row.get("name")}
 
 
 def is_openmemory(fields: Fields) -> bool:
-    """Return whether an object is a memory of such a backup."""
     return isinstance(fields.get("content"), str) and {"state", "category_ids", "app_id"} <= set(fields)
 
 
@@ -271,18 +265,15 @@ def once(fields: Fields, place: ImportItem, seen: Occurrences) -> ImportItem:
 
 
 def is_entity(fields: Fields) -> bool:
-    """Return whether an object is an entity of the graph."""
     is_named = isinstance(fields.get("name"), str) and isinstance(fields.get("observations"), list)
     return is_named and fields.get("type", ENTITY) == ENTITY
 
 
 def is_relation(fields: Fields) -> bool:
-    """Return whether an object is a relation of the graph."""
     return all(isinstance(fields.get(name), str) for name in ("from", "to", "relationType"))
 
 
 def is_mcp_memory(fields: Fields) -> bool:
-    """Return whether an object is an entity or a relation of the graph."""
     return is_entity(fields) or is_relation(in_names_of_the_server(fields))
 
 
@@ -296,7 +287,6 @@ PLAIN_KIND = "Memory"
 
 
 def read_langgraph(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the items of a store as facts, and the problems of some of them."""
     for place, fields in read_rows(path, lists=STORE_LISTS, is_lines=path.suffix != ".json"):
         yield place if place.problem or not fields else store_item(fields, place)
 
@@ -343,7 +333,6 @@ def in_words(value: object) -> str:
 
 
 def is_langgraph(fields: Fields) -> bool:
-    """Return whether an object is an item of a store."""
     has_labels = isinstance(fields.get("namespace"), list | str)
     return has_labels and "key" in fields and isinstance(fields.get("value"), Mapping)
 
@@ -408,7 +397,6 @@ def letta_text(fields: Fields, speaker: str) -> str:
 
 
 def is_letta(fields: Fields) -> bool:
-    """Return whether an object is an agent or a memory block of an export."""
     return {"agent_type", "llm_config"} <= set(fields) or {"label", "value", "limit"} <= set(fields)
 
 
@@ -603,7 +591,6 @@ def claude_ai_text(message: Fields) -> str:
 
 
 def is_claude_ai(fields: Fields) -> bool:
-    """Return whether an object is a conversation of claude.ai, or its memory of a person."""
     return isinstance(fields.get("chat_messages"), list) or is_claude_ai_memory(fields)
 
 

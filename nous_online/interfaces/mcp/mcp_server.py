@@ -171,7 +171,6 @@ def server_of(heart_for: OpenHeartOf) -> Server[Any]:
 
 
 def published(tool: Tool) -> types.Tool:
-    """Return the protocol's description of a tool."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -252,7 +251,6 @@ def read(heart_for: OpenHeartOf, request: McpRequest, uri: str) -> types.ReadRes
 
 
 async def serve_stdio(hearts: ServedHearts) -> None:
-    """Serve the client at stdin and stdout until it closes them; Ctrl-C and SIGTERM end the process."""
     server = server_of(hearts.heart_for)
 
     def leave(number: int) -> None:
