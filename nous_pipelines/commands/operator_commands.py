@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
-    from nous_pipelines.orchestration.reembedding import Move
     from nous_pipelines.plan.undo import Undone
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
@@ -95,21 +94,26 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     if memory is not None or source is not None:
         if night or first or last or proposal or kind or (memory and source):
             raise InvalidInput(ALONE)
-        with open_heart(agent) as heart:
-            if memory is None:
-                result = heart.undo_source(str(source), reason=reason)
-                count = len(result.undone)
-                return show_undone(
-                    f"{count} {'memory' if count == 1 else 'memories'} of {escaped(str(source))}", result
-                )
-            event = heart.undo(memory, reason=reason)
-        show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
-        return event
+        return undo_source(str(source), agent, reason) if memory is None else undo_memory(memory, agent, reason)
     if first or last:
         return undo_nights(range_of(first, last, night or proposal), agent, kind, reason)
     if not (night or proposal):
         raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
     return undo_proposals(agent, parse_night(night) if night else None, kind, proposal, reason)
+
+
+def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
+    with open_heart(agent) as heart:
+        event = heart.undo(memory_id, reason=reason)
+    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+    return event
+
+
+def undo_source(source: str, agent: str | None, reason: str) -> object:
+    with open_heart(agent) as heart:
+        result = heart.undo_source(source, reason=reason)
+    count = len(result.undone)
+    return show_undone(f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}", result)
 
 
 def undo_proposals(
@@ -229,6 +233,12 @@ def reembed(
     with opened_database() as database:
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
+        if dry_run:
+            lines = [
+                f"{escaped(name)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded"
+                for name, each in left.items()
+            ]
+            return show_moved(lines, space.id, due=left)
         total, done = sum(each.missing for each in left.values()), 0
 
         def on_progress(count: int) -> None:
@@ -237,24 +247,19 @@ def reembed(
             if done // 2000 > before // 2000:
                 show_progress(f"  {done:,} of {total:,} embedded")
 
-        moves: list[Move] = []
-        if not dry_run:
-            register_space(database, space, is_indexed=False)
-            with waiting(f"embedding {total:,} memories for {space.id} …"):
-                moves = move(database, embedder, agents, on_progress=on_progress)
-    lines = [
-        f"[green]moved[/green]  {escaped(each.agent_id)}: {sum(each.moved.values()):,} memories; "
-        f"learning waited {each.seconds:.1f} s"
-        for each in moves
-    ]
-    if dry_run:
-        lines = [
-            f"{escaped(name)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded"
-            for name, each in left.items()
-        ]
-    for line in lines or [f"everything is in {space.id} already"]:
+        register_space(database, space, is_indexed=False)
+        with waiting(f"embedding {total:,} memories for {space.id} …"):
+            moves = move(database, embedder, agents, on_progress=on_progress)
+    done_to = "[green]moved[/green]  {}: {:,} memories; learning waited {:.1f} s"
+    lines = [done_to.format(escaped(each.agent_id), sum(each.moved.values()), each.seconds) for each in moves]
+    return show_moved(lines, space.id, embedded=done, moves=moves)
+
+
+def show_moved(lines: Sequence[str], space_id: str, **answer: object) -> object:
+    """Print what was or would be moved to an embedding space, and return that as the answer of the command."""
+    for line in lines or [f"everything is in {space_id} already"]:
         show(line)
-    return {"space": space.id, **({"due": left} if dry_run else {"embedded": done, "moves": moves})}
+    return {"space": space_id, **answer}
 
 
 # --- policy ---

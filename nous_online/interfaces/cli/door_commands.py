@@ -300,9 +300,8 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
-    name = agent_named(agent)
     visit = Visit(session or f"mcp-{uuid4().hex[:12]}", user, project or (current_project() if repository else None))
-    hearts = server.ServedHearts(Hearts(), visit, agent_id=name)
+    hearts = server.ServedHearts(Hearts(), visit, agent_id=agent_named(agent))
     if not http:
         anyio.run(server.serve_stdio, hearts)
         return
@@ -313,14 +312,19 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         else:
             token = interface_token()
             url, app = with_token(url, token), server.open_by_token(hearts, token)
-        if as_json:
-            show_json({"url": url})
-        else:
-            show(f"[green]ready[/green]  {escaped(url)}")
-        sys.stdout.flush()  # the program that started this may read it from a pipe
+        show_address(url, as_json=as_json)
         if anyio.run(server.serve_http, app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)
+
+
+def show_address(url: str, *, as_json: bool) -> None:
+    """Print the URL, and flush: the program that started this may read it from a pipe."""
+    if as_json:
+        show_json({"url": url})
+    else:
+        show(f"[green]ready[/green]  {escaped(url)}")
+    sys.stdout.flush()
 
 
 def add_webhook(

@@ -463,7 +463,6 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     $ nous resolve all both_valid --source inventory.md
     $ nous resolve $ID --reject
     """
-    from nous_online.interfaces.questions import about, hold_both, questions_of
     from nous_online.memories.contradictions import Ruling
 
     if reject == bool(resolution or keep or note or into):
@@ -473,14 +472,21 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
         raise InvalidInput(ONLY_ALIKE)
     with open_heart(agent) as heart:
         if question == ALL:
-            found = about(questions_of(heart), source=source, subject=subject)
-            settled = hold_both(heart, found, why=note or BY_HAND)
-            show(f"[green]resolved[/green]  {settled:,} {'question' if settled == 1 else 'questions'}: both hold")
-            return {"resolved": settled}
+            return resolve_all(heart, source, subject, note)
         asked = checked_id("ID", question)
         if reject:
             return show_ruling(heart.reject_ruling(asked))
         return resolve_one(heart, asked, Ruling(resolution, note, into, keep), against)
+
+
+def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str | None) -> object:
+    """Decide all questions about a subject or with a source: both facts hold."""
+    from nous_online.interfaces.questions import about, hold_both, questions_of
+
+    found = about(questions_of(heart), source=source, subject=subject)
+    settled = hold_both(heart, found, why=note or BY_HAND)
+    show(f"[green]resolved[/green]  {settled:,} {'question' if settled == 1 else 'questions'}: both hold")
+    return {"resolved": settled}
 
 
 def resolve_one(heart: Heart, asked: UUID, ruling: Ruling, against: UUID | None) -> object:

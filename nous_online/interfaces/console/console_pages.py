@@ -139,6 +139,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     undoable = effective_changes(events)
     fact = found if isinstance(found, Fact) else None
     statements = heart.statements(memory_id) if fact else []
+    founding = {each.id for each in statements if is_first_statement(each) and each.fact_id == memory_id}
     before = heart.predecessors(memory_id) if fact else []
     successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
     key = {"agent_id": heart.agent.id, "id": memory_id}
@@ -158,11 +159,8 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
         longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
-        # Not the statement that founded this fact, and none that was taken back.
-        said=[
-            (each, not each.taken_back_at and not (is_first_statement(each) and each.fact_id == memory_id))
-            for each in statements
-        ],
+        # What founded this fact can't be split off it, nor what was taken back.
+        said=[(each, not each.taken_back_at and each.id not in founding) for each in statements],
         unrecorded=unrecorded_count(fact, statements) if fact else 0,
         events=events,
         last=undoable[0] if undoable else None,
