@@ -10,7 +10,7 @@ from datetime import date, datetime
 from functools import cache
 from importlib.metadata import version as installed_version
 from importlib.resources import files
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 from uuid import UUID
 
 from fastapi import FastAPI
@@ -60,6 +60,8 @@ class Body(BaseModel):
     """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+    takes_null: ClassVar[bool] = False
+    """Whether every field may be null."""
 
     def verb_input(self) -> Any:
         """Return the fields sent, as arguments of a verb; raise `Conflict` if valid_to precedes valid_from."""
@@ -177,7 +179,7 @@ def body(
             description=field.about + (f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""),
             validation_alias=AliasChoices(row.name, *field.aliases) if field.aliases else None,
         )
-        generated[row.name] = (kind | None if row.is_optional else kind, described)
+        generated[row.name] = (kind | None if row.is_optional or base.takes_null else kind, described)
     return create_model(name, __base__=own_model, __doc__=words.get("about"), **generated)
 
 

@@ -37,10 +37,7 @@ from nous_online.interfaces.api.bodies import (
     Ids,
     Line,
     Lines,
-    Moment,
     Name,
-    Share,
-    Tags,
     Text,
     body,
     episode_needs,
@@ -200,6 +197,8 @@ class StepBody(Body):
 class MemoryFieldsBody(Body):
     """What may be corrected of a memory: null clears what may be absent, and says nothing for the rest."""
 
+    takes_null = True
+
     def verb_input(self) -> Any:
         cleared = ("subject", "category", "valid_from", "valid_to")
         return {name: value for name, value in super().verb_input().items() if value is not None or name in cleared}
@@ -222,21 +221,7 @@ DECISION_QUERY: dict[str, tuple[Any, Any]] = {
 COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
 """Rows of an episode that no body has: the server counts the first and knows the second from the time of the call."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
-CITED = "Memories that were used: they rise, and no night may lose them."
 MERGED_INTO = "With `merged`, and only then: the fact, learned for it, that takes both places."
-CORRECTION = body(
-    "CorrectionBody",
-    base=MemoryFieldsBody,
-    rules={"minProperties": 1},
-    tags=(Tags | None, Field(None, description="Of anything but a censor.")),
-    subject=(Line | None, Field(None, max_length=500, description="Of a fact, as what follows but is_pinned.")),
-    category=(Name | None, None),
-    confidence=(Share | None, None),
-    valid_from=(Moment | None, None),
-    valid_to=(Moment | None, Field(None, description="Not before `valid_from`.")),
-    is_pinned=(Flag | None, Field(None, description="No night archives it.")),
-    reason=(Reason | None, None),
-)
 REASON = body("ReasonBody", reason=(Reason | None, None))
 
 PUBLIC_ADDRESS = Annotated[
@@ -614,7 +599,18 @@ ROUTES = (
     VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/unpin", Heart.unpin, REASON, answers.MemoryAnswer),
-    VerbRoute("PATCH /memories/{memory_id:uuid}", Heart.update, CORRECTION, answers.MemoryAnswer),
+    VerbRoute(
+        "PATCH /memories/{memory_id:uuid}",
+        Heart.update,
+        body(
+            "CorrectionBody",
+            Heart.update,
+            base=MemoryFieldsBody,
+            rules={"minProperties": 1},
+            reason=(Reason | None, None),
+        ),
+        answers.MemoryAnswer,
+    ),
     VerbRoute(
         "POST /sources/undo",
         Heart.undo_source,
