@@ -30,10 +30,6 @@ DEADLINE = "How many seconds it may take; by default those given to `Heart.open`
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
-def as_given(_name: str, value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class InputField:
     """A parameter of a verb: what it is for, in one sentence, and its default."""
@@ -51,7 +47,7 @@ class InputField:
 
     limits: ClassVar[str] = ""
     """A template of the limits of this kind of field, with their unit."""
-    checked_by: ClassVar[Callable[[str, Any], Any]] = staticmethod(as_given)
+    checked_by: ClassVar[Callable[[str, Any], Any] | None] = None
     """The check of this kind of field, where it depends on the value alone: takes name and value."""
 
     @property
@@ -66,7 +62,7 @@ class InputField:
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` with how to fix it. `name` is the one for errors."""
-        return self.checked_by(name, value)
+        return self.checked_by(name, value) if self.checked_by else value
 
 
 class Alias(InputField):

@@ -155,9 +155,9 @@ def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
 def check_replaceable(path: Path, agent_id: str) -> None:
     """Raise `Refused` when a file is an export of another agent: it may be the only copy."""
     try:
-        with (gzip.open if path.name.endswith(COMPRESSED) else open)(path, "rb") as file:
-            found = parse_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
-    except (OSError, EOFError, zlib.error, InvalidInput):
+        with open_export(path) as file:
+            found = parse_object(file.readline(MAX_HEADER_BYTES))
+    except InvalidInput:
         return
     if "nous_export" in found and found.get("agent") != agent_id:
         message = (

@@ -58,17 +58,13 @@ LEFT_OUT = 3
 
 
 def register(app: typer.Typer) -> None:
-    commands = {
-        "night": night, "diff": diff, "report": report, "undo": undo, "purge": purge, "policy": policy, "query": query,
-        "cost": cost, "batches": batches, "reembed": reembed, "dev": dev, "demo": demo,
-    }  # fmt: skip
-    for name, command in commands.items():
-        add_command(app, name, command, rich_help_panel="Nights")
+    for command in (night, diff, report, undo, purge, policy, query, cost, batches, reembed, dev, demo):
+        add_command(app, command.__name__, command, rich_help_panel="Nights")
     service = typer.Typer(
         name="service", help="Have the system run the worker and every night, without Dagster.", no_args_is_help=True
     )
-    for name, command in {"install": install, "uninstall": uninstall, "status": status}.items():
-        add_command(service, name, command)
+    for command in (install, uninstall, status):
+        add_command(service, command.__name__, command)
     app.add_typer(service, rich_help_panel="Nights")
 
 
@@ -366,18 +362,14 @@ def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:
     report: NightReport | None = outcome.report
     return {
-        "night": outcome.night,
-        "run_id": outcome.run_id,
-        "is_success": outcome.is_success,
-        "is_stopped": outcome.is_stopped,
-        "failures": list(outcome.failures),
+        **{name: getattr(outcome, name) for name in ("night", "run_id", "is_success", "is_stopped", "failures")},
         "counts": report.counts if report else None,
-        "left_out": [as_json_value(each) for each in outcome.left_out],
-        "late": dict(report.late) if report else {},
-        "unseen": dict(report.unseen) if report else {},
+        "left_out": outcome.left_out,
+        "late": report.late if report else {},
+        "unseen": report.unseen if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
-        "put_off": as_json_value(report.put_off) if report else None,
+        "put_off": report.put_off if report else None,
     }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
@@ -293,26 +295,25 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     import anyio
 
     from nous_online.interfaces.api.hearts import Hearts
-    from nous_online.interfaces.hooks.client_settings import current_project
+    from nous_online.interfaces.hooks.client_settings import project_of
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
     from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
-    visit = Visit(session or f"mcp-{uuid4().hex[:12]}", user, project or (current_project() if repository else None))
+    if repository and not project:
+        project = project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+    visit = Visit(session or f"mcp-{uuid4().hex[:12]}", user, project)
     hearts = server.ServedHearts(Hearts(), visit, agent_id=agent_named(agent))
     if not http:
         anyio.run(server.serve_stdio, hearts)
         return
     with listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        if with_keys:
-            app = server.open_by_key(hearts)
-        else:
-            token = interface_token()
-            url, app = with_token(url, token), server.open_by_token(hearts, token)
-        show_address(url, as_json=as_json)
+        token = None if with_keys else interface_token()
+        app = server.open_by_key(hearts) if token is None else server.open_by_token(hearts, token)
+        show_address(url if token is None else with_token(url, token), as_json=as_json)
         if anyio.run(server.serve_http, app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)

@@ -27,6 +27,7 @@ from nous_online.core.fields import Clues, Flag, InputRow, Kinds, MemoryIds, Nam
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.status import Status
 
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
@@ -219,15 +220,9 @@ def escaped(text: str) -> str:
     return escape(text)
 
 
-@contextmanager
-def waiting(message: str) -> Generator[None]:
-    """Show a spinner while the block runs, on a terminal only."""
-    console = stderr()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(message):
-        yield
+def waiting(message: str) -> Status:
+    """Show a spinner while a block runs, on a terminal only."""
+    return stderr().status(message)
 
 
 STDIN = "-"

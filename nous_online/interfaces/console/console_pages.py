@@ -18,7 +18,6 @@ from psycopg import Connection
 from psycopg.rows import class_row, namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
-from nous_online.context.context_lines import Context
 from nous_online.core.details import AskerDetails, ReachDetails, RecallDetails
 from nous_online.core.domain import Fact, Memory, MemoryKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
@@ -34,7 +33,6 @@ from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
-from nous_online.recall.recall import Recall
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -260,18 +258,16 @@ def parse_night(text: str) -> date:
 def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
     """Show what a question recalls, and the context a model would get for it, each with its reasons."""
     fields = {name: query.get(name, "") for name in ("q", "frame", "user", "project", "budget")}
-    answers, context = answer(heart, non_empty(fields)) if fields["q"] else (None, None)
+    given, answers, context = non_empty(fields), None, None
+    if question := given.get("q"):
+        budget = given.get("budget")
+        if budget is not None and not budget.isdecimal():
+            raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
+        reach: AskerDetails = {"user_id": given.get("user"), "project_id": given.get("project")}
+        frame, most = given.get("frame"), None if budget is None else int(budget)
+        answers = heart.recall(question, limit=ANSWERS, frame=frame, **reach)
+        context = heart.assemble_context(query=question, budget=most, frame=frame, **reach)
     return page(request, "ask.html", asked=fields, answers=answers, context=context)
-
-
-def answer(heart: Heart, given: Mapping[str, str]) -> tuple[Recall, Context]:
-    budget = given.get("budget")
-    if budget is not None and not budget.isdecimal():
-        raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
-    reach: AskerDetails = {"user_id": given.get("user"), "project_id": given.get("project")}
-    frame, most = given.get("frame"), None if budget is None else int(budget)
-    answers = heart.recall(given["q"], limit=ANSWERS, frame=frame, **reach)
-    return answers, heart.assemble_context(query=given["q"], budget=most, frame=frame, **reach)
 
 
 @router.get("/console.css")

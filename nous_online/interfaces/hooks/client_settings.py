@@ -22,11 +22,6 @@ from nous_online.processes import python_module
 MOST_OF_A_NAME = 60
 
 
-def current_project() -> str:
-    """Return the project of the folder a client works in: CLAUDE_PROJECT_DIR, else the current folder."""
-    return project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
-
-
 def project_of(folder: Path) -> str:
     """Return the id of a folder's project: a readable name, and a hash that distinguishes projects of the same name.
 
@@ -324,10 +319,15 @@ def server_in(fields: Mapping[str, Any], name: str) -> object:
 
 
 def tables_of(text: str | None) -> dict[str, Any]:
+    return parsed(text or "", tomllib.loads, "TOML")
+
+
+def parsed(text: str, parse: Callable[[str], Any], what: str) -> Any:
+    """Return what a text says; raise `InvalidInput` if it is not in its format."""
     try:
-        return tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"it is not TOML ({error}); mend it, then try again: nothing was changed") from error
+        return parse(text)
+    except ValueError as error:
+        raise InvalidInput(f"it is not {what} ({error}); mend it, then try again: nothing was changed") from error
 
 
 def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
@@ -362,7 +362,7 @@ def planned_install(
         after = with_hooks(after, client, command, options) if path == hooks else after
         return text if after == before else to_json(after, text)
 
-    return [planned_change(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return planned_changes(client, added, is_project=is_project)
 
 
 def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
@@ -382,24 +382,26 @@ def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude
         restored = saved if saved and rest == earlier else to_json(rest, text)
         return restored if rest or saved else None
 
-    return [planned_change(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return planned_changes(client, removed, is_project=is_project)
 
 
-def planned_change(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
-    """Return the change of a file; raise `InvalidInput`, with the path, if it can't be made."""
-    before = text_of_file(path)
-    try:
-        return FileChange(path, before, change(path, before))
-    except InvalidInput as error:
-        raise InvalidInput(f"{path} stays as it is: {error}") from error
+def planned_changes(
+    client: CodingAgent, change: Callable[[Path, str | None], str | None], *, is_project: bool
+) -> list[FileChange]:
+    """Return the change of each file of a client; raise `InvalidInput`, with the path, if one can't be made."""
+    changes: list[FileChange] = []
+    for path in dict.fromkeys(client.places(is_project=is_project)):
+        before = text_of_file(path)
+        try:
+            changes.append(FileChange(path, before, change(path, before)))
+        except InvalidInput as error:
+            raise InvalidInput(f"{path} stays as it is: {error}") from error
+    return changes
 
 
 def parse_settings(text: str | None) -> Fields:
     """Return the JSON object of a file's text, empty without a file; raise `InvalidInput` for anything else."""
-    try:
-        fields: object = json.loads(text) if text and text.strip() else {}
-    except ValueError as error:
-        raise InvalidInput(f"it is not JSON ({error}); mend it, then try again: nothing was changed") from error
+    fields: object = parsed(text, json.loads, "JSON") if text and text.strip() else {}
     if not isinstance(fields, dict):
         raise InvalidInput(f"it holds {type(fields).__name__}, not an object; mend it: nothing was changed")
     return cast("Fields", fields)
