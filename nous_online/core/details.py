@@ -79,7 +79,7 @@ FRAME_FIELD = Line(
     "The cognitive frame the agent is in, such as debug; by default that of its session.",
     most=100,
     aliases=FRAME[1:],
-    option="--frame",
+    option="",
     brief="",
 )
 Frame = Annotated[str | None, FRAME_FIELD]
@@ -94,9 +94,7 @@ ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, o
 IdempotencyKey = Annotated[
     str | None,
     Line(
-        "Makes a retry safe: the same key and content return the first answer and change nothing.",
-        most=200,
-        option="--idempotency-key",
+        "Makes a retry safe: the same key and content return the first answer and change nothing.", most=200, option=""
     ),
 ]
 
@@ -116,7 +114,7 @@ class ReachDetails(TypedDict, total=False):
 class ClaimDetails(ReachDetails, total=False):
     """Where a memory comes from, how far it is trusted, and who can see it."""
 
-    source: Annotated[str | None, Line("Where it comes from.", most=500, option="--source", brief="")]
+    source: Annotated[str | None, Line("Where it comes from.", most=500, option="", brief="")]
     source_kind: Annotated[
         SourceKind,
         OneOf(
@@ -139,9 +137,7 @@ class ClaimDetails(ReachDetails, total=False):
 class OriginDetails(ClaimDetails, total=False):
     """The same with the moment and the frame it was learned in."""
 
-    learned_at: Annotated[
-        Moment, Instant("When it was stated; by default now.", is_said=True, option="--learned-at ISO-8601")
-    ]
+    learned_at: Annotated[Moment, Instant("When it was stated; by default now.", is_said=True, option="")]
     frame: Frame
     active_censors: ActiveCensors
     encoded_frame: OtherFrame
@@ -159,12 +155,12 @@ Replaces = Annotated[
 ]
 
 
-Subject = Annotated[str | None, Line("What it is about.", most=500, option="--subject", brief="")]
-CategoryName = Annotated[str | None, Category("Its category, such as `preference`.", most=100, option="--category")]
+Subject = Annotated[str | None, Line("What it is about.", most=500, option="", brief="")]
+CategoryName = Annotated[str | None, Category("Its category, such as `preference`.", most=100, option="")]
 Tags = Annotated[list[str] | None, Names("Words to find it by.", option="--tag TAG", brief="")]
-Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="--confidence")]
-ValidFrom = Annotated[Moment, Instant("Since when it holds; by default always.", option="--valid-from ISO-8601")]
-ValidTo = Annotated[Moment, Instant("Until when it holds; not before `valid_from`.", option="--valid-to ISO-8601")]
+Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="")]
+ValidFrom = Annotated[Moment, Instant("Since when it holds; by default always.", option="")]
+ValidTo = Annotated[Moment, Instant("Until when it holds; not before `valid_from`.", option="")]
 
 
 class FactFields(TypedDict, total=False):
@@ -176,7 +172,7 @@ class FactFields(TypedDict, total=False):
         Line(
             "The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it.",
             most=200,
-            option="--key",
+            option="",
             brief="such as ana/home: one value at a time",
         ),
     ]
@@ -212,7 +208,7 @@ class MemoryChanges(TypedDict, total=False):
     tags: Annotated[list[str], Names("All its tags; of anything but a censor.", option="--tag TAG")]
     subject: Subject
     category: CategoryName
-    confidence: Annotated[float, Share("How sure a fact is.", option="--confidence")]
+    confidence: Annotated[float, Share("How sure a fact is.", option="")]
     valid_from: ValidFrom
     valid_to: ValidTo
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
@@ -380,7 +376,7 @@ class CensorFields(TypedDict, total=False):
     """What only censors have."""
 
     severity: Annotated[
-        Severity, OneOf("How strict it is; `absolute` is only ever set by hand.", default="warn", option="--severity")
+        Severity, OneOf("How strict it is; `absolute` is only ever set by hand.", default="warn", option="")
     ]
     is_literal: Annotated[
         bool,
@@ -400,7 +396,7 @@ class CensorFields(TypedDict, total=False):
     ]
     learned_from_decision: Annotated[DecisionId | None, Alias("Another name of `learned_from_decision_id`.")]
     learned_from_episode_id: Annotated[MemoryRef, MemoryId("The episode it was learned from.")]
-    expires_at: Annotated[Moment, Instant("When it expires; by default never.", option="--expires-at ISO-8601")]
+    expires_at: Annotated[Moment, Instant("When it expires; by default never.", option="")]
 
 
 class CensorDetails(CensorFields, OriginDetails, total=False):
@@ -453,7 +449,7 @@ Action = Annotated[
     str, Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words")
 ]
 AskedFrame = Annotated[
-    str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="--frame", brief="")
+    str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="", brief="")
 ]
 AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
 AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
@@ -490,24 +486,21 @@ class RecallFields(TypedDict, total=False):
     """The parameters that only a recall has."""
 
     limit: Annotated[
-        int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief="")
+        int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="", brief="")
     ]
     min_score: Annotated[
-        float | None, Share("Leave out answers with a lower score; by default none.", option="--min-score", brief="")
+        float | None, Share("Leave out answers with a lower score; by default none.", option="", brief="")
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
         Kinds("Kinds of memory to search; by default all.", aliases=("types",), option="--kind --type KIND", brief=""),
     ]
     types: Annotated[Sequence[MemoryKind] | MemoryKind | None, Alias("Another name of `kinds`.")]
-    detail: Annotated[
-        Detail, OneOf("How much of each memory its `text` holds.", default="full", option="--detail", brief="")
-    ]
+    detail: Annotated[Detail, OneOf("How much of each memory its `text` holds.", default="full", option="", brief="")]
     frame: AskedFrame
     active_censors: AskedCensors
     as_of: Annotated[
-        Moment,
-        Instant("Ask for what was believed then.", option="--as-of ISO-8601", brief="ISO 8601: what was believed then"),
+        Moment, Instant("Ask for what was believed then.", option="", brief="ISO 8601: what was believed then")
     ]
     at: Annotated[
         Moment,
@@ -582,9 +575,7 @@ class SignalDetails(TypedDict, total=False):
         Sequence[str] | None,
         Clues("What that file imports; its directory is its module.", most=MAX_NAME_BYTES, option="--import MODULE"),
     ]
-    branch: Annotated[
-        str | None, Clue("The branch that was checked out.", most=MAX_NAME_BYTES, option="--branch", brief="")
-    ]
+    branch: Annotated[str | None, Clue("The branch that was checked out.", most=MAX_NAME_BYTES, option="", brief="")]
     recent_errors: Annotated[
         Sequence[str] | None,
         Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT", brief=""),
@@ -594,17 +585,15 @@ class SignalDetails(TypedDict, total=False):
         Clue(
             "What is being done, such as debugging; where no frame is given it is used as the frame.",
             most=MAX_NAME_BYTES,
-            option="--activity",
+            option="",
         ),
     ]
-    task: Annotated[
-        str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="--task", brief="")
-    ]
+    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="", brief="")]
     collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
-AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
+AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="")]
 AskedAt = Annotated[Moment, Instant("Show what was known at that moment; by default now.")]
 
 
@@ -626,7 +615,7 @@ class AssemblyFields(TypedDict, total=False):
         Line(
             "The cognitive frame; by default the activity of the signals, or else the frame of the session.",
             most=100,
-            option="--frame",
+            option="",
             brief="decision, debug, task, …",
         ),
     ]

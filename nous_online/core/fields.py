@@ -40,7 +40,8 @@ class InputField:
     aliases: tuple[str, ...] = ()
     """Other names it is accepted under."""
     option: str | None = None
-    """Its command-line option with the placeholder of its value, such as `--tag TAG`; None where it has none."""
+    """Its command-line option with the placeholder of its value, such as `--tag TAG`, empty where it is called like the
+    field; None where it has none."""
     brief: str | None = None
     """Its description in the schema of the MCP tool, as short as possible, empty where the name suffices; None where
     the tool does not have it."""

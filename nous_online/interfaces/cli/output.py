@@ -23,7 +23,20 @@ import typer
 
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.fields import Clues, Flag, InputRow, Kinds, MemoryIds, Names, OneOf, Share, Whole, row_of, rows_of
+from nous_online.core.fields import (
+    Clues,
+    Flag,
+    InputRow,
+    Instant,
+    Kinds,
+    MemoryIds,
+    Names,
+    OneOf,
+    Share,
+    Whole,
+    row_of,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -300,7 +313,7 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
         options = [
             option(replace(each, default=changed_defaults.get(each.name, each.default)))
             for each in found
-            if each.field.option
+            if each.field.option is not None
         ]
         own = inspect.signature(command, eval_str=True)
         # Typer reads the signature, so the command's own is replaced; the order is that of the help.
@@ -313,7 +326,8 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
 
 
 def option(row: InputRow) -> Parameter:
-    words = (row.field.option or "").split()
+    words = (row.field.option or f"--{row.name.replace('_', '-')}").split()
+    words += ["ISO-8601"] if isinstance(row.field, Instant) else []
     kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
     declared = typer.Option(
         *(word for word in words if word.startswith("--")),
