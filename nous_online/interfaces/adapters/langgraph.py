@@ -99,12 +99,7 @@ class NousStore(BaseStore):
         """Return items below a namespace: the best answers to a query first, without one the latest changed first."""
         prefix = name_of(op.namespace_prefix)
         below = self._documents.list(f"{prefix}/" if prefix else "")
-        wanted = (op.filter or {}).items()
-        kept = [
-            each
-            for each, value in ((each, json.loads(each.text)) for each in below)
-            if all(does_hold(value.get(name), condition) for name, condition in wanted)
-        ]
+        kept = [each for each in below if does_match(json.loads(each.text), op.filter or {})]
         scores = self._scores(op.query) if op.query else {}
         if op.query:
             kept = [each for each in kept if UNINDEXED not in each.tags]
@@ -144,6 +139,10 @@ def details_of(document: Document) -> dict[str, Any]:
         "created_at": document.created_at,
         "updated_at": document.changed_at,
     }
+
+
+def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(does_hold(value.get(name), condition) for name, condition in wanted.items())
 
 
 def does_hold(found: Any, condition: Any) -> bool:
