@@ -18,6 +18,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -71,17 +72,15 @@ def register(app: typer.Typer) -> None:
 def night(  # noqa: PLR0913 (one parameter for each option)
     *,
     night: NightOption = None,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
     backfill: Annotated[
-        bool, typer.Option("--backfill", help="All nights not run yet, from the first memory to yesterday, in order.")
+        bool, Option(help="All nights not run yet, from the first memory to yesterday, in order.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Use nothing that earlier nights compared or judged.")] = False,
+    dry_run: Annotated[bool, Option(help="Stop after the checks; change nothing.")] = False,
+    full: Annotated[bool, Option(help="Use nothing that earlier nights compared or judged.")] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
+        list[str] | None, Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
     agent: AgentOption = None,
 ) -> object:
@@ -177,10 +176,9 @@ def diff(
     *,
     night: NightOption = None,
     first: Annotated[
-        str | None,
-        typer.Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …"),
+        str | None, Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …")
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Show what a night changed, or after a dry run would change: one line a memory.
@@ -206,10 +204,8 @@ def diff(
 def report(
     *,
     night: NightOption = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML page with plots instead.")
-    ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open that page in the browser.")] = False,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write it as one HTML page with plots instead.")] = None,
+    open_page: Annotated[bool, Option("--open", help="Open that page in the browser.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
@@ -241,9 +237,9 @@ def report(
 def demo(
     *,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
+        Path | None, Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
     ] = None,
-    no_interface: Annotated[bool, typer.Option("--no-ui", help="Don't start the Dagster interface.")] = False,
+    no_interface: Annotated[bool, Option("--no-ui", help="Don't start the Dagster interface.")] = False,
 ) -> None:
     """Watch a night over a sample history: ninety days of one agent, learned, then one night through Dagster.
 
@@ -384,14 +380,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def dev(  # noqa: PLR0913 (one parameter for each option)
     *,
-    port: Annotated[int, typer.Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
-    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1.")] = 8420,
-    console_port: Annotated[int, typer.Option(help="Where the console listens, on 127.0.0.1.")] = 8430,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="The Dagster interface and the console show, and change nothing.")
-    ] = False,
-    no_interface: Annotated[bool, typer.Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
-    no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API and the console.")] = False,
+    port: Annotated[int, Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
+    api_port: Annotated[int, Option(help="Where the REST API listens, on 127.0.0.1.")] = 8420,
+    console_port: Annotated[int, Option(help="Where the console listens, on 127.0.0.1.")] = 8430,
+    read_only: Annotated[bool, Option(help="The Dagster interface and the console show, and change nothing.")] = False,
+    no_interface: Annotated[bool, Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
+    no_api: Annotated[bool, Option(help="Without the REST API and the console.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run PostgreSQL, the Dagster interface with its daemon, the REST API and the console until Ctrl-C.
@@ -457,15 +451,15 @@ def log(name: str, line: str) -> None:
 # --- the service ---
 
 CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written and run; change nothing.")]
+DryRunOption = Annotated[bool, Option(help="Show what would be written and run; change nothing.")]
 ManagerOption = Annotated[
-    Literal["systemd", "launchd", "cron"] | None, typer.Option(help="Who runs it; by default who answers here.")
+    Literal["systemd", "launchd", "cron"] | None, Option(help="Who runs it; by default who answers here.")
 ]
 
 
 def install(
     *,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="When nights run, by the local clock.")] = "03:00",
+    at: Annotated[str, Option(metavar="HH:MM", help="When nights run, by the local clock.")] = "03:00",
     manager: ManagerOption = None,
     dry_run: DryRunOption = False,
 ) -> object:

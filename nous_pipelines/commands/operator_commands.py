@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
-    str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
+    str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
 
 
@@ -58,24 +58,20 @@ def known_kinds(incomplete: str) -> list[str]:
 
 
 def undo(  # noqa: PLR0913 (one parameter for each option)
-    changed: Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
+    changed: Annotated[UUID | None, Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,
     night: NightOption = None,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
-    proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)
-    ] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
+    proposal: Annotated[str | None, Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
+    kind: Annotated[str | None, Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)] = None,
     memory: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
+        UUID | None, Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All that one source said, or that came with an import.")
+        str | None, Option(metavar="NAME", help="All that one source said, or that came with an import.")
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
+    reason: Annotated[str, Option(help="Why; kept with the event.")] = "taken back by the operator",
     agent: AgentOption = None,
 ) -> object:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
@@ -179,9 +175,9 @@ WORDS = {
 
 def purge(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much would be deleted; change nothing.")] = False,
+    dry_run: Annotated[bool, Option(help="Say how much would be deleted; change nothing.")] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
+        list[str] | None, Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
     ] = None,
 ) -> object:
     """Delete what the policy keeps no longer: old texts of condensed episodes, announcements, records, keys.
@@ -208,11 +204,9 @@ def purge(
 
 def reembed(
     *,
-    model: Annotated[str, typer.Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
-    dimensions: Annotated[
-        int | None, typer.Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much there is to do; change nothing.")] = False,
+    model: Annotated[str, Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
+    dimensions: Annotated[int | None, Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")] = None,
+    dry_run: Annotated[bool, Option(help="Say how much there is to do; change nothing.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Move memories to another embedding model while agents go on recalling and learning.
@@ -267,10 +261,10 @@ def show_moved(lines: Sequence[str], space_id: str, **answer: object) -> object:
 
 def policy(
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIELD=NUMBER]...", help="Fields to set for this agent's nights.")
+        list[str] | None, Argument(metavar="[FIELD=NUMBER]...", help="Fields to set for this agent's nights.")
     ] = None,
     *,
-    reset: Annotated[bool, typer.Option("--reset", help="Go back to the default, but for what is set now.")] = False,
+    reset: Annotated[bool, Option(help="Go back to the default, but for what is set now.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Show what the nights do for an agent, every field with its default, or set some of them.
@@ -329,8 +323,8 @@ SHOWN_ERROR = 60  # characters
 
 def batches(
     *,
-    collect: Annotated[bool, typer.Option("--collect", help="Import the results of batches that have ended.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
+    collect: Annotated[bool, Option(help="Import the results of batches that have ended.")] = False,
+    wait: Annotated[bool, Option(help="With --collect: look again until nothing is open.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Show the batches of questions to Claude: those in progress, and the latest others with their results.
@@ -422,11 +416,11 @@ USUAL = (Dimension.NIGHT, Dimension.PURPOSE, Dimension.MODEL, Dimension.AGENT)
 
 def cost(
     *,
-    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
     by: Annotated[
         list[Dimension] | None,
-        typer.Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
+        Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
     ] = None,
     agent: AgentOption = None,
 ) -> object:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.interfaces.cli.output import (
@@ -52,19 +52,15 @@ WORDS: Mapping[str, str] = {
 
 def query(  # noqa: PLR0913 (one parameter for each option)
     sql: Annotated[
-        str | None, typer.Argument(metavar="SQL", help="One SELECT, in DuckDB's dialect; `-` reads it from stdin.")
+        str | None, Argument(metavar="SQL", help="One SELECT, in DuckDB's dialect; `-` reads it from stdin.")
     ] = None,
     *,
-    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
-    all_agents: Annotated[
-        bool, typer.Option("--all-agents", help="Read the rows of all agents; for an operator.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Rows to print; {SHOWN} in a table, else all by default.")
-    ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, row by row: as many as there are.")] = False,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to use before it spills to the disk.")] = "1GB",
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    all_agents: Annotated[bool, Option(help="Read the rows of all agents; for an operator.")] = False,
+    limit: Annotated[int | None, Option(min=1, help=f"Rows to print; {SHOWN} in a table, else all by default.")] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV, row by row: as many as there are.")] = False,
+    memory: Annotated[str, Option(metavar="SIZE", help="Memory to use before it spills to the disk.")] = "1GB",
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:

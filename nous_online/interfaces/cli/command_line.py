@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from nous_online.core.deadline import WORKERS
@@ -204,7 +205,7 @@ def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an opti
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version, metavar="")
+    bool, Option("--version", help="Print the version.", is_eager=True, callback=show_version, metavar="")
 ]
 
 

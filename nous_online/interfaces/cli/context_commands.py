@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.details import (
     AskedLimit,
@@ -38,10 +38,10 @@ from nous_online.interfaces.cli.output import (
 @with_options(AssemblyDetails, SignalDetails)
 def context(
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
+        str | None, Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
     ] = None,
     *,
-    why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
+    why: Annotated[bool, Option(help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -104,13 +104,13 @@ def pop_signals(details: dict[str, Any]) -> SignalDetails:
 
 
 def feedback(
-    recall_id: Annotated[UUID, typer.Argument(metavar="ID", help="A recall or context, as either names itself.")],
+    recall_id: Annotated[UUID, Argument(metavar="ID", help="A recall or context, as either names itself.")],
     *,
     cite: Annotated[
-        list[UUID] | None, typer.Option(metavar="MEMORY", help="What was used; may be given several times.")
+        list[UUID] | None, Option(metavar="MEMORY", help="What was used; may be given several times.")
     ] = None,
     ignore: Annotated[
-        list[UUID] | None, typer.Option(metavar="MEMORY", help="What was of no use; may be given several times.")
+        list[UUID] | None, Option(metavar="MEMORY", help="What was of no use; may be given several times.")
     ] = None,
     agent: AgentOption = None,
 ) -> object:
@@ -136,11 +136,10 @@ COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 @with_options(CheckDetails)
 def check(
     action: Annotated[
-        str,
-        typer.Argument(metavar="ACTION", help="The action to check: a command, or in words; `-` reads standard input."),
+        str, Argument(metavar="ACTION", help="The action to check: a command, or in words; `-` reads standard input.")
     ],
     *,
-    look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
+    look_only: Annotated[bool, Option(help="Count and announce nothing.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -169,8 +168,8 @@ def check(
 
 @with_options(CensorDetails)
 def add(
-    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What triggers it.")],
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
+    trigger: Annotated[str, Argument(metavar="TRIGGER", help="What triggers it.")],
+    reason: Annotated[str, Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
     agent: AgentOption = None,
     **details: Any,
@@ -204,13 +203,11 @@ def list_censors(*, agent: AgentOption = None) -> object:
 
 
 def report(
-    censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
+    censor_id: Annotated[str, Argument(metavar="CENSOR", help="The id of the censor.")],
     *,
-    activation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Which activation; the latest by default.")
-    ] = None,
-    action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
-    note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
+    activation: Annotated[str | None, Option(metavar="ID", help="Which activation; the latest by default.")] = None,
+    action: Annotated[str | None, Option(help="Or the action it should let pass.")] = None,
+    note: Annotated[str | None, Option(help="Why it was wrong.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
@@ -234,11 +231,11 @@ def show_censor(severity: str, trigger: str, reason: str) -> None:
 
 
 SKIPPED_SHOWN = 10
-LookOption = Annotated[bool, typer.Option("--look-only", help="Show what is found and store nothing.", metavar="")]
+LookOption = Annotated[bool, Option(help="Show what is found and store nothing.")]
 
 
 def patterns(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Source files, or folders that hold some.")],
+    paths: Annotated[list[Path], Argument(metavar="PATH...", help="Source files, or folders that hold some.")],
     *,
     look_only: LookOption = False,
     project: ProjectOption = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -40,20 +41,18 @@ SHOWN_USERS = 10
 
 
 def import_history(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
+    files: Annotated[list[Path], Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
     format: Annotated[  # noqa: A002 (what users call it)
-        str, typer.Option("--format", help="auto, which tells it from the content, or the name of one: docs/import.md.")
+        str, Option(help="auto, which tells it from the content, or the name of one: docs/import.md.")
     ] = "auto",
     source: Annotated[
-        str | None, typer.Option(help="The name of this history; the format's, or a JSONL file's, by default.")
+        str | None, Option(help="The name of this history; the format's, or a JSONL file's, by default.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
+        str | None, Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would be imported, and show ten; store nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option(help="Count what would be imported, and show ten; store nothing.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Import a history; run it again after an interruption and it continues.
@@ -125,13 +124,13 @@ def restore(file: Path, agent: str | None) -> object:
 def export(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder, made where it ends in /."
         ),
     ] = ".",
     *,
     format: Annotated[  # noqa: A002 (what users call it)
-        str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
+        str, Option(help="nous, to be imported again, or markdown, to be read.")
     ] = "nous",
     agent: AgentOption = None,
 ) -> object:
@@ -251,27 +250,25 @@ def show_bad(report: ImportReport) -> None:
 
 
 ExportsOption = Annotated[
-    list[Path] | None, typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times.")
+    list[Path] | None, Option(metavar="FILE", help="An export to erase it from too; may be given several times.")
 ]
-ScrubOption = Annotated[
-    bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
-]
+ScrubOption = Annotated[bool, Option(help="Write tables and log anew, so that no deleted row stays on the disk.")]
 
 
 def erase(  # noqa: PLR0913 (one parameter for each option)
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
+        str | None, Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
     ] = None,
     *,
     memory: Annotated[
-        list[UUID] | None, typer.Option(metavar="ID", help="One memory only; may be given several times.")
+        list[UUID] | None, Option(metavar="ID", help="One memory only; may be given several times.")
     ] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
+    user: Annotated[str | None, Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
     export: ExportsOption = None,
     scrub: ScrubOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")] = False,
-    reason: Annotated[str, typer.Option(help="Why; goes to the log.")] = "asked for by the operator",
+    yes: Annotated[bool, Option("--yes", "-y", help="Erase without asking.")] = False,
+    dry_run: Annotated[bool, Option(help="Say what would be erased; change nothing.")] = False,
+    reason: Annotated[str, Option(help="Why; goes to the log.")] = "asked for by the operator",
     named: AgentOption = None,
 ) -> object:
     """Erase an agent, one of its users or some of its memories, with every copy a night made. There is no undo.

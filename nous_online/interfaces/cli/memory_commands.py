@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput, NotFound
@@ -42,10 +42,7 @@ MOST_LINES, LEAST_COLUMNS = 3, 60
 @with_options(FactDetails, replaces=Replaces)
 def learn(
     text: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input."
-        ),
+        str, Argument(metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input.")
     ],
     *,
     agent: AgentOption = None,
@@ -81,11 +78,10 @@ def learn(
 @with_options(RecallDetails, defaults={"detail": "summary"})
 def recall(
     query: Annotated[
-        str,
-        typer.Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input."),
+        str, Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input.")
     ],
     *,
-    full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
+    full: Annotated[bool, Option(help="Show the whole text of each, however long.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -171,15 +167,12 @@ def status(*, agent: AgentOption = None) -> object:
     return found
 
 
-MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
-Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
+MemoryId = Annotated[UUID, Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
+Why = Annotated[str | None, Option(help="Why; kept with the event.")]
 
 
 def forget(
-    memory_id: MemoryId,
-    *,
-    reason: Annotated[str, typer.Option(help="Why; kept with the event.")],
-    agent: AgentOption = None,
+    memory_id: MemoryId, *, reason: Annotated[str, Option(help="Why; kept with the event.")], agent: AgentOption = None
 ) -> object:
     """Forget a memory: out of recall, contexts and questions about the past, however often it was confirmed.
 
@@ -243,7 +236,7 @@ def show_memory(done: str, memory: Memory) -> Memory:
     return memory
 
 
-NamedMemory = Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")]
+NamedMemory = Annotated[UUID, Argument(metavar="ID", help="A memory, as `nous recall` names it.")]
 
 
 def history(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
@@ -354,9 +347,9 @@ def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
 
 
 def split(
-    statement_id: Annotated[UUID, typer.Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
+    statement_id: Annotated[UUID, Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
     *,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the history of both facts.")] = None,
+    reason: Annotated[str | None, Option(help="Why; kept in the history of both facts.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
@@ -389,7 +382,7 @@ ONLY_ALIKE = (
 
 def contradictions(
     *,
-    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
+    status: Annotated[Status, Option(help="Those that are open, resolved, or any.")] = "open",
     agent: AgentOption = None,
 ) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
@@ -426,28 +419,23 @@ def contradictions(
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
-        str,
-        typer.Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it."),
+        str, Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it.")
     ],
-    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
+    resolution: Annotated[Ruled | None, Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
-    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
+    keep: Annotated[UUID | None, Option(metavar="ID", help="Instead: the fact that wins.")] = None,
     against: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="Of a fact in doubt: the earlier fact that is meant.")
+        UUID | None, Option(metavar="ID", help="Of a fact in doubt: the earlier fact that is meant.")
     ] = None,
-    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
+    note: Annotated[str | None, Option(help="Why; kept with it.")] = None,
     into: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
+        UUID | None, Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: a source of one of the two.")
+        str | None, Option(metavar="NAME", help="With `all both_valid`: a source of one of the two.")
     ] = None,
-    subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: the subject of both.")
-    ] = None,
-    reject: Annotated[
-        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
-    ] = False,
+    subject: Annotated[str | None, Option(metavar="NAME", help="With `all both_valid`: the subject of both.")] = None,
+    reject: Annotated[bool, Option(help="Forget what was proposed; it stays open.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast, get_args, get_origin
 
 import typer
+from typer import Option
 
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import InvalidInput, NotFound
@@ -78,12 +79,10 @@ def remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 
 
 AgentOption = Annotated[
     str | None,
-    typer.Option(
-        "--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent
-    ),
+    Option("--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar="")
+    bool, Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar="")
 ]
 
 
@@ -129,6 +128,14 @@ class Ended:
 
 def add_command(app: typer.Typer, name: str, command: Callable[..., object], **settings: Any) -> None:
     """Add a command: its help is its docstring, with a heading and rich's markup for the examples that end it."""
+    own = inspect.signature(command, eval_str=True)
+    for each in own.parameters.values():
+        kind, *declared = get_args(each.annotation)
+        if kind is bool:  # a flag, which takes no value and has no opposite
+            declared[0].metavar = ""
+            if declared[0].default is ...:  # where typer has the first name of an option
+                declared[0].default = f"--{each.name.replace('_', '-')}"
+    command.__dict__["__signature__"] = own
     told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
     shown = "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
     app.command(name, help=shown, **settings)(answering(command))
@@ -280,8 +287,8 @@ def flush_output(code: str | int | None) -> str | int | None:
 # --- options that several commands have ---
 
 C = TypeVar("C", bound=Callable[..., object])
-UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
+UserOption = Annotated[str | None, Option(help="For whom; what is of other users stays out.")]
+ProjectOption = Annotated[str | None, Option(help="In which project.")]
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Names: lambda _: list[str],
@@ -329,9 +336,9 @@ def option(row: InputRow) -> Parameter:
     words = (row.field.option or f"--{row.name.replace('_', '-')}").split()
     words += ["ISO-8601"] if isinstance(row.field, Instant) else []
     kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
-    declared = typer.Option(
+    declared = Option(
         *(word for word in words if word.startswith("--")),
-        metavar="" if kind is bool else next((word for word in words if not word.startswith("--")), None),
+        metavar=next((word for word in words if not word.startswith("--")), None),
         help=row.field.sentence.replace("`", "") + (" May be given several times." if get_origin(kind) is list else ""),
         autocompletion=known_frames if row.name == "frame" else None,
     )

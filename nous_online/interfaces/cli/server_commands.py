@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import WorkerPolicy
@@ -102,7 +103,7 @@ def address_of(place: dict[str, str]) -> str:
     return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 
-def down(*, demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False) -> object:
+def down(*, demo: Annotated[bool, Option(help="Only what the demo started.")] = False) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     $ nous down
@@ -146,9 +147,9 @@ POLICY = WorkerPolicy()
 
 def worker(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due now, then end.")] = False,
+    once: Annotated[bool, Option(help="Do what is due now, then end.")] = False,
     every: Annotated[
-        float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
+        float, Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
     ] = POLICY.poll_s,
     agent: AgentOption = None,
     as_json: JsonOption = False,
@@ -178,7 +179,7 @@ def worker(
 
 
 def retry(
-    episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
+    episode_id: Annotated[UUID, Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
     *,
     agent: AgentOption = None,
 ) -> object:
