@@ -282,6 +282,7 @@ class ContradictionList(TypedDict):
 class CorrectionBody(TypedDict):
     """What is known about a memory besides its text; what is not named stays, null clears what may be absent."""
 
+    reason: NotRequired[str | None]
     tags: NotRequired[list[str] | None]
     subject: NotRequired[str | None]
     category: NotRequired[str | None]
@@ -289,7 +290,6 @@ class CorrectionBody(TypedDict):
     valid_from: NotRequired[str | None]
     valid_to: NotRequired[str | None]
     is_pinned: NotRequired[bool | None]
-    reason: NotRequired[str | None]
 
 
 class Decision(TypedDict):

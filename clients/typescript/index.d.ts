@@ -330,18 +330,21 @@ export interface ContradictionList {
 
 /** What is known about a memory besides its text; what is not named stays, null clears what may be absent. */
 export interface CorrectionBody {
-  /** Of anything but a censor. */
-  tags?: Array<string> | null;
-  /** Of a fact, as what follows but is_pinned. */
-  subject?: string | null;
-  category?: string | null;
-  confidence?: number | null;
-  valid_from?: string | null;
-  /** Not before `valid_from`. */
-  valid_to?: string | null;
-  /** No night archives it. */
-  is_pinned?: boolean | null;
   reason?: string | null;
+  /** All its tags; of anything but a censor. */
+  tags?: Array<string> | null;
+  /** What it is about. */
+  subject?: string | null;
+  /** Its category, such as `preference`. */
+  category?: string | null;
+  /** How sure a fact is. */
+  confidence?: number | null;
+  /** Since when it holds; by default always. */
+  valid_from?: string | null;
+  /** Until when it holds; not before `valid_from`. */
+  valid_to?: string | null;
+  /** Keeps nights from archiving it. */
+  is_pinned?: boolean | null;
 }
 
 /** A decision of the agent, with its rationale, status and outcome. */

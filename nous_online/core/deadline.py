@@ -84,7 +84,6 @@ class Worker(threading.Thread):
         self.start()
 
     def give(self, work: Callable[[], None]) -> None:
-        """Run `work` next."""
         self._given.put(work)
 
     def run(self) -> None:
@@ -125,7 +124,6 @@ class Workers:
         return worker
 
     def is_any_busy(self) -> bool:
-        """Tell whether any worker is running something, late or not."""
         return bool(self._busy)
 
     def leave(self) -> None:

@@ -8,14 +8,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from nous_online.core.domain import (
-    DECISION_STATUSES,
-    DETAILS,
     MEANINGS,
-    OUTCOMES,
-    PROCEDURE_KINDS,
-    SCOPES,
-    SEVERITIES,
-    SOURCE_KINDS,
     DecisionId,
     DecisionStatus,
     Detail,
@@ -75,6 +68,8 @@ from nous_online.core.validation import (
     checked_template,
 )
 
+Moment = datetime | str | None
+MemoryRef = UUID | str | None
 MAX_REASON_CHARACTERS = 20_000
 MAX_NAME_BYTES = 4 * 1024
 """Of one path, module, branch, activity or person."""
@@ -84,14 +79,13 @@ FRAME_FIELD = Line(
     "The cognitive frame the agent is in, such as debug; by default that of its session.",
     most=100,
     aliases=FRAME[1:],
-    option="--frame",
+    option="",
     brief="",
 )
 Frame = Annotated[str | None, FRAME_FIELD]
 OtherFrame = Annotated[str | None, Alias("Another name of `frame`.")]
 ActiveCensors = Annotated[
-    list[str] | None,
-    Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:]),
+    list[str] | None, Names("The active censors; by default those of the session.", aliases=ACTIVE_CENSORS[1:])
 ]
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
 SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
@@ -100,22 +94,19 @@ ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, o
 IdempotencyKey = Annotated[
     str | None,
     Line(
-        "Makes a retry safe: the same key and content return the first answer and change nothing.",
-        most=200,
-        option="--idempotency-key",
+        "Makes a retry safe: the same key and content return the first answer and change nothing.", most=200, option=""
     ),
 ]
 
 
 def band(name: str, about: str) -> Lines:
-    """Return the field of a band of a K-line."""
     return Lines(about, most=MAX_LINE_BYTES, entry=f"a line of {name}")
 
 
 class ReachDetails(TypedDict, total=False):
     """Who can see a memory."""
 
-    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", words=SCOPES, default="private")]
+    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", default="private")]
     user_id: UserId
     project_id: ProjectId
 
@@ -123,12 +114,11 @@ class ReachDetails(TypedDict, total=False):
 class ClaimDetails(ReachDetails, total=False):
     """Where a memory comes from, how far it is trusted, and who can see it."""
 
-    source: Annotated[str | None, Line("Where it comes from.", most=500, option="--source", brief="")]
+    source: Annotated[str | None, Line("Where it comes from.", most=500, option="", brief="")]
     source_kind: Annotated[
         SourceKind,
         OneOf(
             "Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is.",
-            words=SOURCE_KINDS,
             default="agent",
         ),
     ]
@@ -147,10 +137,7 @@ class ClaimDetails(ReachDetails, total=False):
 class OriginDetails(ClaimDetails, total=False):
     """The same with the moment and the frame it was learned in."""
 
-    learned_at: Annotated[
-        datetime | str | None,
-        Instant("When it was stated; by default now.", is_said=True, option="--learned-at ISO-8601"),
-    ]
+    learned_at: Annotated[Moment, Instant("When it was stated; by default now.", is_said=True, option="")]
     frame: Frame
     active_censors: ActiveCensors
     encoded_frame: OtherFrame
@@ -168,16 +155,12 @@ Replaces = Annotated[
 ]
 
 
-Subject = Annotated[str | None, Line("What it is about.", most=500, option="--subject", brief="")]
-CategoryName = Annotated[str | None, Category("Its category, such as `preference`.", most=100, option="--category")]
+Subject = Annotated[str | None, Line("What it is about.", most=500, option="", brief="")]
+CategoryName = Annotated[str | None, Category("Its category, such as `preference`.", most=100, option="")]
 Tags = Annotated[list[str] | None, Names("Words to find it by.", option="--tag TAG", brief="")]
-Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="--confidence")]
-ValidFrom = Annotated[
-    datetime | str | None, Instant("Since when it holds; by default always.", option="--valid-from ISO-8601")
-]
-ValidTo = Annotated[
-    datetime | str | None, Instant("Until when it holds; not before `valid_from`.", option="--valid-to ISO-8601")
-]
+Confidence = Annotated[float, Share("How sure it is.", default=1.0, option="")]
+ValidFrom = Annotated[Moment, Instant("Since when it holds; by default always.", option="")]
+ValidTo = Annotated[Moment, Instant("Until when it holds; not before `valid_from`.", option="")]
 
 
 class FactFields(TypedDict, total=False):
@@ -189,7 +172,7 @@ class FactFields(TypedDict, total=False):
         Line(
             "The attribute of a thing that it is a value of, such as `ana/home`: a later value supersedes it.",
             most=200,
-            option="--key",
+            option="",
             brief="such as ana/home: one value at a time",
         ),
     ]
@@ -206,7 +189,7 @@ class FactFields(TypedDict, total=False):
     confidence: Confidence
     valid_from: ValidFrom
     valid_to: ValidTo
-    source_episode_id: Annotated[UUID | str | None, MemoryId("The episode it was drawn from.")]
+    source_episode_id: Annotated[MemoryRef, MemoryId("The episode it was drawn from.")]
     source_decision_id: Annotated[
         DecisionId | None,
         DecisionName("The id or reference of a decision recorded here, or the name of one taken elsewhere."),
@@ -225,7 +208,7 @@ class MemoryChanges(TypedDict, total=False):
     tags: Annotated[list[str], Names("All its tags; of anything but a censor.", option="--tag TAG")]
     subject: Subject
     category: CategoryName
-    confidence: Annotated[float, Share("How sure a fact is.", option="--confidence")]
+    confidence: Annotated[float, Share("How sure a fact is.", option="")]
     valid_from: ValidFrom
     valid_to: ValidTo
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
@@ -246,7 +229,7 @@ Lessons = Annotated[
         brief="",
     ),
 ]
-EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", words=OUTCOMES, brief="")]
+EpisodeOutcome = Annotated[Outcome | None, OneOf("How it went.", brief="")]
 
 
 class NotedDetails(TypedDict, total=False):
@@ -289,7 +272,7 @@ class ChangeDetails(OutcomeDetails, NotedDetails, total=False):
     append: Annotated[str | None, MoreText("A new line of its detail.", most=MAX_DETAIL_BYTES, whole="detail")]
 
 
-EndedAt = Annotated[datetime | str | None, Instant("When it ended; by default now.")]
+EndedAt = Annotated[Moment, Instant("When it ended; by default now.")]
 
 
 class EndDetails(ChangeDetails, total=False):
@@ -304,7 +287,7 @@ class BeginningDetails(ClaimDetails, total=False):
     session_id: Annotated[
         str | None, Line("The session it happens in: its frame and censors are the defaults.", most=100)
     ]
-    started_at: Annotated[datetime | str | None, Instant("When it began; by default now.", is_said=True)]
+    started_at: Annotated[Moment, Instant("When it began; by default now.", is_said=True)]
     idempotency_key: IdempotencyKey
 
 
@@ -331,7 +314,6 @@ class ProcedureFields(TypedDict, total=False):
         OneOf(
             "A `k_line` has three bands, a `workflow` steps, a `pattern` a template; by default `workflow` where only "
             "steps are given.",
-            words=PROCEDURE_KINDS,
             default="k_line",
         ),
     ]
@@ -394,13 +376,7 @@ class CensorFields(TypedDict, total=False):
     """What only censors have."""
 
     severity: Annotated[
-        Severity,
-        OneOf(
-            "How strict it is; `absolute` is only ever set by hand.",
-            words=SEVERITIES,
-            default="warn",
-            option="--severity",
-        ),
+        Severity, OneOf("How strict it is; `absolute` is only ever set by hand.", default="warn", option="")
     ]
     is_literal: Annotated[
         bool,
@@ -419,10 +395,8 @@ class CensorFields(TypedDict, total=False):
         ),
     ]
     learned_from_decision: Annotated[DecisionId | None, Alias("Another name of `learned_from_decision_id`.")]
-    learned_from_episode_id: Annotated[UUID | str | None, MemoryId("The episode it was learned from.")]
-    expires_at: Annotated[
-        datetime | str | None, Instant("When it expires; by default never.", option="--expires-at ISO-8601")
-    ]
+    learned_from_episode_id: Annotated[MemoryRef, MemoryId("The episode it was learned from.")]
+    expires_at: Annotated[Moment, Instant("When it expires; by default never.", option="")]
 
 
 class CensorDetails(CensorFields, OriginDetails, total=False):
@@ -432,9 +406,9 @@ class CensorDetails(CensorFields, OriginDetails, total=False):
 class CensorChanges(TypedDict, total=False):
     """The parameters of `update_censor`; trigger and reason never change."""
 
-    severity: Annotated[Severity, OneOf("How strict it is.", words=SEVERITIES)]
+    severity: Annotated[Severity, OneOf("How strict it is.")]
     escalation_threshold: Threshold
-    expires_at: Annotated[datetime | str | None, Instant("When it expires; None for never.")]
+    expires_at: Annotated[Moment, Instant("When it expires; None for never.")]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it.")]
 
 
@@ -451,10 +425,8 @@ class DecisionDetails(TypedDict, total=False):
     files: Annotated[Sequence[str], Names("Files it is about.", brief="")]
     tags: Annotated[Sequence[str], Names("Words to find it by.")]
     session_id: Annotated[str | None, Line("The session it was made in.", most=100)]
-    episode_id: Annotated[
-        UUID | str | None, MemoryId("The episode it belongs to; by default the current one of the session.")
-    ]
-    decided_at: Annotated[datetime | str | None, Instant("When it was made; by default now.", is_said=True)]
+    episode_id: Annotated[MemoryRef, MemoryId("The episode it belongs to; by default the current one of the session.")]
+    decided_at: Annotated[Moment, Instant("When it was made; by default now.", is_said=True)]
     reference: Annotated[
         str | None,
         Special(
@@ -470,16 +442,14 @@ class DecisionDetails(TypedDict, total=False):
 
 
 def loaded(what: str) -> MemoryIds:
-    """Return the field of a list of memories to load."""
     return MemoryIds(f"{what}, by their ids.", most=SessionPolicy.max_capacity)
 
 
 Action = Annotated[
-    str,
-    Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words"),
+    str, Text("The action to check: a command, or in words.", most=MAX_CONTENT_BYTES, brief="a command, or in words")
 ]
 AskedFrame = Annotated[
-    str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="--frame", brief="")
+    str | None, Line("The cognitive frame the agent is in, such as debug.", most=100, option="", brief="")
 ]
 AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
 AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
@@ -499,7 +469,7 @@ class CheckFields(TypedDict, total=False):
     """The parameters that only a check has."""
 
     frame: AskedFrame
-    at: Annotated[datetime | str | None, Instant("When it would happen; by default now.")]
+    at: Annotated[Moment, Instant("When it would happen; by default now.")]
     is_recorded: Annotated[bool, Flag("False only checks: nothing is counted, escalated or announced.", default=True)]
 
 
@@ -516,30 +486,24 @@ class RecallFields(TypedDict, total=False):
     """The parameters that only a recall has."""
 
     limit: Annotated[
-        int,
-        Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="--limit", brief=""),
+        int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=10, option="", brief="")
     ]
     min_score: Annotated[
-        float | None,
-        Share("Leave out answers with a lower score; by default none.", option="--min-score", brief=""),
+        float | None, Share("Leave out answers with a lower score; by default none.", option="", brief="")
     ]
     kinds: Annotated[
         Sequence[MemoryKind] | MemoryKind | None,
         Kinds("Kinds of memory to search; by default all.", aliases=("types",), option="--kind --type KIND", brief=""),
     ]
     types: Annotated[Sequence[MemoryKind] | MemoryKind | None, Alias("Another name of `kinds`.")]
-    detail: Annotated[
-        Detail,
-        OneOf("How much of each memory its `text` holds.", words=DETAILS, default="full", option="--detail", brief=""),
-    ]
+    detail: Annotated[Detail, OneOf("How much of each memory its `text` holds.", default="full", option="", brief="")]
     frame: AskedFrame
     active_censors: AskedCensors
     as_of: Annotated[
-        datetime | str | None,
-        Instant("Ask for what was believed then.", option="--as-of ISO-8601", brief="ISO 8601: what was believed then"),
+        Moment, Instant("Ask for what was believed then.", option="", brief="ISO 8601: what was believed then")
     ]
     at: Annotated[
-        datetime | str | None,
+        Moment,
         Instant(
             "When the question was asked; by default now, otherwise for replaying a history. A word such as "
             "`yesterday` in the question is relative to it, or to `as_of` if that is given."
@@ -554,11 +518,11 @@ class RecallDetails(RecallFields, AskerDetails, total=False):
 class DecisionFilter(TypedDict, total=False):
     """Which decisions to list: those that match every parameter given."""
 
-    status: Annotated[DecisionStatus | None, OneOf("Their status.", words=DECISION_STATUSES)]
+    status: Annotated[DecisionStatus | None, OneOf("Their status.")]
     file: Annotated[str | None, Line("A file they are about.", most=400)]
     tag: Annotated[str | None, Line("A tag they have.", most=400)]
     session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
-    episode_id: Annotated[UUID | str | None, MemoryId("The episode they belong to.")]
+    episode_id: Annotated[MemoryRef, MemoryId("The episode they belong to.")]
     limit: Annotated[int, Whole("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
 
 
@@ -581,8 +545,7 @@ SessionTask = Annotated[
 ]
 SessionFrame = Annotated[str | None, Line("The cognitive frame of the session.", most=100)]
 SessionCensors = Annotated[
-    Sequence[str] | None,
-    Names("The active censors; with the frame, the defaults of calls in this session."),
+    Sequence[str] | None, Names("The active censors; with the frame, the defaults of calls in this session.")
 ]
 Capacity = Annotated[
     int | None, Whole("How many items it can hold; 20 at first.", least=1, most=SessionPolicy.max_capacity)
@@ -592,7 +555,7 @@ Capacity = Annotated[
 class ContextDetails(TypedDict, total=False):
     """What can be loaded into a working memory."""
 
-    procedure_id: Annotated[UUID | str | None, MemoryId("A procedure to use.")]
+    procedure_id: Annotated[MemoryRef, MemoryId("A procedure to use.")]
     fact_ids: Annotated[Sequence[UUID] | None, loaded("Facts")]
     episode_ids: Annotated[Sequence[UUID] | None, loaded("Episodes")]
     censor_ids: Annotated[Sequence[UUID] | None, loaded("Censors")]
@@ -612,9 +575,7 @@ class SignalDetails(TypedDict, total=False):
         Sequence[str] | None,
         Clues("What that file imports; its directory is its module.", most=MAX_NAME_BYTES, option="--import MODULE"),
     ]
-    branch: Annotated[
-        str | None, Clue("The branch that was checked out.", most=MAX_NAME_BYTES, option="--branch", brief="")
-    ]
+    branch: Annotated[str | None, Clue("The branch that was checked out.", most=MAX_NAME_BYTES, option="", brief="")]
     recent_errors: Annotated[
         Sequence[str] | None,
         Clues("Texts of errors seen lately, the latest first.", most=MAX_WORDS_BYTES, option="--error TEXT", brief=""),
@@ -624,18 +585,16 @@ class SignalDetails(TypedDict, total=False):
         Clue(
             "What is being done, such as debugging; where no frame is given it is used as the frame.",
             most=MAX_NAME_BYTES,
-            option="--activity",
+            option="",
         ),
     ]
-    task: Annotated[
-        str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="--task", brief="")
-    ]
+    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="", brief="")]
     collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
 SignalsInput = Annotated[SignalDetails, Nested("What the agent is doing right now.", table=SignalDetails)]
-AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="--limit")]
-AskedAt = Annotated[datetime | str | None, Instant("Show what was known at that moment; by default now.")]
+AskedLimit = Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, option="")]
+AskedAt = Annotated[Moment, Instant("Show what was known at that moment; by default now.")]
 
 
 class AssemblyFields(TypedDict, total=False):
@@ -656,7 +615,7 @@ class AssemblyFields(TypedDict, total=False):
         Line(
             "The cognitive frame; by default the activity of the signals, or else the frame of the session.",
             most=100,
-            option="--frame",
+            option="",
             brief="decision, debug, task, …",
         ),
     ]

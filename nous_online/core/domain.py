@@ -11,16 +11,12 @@ LearnAction = Literal["stored", "confirmed", "superseded"]
 SourceKind = Literal["user", "agent", "tool", "web", "episode", "import", "operator"]
 Scope = Literal["private", "project", "system"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
-SCOPES: tuple[Scope, ...] = get_args(Scope)
 Outcome = Literal["success", "failure", "partial", "ongoing"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Severity = Literal["warn", "block", "absolute"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 ProcedureKind = Literal["k_line", "workflow", "pattern"]
-PROCEDURE_KINDS: tuple[ProcedureKind, ...] = get_args(ProcedureKind)
 MemoryKind = Literal["fact", "episode", "procedure", "censor"]
 Detail = Literal["full", "summary", "compressed", "index"]
-DETAILS: tuple[Detail, ...] = get_args(Detail)
 """The levels a memory can be shown at, the most detailed first."""
 DecisionStatus = Literal["pending", "succeeded", "failed", "abandoned"]
 DECISION_STATUSES: tuple[DecisionStatus, ...] = get_args(DecisionStatus)
@@ -431,7 +427,6 @@ class Kind(Generic[M]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the value, in its order."""
         return tuple(field.name for field in fields(self.value))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import cache
 from inspect import Parameter, Signature
@@ -30,11 +30,6 @@ DEADLINE = "How many seconds it may take; by default those given to `Heart.open`
 MODULE = re.compile(r"\b\w+\.(?=\w)")
 
 
-def as_given(_name: str, value: Any) -> Any:
-    """Return a value that is checked elsewhere."""
-    return value
-
-
 @dataclass(frozen=True)
 class InputField:
     """A parameter of a verb: what it is for, in one sentence, and its default."""
@@ -45,14 +40,15 @@ class InputField:
     aliases: tuple[str, ...] = ()
     """Other names it is accepted under."""
     option: str | None = None
-    """Its command-line option with the placeholder of its value, such as `--tag TAG`; None where it has none."""
+    """Its command-line option with the placeholder of its value, such as `--tag TAG`, empty where it is called like the
+    field; None where it has none."""
     brief: str | None = None
     """Its description in the schema of the MCP tool, as short as possible, empty where the name suffices; None where
     the tool does not have it."""
 
     limits: ClassVar[str] = ""
     """A template of the limits of this kind of field, with their unit."""
-    checked_by: ClassVar[Callable[[str, Any], Any]] = staticmethod(as_given)
+    checked_by: ClassVar[Callable[[str, Any], Any] | None] = None
     """The check of this kind of field, where it depends on the value alone: takes name and value."""
 
     @property
@@ -67,7 +63,7 @@ class InputField:
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         """Return the value as it is stored; raise `InvalidInput` with how to fix it. `name` is the one for errors."""
-        return self.checked_by(name, value)
+        return self.checked_by(name, value) if self.checked_by else value
 
 
 class Alias(InputField):
@@ -157,9 +153,9 @@ class Category(Line):
 
 @dataclass(frozen=True)
 class OneOf(InputField):
-    """One of a few words."""
+    """One of a few words, those of its type."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
     def check(self, name: str, value: object, now: datetime | None = None) -> Any:
         return validation.checked_choice(name, value, self.words)
@@ -325,7 +321,6 @@ class InputRow:
 
     @property
     def is_optional(self) -> bool:
-        """Whether it may be None."""
         return NoneType in get_args(self.hint)
 
     def checked(self, value: object, *, now: datetime | None = None, name: str | None = None) -> Any:
@@ -346,15 +341,16 @@ def rows_of(source: Any) -> Mapping[str, InputRow]:
         if parameter.kind is Parameter.VAR_KEYWORD:
             rows |= rows_of(get_args(hints[name])[0])
         elif get_origin(hints.get(name)) is Annotated:
-            kind, field, *_ = get_args(hints[name])
             is_required = parameter.default is Parameter.empty
-            rows[name] = InputRow(name, kind, field, parameter.default, is_required)
+            rows[name] = replace(row_of(name, hints[name]), default=parameter.default, is_required=is_required)
     return rows
 
 
 def row_of(name: str, hint: Any) -> InputRow:
-    """Return the row of an annotation."""
     kind, field, *_ = get_args(hint)
+    if isinstance(field, OneOf):
+        literals = [kind] if get_origin(kind) is Literal else get_args(kind)
+        field = replace(field, words=tuple(word for each in literals for word in get_args(each)))
     return InputRow(name, kind, field, field.default)
 
 

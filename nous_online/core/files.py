@@ -94,7 +94,6 @@ class FileChange:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the text differs."""
         return self.before != self.after
 
     @property

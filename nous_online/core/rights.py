@@ -59,12 +59,10 @@ class Rights:
         return {"source_kind": kind, "trust": trust, "is_pinned": is_pinned, "scope": scope}
 
     def check_may_pin(self) -> None:
-        """Raise `Forbidden` for a caller that may not pin."""
         if not self.may_pin:
             raise self._forbidden("a memory can't be pinned by", "")
 
     def check_may_speak_for_user(self) -> None:
-        """Raise `Forbidden` for a caller that is trusted less than the user is."""
         if self.max_trust < dict(self.source_trust)["user"]:
             raise self._forbidden("source_kind 'user' is not what", "may claim")
 

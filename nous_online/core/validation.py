@@ -88,14 +88,11 @@ def checked_optional(name: str, value: object, *, max_characters: int) -> str | 
 
 def checked_names(name: str, values: object) -> list[str] | None:
     """Return a list of short names (tags, censors), or None."""
-    if values is None:
-        return None
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInput(f"{name} must be a list of names, got {values!r}")
-    names = cast("Sequence[object]", values)
-    if len(names) > MAX_NAMES:
-        raise InvalidInput(f"{name} has {len(names):,} entries, the limit is {MAX_NAMES}")
-    return [checked_text(f"an entry of {name}", each, max_bytes=400) for each in names]
+
+    def checked(each: object) -> str:
+        return checked_text(f"an entry of {name}", each, max_bytes=400)
+
+    return None if values is None else checked_list(name, values, checked, most=MAX_NAMES, of=" of names")
 
 
 def told_as(details: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
@@ -142,7 +139,6 @@ def checked_said(name: str, value: object, *, now: datetime) -> datetime | None:
 
 
 def checked_whole(name: str, value: object, *, least: int, most: int) -> int:
-    """Return a whole number within bounds."""
     # A bool is an int to Python, and `True` as a number is a slip of the caller.
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name} must be a whole number between {least} and {most:,}, got {value!r}")
@@ -157,7 +153,6 @@ def checked_flag(name: str, value: object) -> bool:
 
 
 def checked_id(name: str, value: object) -> UUID:
-    """Return the id of a memory, from a UUID or its text."""
     try:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError as error:
@@ -174,12 +169,12 @@ def checked_ids(name: str, values: object) -> list[UUID]:
     return list(dict.fromkeys(checked_id(f"an entry of {name}", each) for each in listed))
 
 
-def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int) -> list[Any]:
+def checked_list(name: str, values: object, check: Callable[[object], Any], *, most: int, of: str = "") -> list[Any]:
     """Return a list whose entries passed their check; None is an empty one."""
     if values is None:
         return []
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise InvalidInput(f"{name} must be a list, got {values!r}")
+        raise InvalidInput(f"{name} must be a list{of}, got {values!r}")
     entries = cast("Sequence[object]", values)
     if len(entries) > most:
         raise InvalidInput(f"{name} has {len(entries):,} entries, the limit is {most:,}")
@@ -197,12 +192,10 @@ def checked_decision(name: str, value: object) -> DecisionId:
 
 
 def checked_limit(value: object) -> int:
-    """Return a limit of answers, 1 to `MAX_RECALL_LIMIT`."""
     return checked_whole("limit", value, least=1, most=MAX_RECALL_LIMIT)
 
 
 def checked_choice(name: str, value: object, choices: Sequence[C]) -> C:
-    """Return one of `choices`."""
     found = next((choice for choice in choices if choice == value), None)
     if found is None:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}; got {value!r}")
@@ -249,7 +242,6 @@ def checked_template(name: str, value: object) -> Any:
 
 
 def checked_hint(name: str, value: object) -> str | None:
-    """Return a hint that fits on one line, or None."""
     hint = checked_optional(name, value, max_characters=500)
     if hint and len(hint.splitlines()) > 1:
         raise InvalidInput(f"{name} must be one line, got {hint!r}")
@@ -303,7 +295,6 @@ def is_blank(text: str) -> bool:
 
 
 def without_invisible(text: str) -> str:
-    """Return a text without invisible characters."""
     return _INVISIBLE.sub("", text)
 
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -109,6 +109,7 @@ CALLS = frozenset(("call", "call_expression", "new_expression"))
 METHODS = frozenset(("get", "post", "put", "patch", "delete", "head", "options", "all", "route", "api_route",
                      "handlefunc", "handle", "websocket"))  # fmt: skip
 TESTS = frozenset(("test", "it", "test.each", "it.each"))
+TYPE_NAMES = frozenset(("identifier", "type_identifier", "qualified_type"))
 BROKEN_SHARE = 0.1
 """Share of a file's bytes that may be syntax errors; a file with more is skipped."""
 LONGEST_NAME = 60
@@ -161,16 +162,8 @@ class SourceShape:
     skipped: str | None = None
 
 
-@dataclass
-class _ShapeNames:
-    """Names collected so far from one function."""
-
-    names: dict[str, list[str]] = field(default_factory=lambda: {each: [] for each in _LISTS})
-    has_assert: bool = False
-    is_wrapping: bool = False
-
-
-_LISTS = ("calls", "raises", "catches", "returns", "parameters", "types")
+ShapeNames = defaultdict[str, list[str]]
+"""The names collected from one function, by the attribute of its shape."""
 
 
 def shape_of(path: str, source: str | bytes) -> SourceShape:
@@ -187,7 +180,11 @@ def shape_of(path: str, source: str | bytes) -> SourceShape:
     reason = broken(root, len(text))
     if reason is not None:
         return SourceShape(path, language, skipped=reason)
-    return SourceShape(path, language, tuple(replace(each, path=path) for each in shapes_in(root)))
+    functions = [shape for node in walk(root) if node.type in FUNCTIONS if (shape := function_shape(node))]
+    named = {shape.name: shape for shape in functions}
+    routed = [shape for node in walk(root) if node.type in CALLS if (shape := call_shape(node, named))]
+    shapes = sorted([*functions, *routed], key=lambda shape: (shape.line, shape.name))
+    return SourceShape(path, language, tuple(replace(each, path=path) for each in shapes))
 
 
 def broken(root: Node, size: int) -> str | None:
@@ -210,15 +207,8 @@ def walk(root: Node, *, within: bool = False) -> Iterator[Node]:
             stack.extend(reversed(node.named_children))
 
 
-def literals(node: Node | None) -> Iterator[str]:
-    """Yield the text of a node that is a string literal, else nothing."""
-    if node is not None and "string" in node.type:
-        yield source_of(node)[1:-1]
-
-
-def source_of(node: Node) -> str:
-    """Return the source of a node."""
-    return (node.text or b"").decode("utf-8", "replace")
+def source_of(node: Node | None) -> str:
+    return "" if node is None else (node.text or b"").decode("utf-8", "replace")
 
 
 def dotted(node: Node | None) -> str:
@@ -244,22 +234,7 @@ def part_of(node: Node, fields: Sequence[str]) -> Node | None:
 
 
 def callee(node: Node) -> str:
-    """Return the name of the function that a call calls."""
     return dotted(node.child_by_field_name("function") or node.child_by_field_name("constructor"))
-
-
-def first_argument(call: Node) -> Node | None:
-    """Return the first argument of a call."""
-    arguments = call.child_by_field_name("arguments")
-    return arguments.named_children[0] if arguments is not None and arguments.named_children else None
-
-
-def shapes_in(root: Node) -> tuple[Shape, ...]:
-    """Return the functions, tests and endpoints of a file, sorted by line."""
-    functions = [shape for node in walk(root) if node.type in FUNCTIONS if (shape := function_shape(node))]
-    named = {shape.name: shape for shape in functions}
-    routed = [shape for node in walk(root) if node.type in CALLS if (shape := call_shape(node, named))]
-    return tuple(sorted([*functions, *routed], key=lambda shape: (shape.line, shape.name)))
 
 
 def function_shape(node: Node) -> Shape | None:
@@ -301,7 +276,9 @@ def route_of(node: Node) -> Route | None:
     receiver, _, method = callee(node).rpartition(".") if node.type in CALLS else ("", "", "")
     if not receiver or method.lower() not in METHODS:
         return None
-    path = _ROUTE.match(next(literals(first_argument(node)), ""))
+    arguments = node.child_by_field_name("arguments")
+    first = next(iter(arguments.named_children), None) if arguments is not None else None
+    path = _ROUTE.match(source_of(first)[1:-1]) if first is not None and "string" in first.type else None
     if path is None or holds_credential(path["path"]):
         return None
     serves_any = method.lower() in {"route", "api_route", "handlefunc", "handle", "all"}
@@ -310,43 +287,37 @@ def route_of(node: Node) -> Route | None:
 
 def read_shape(name: str, node: Node) -> Shape:
     """Return the shape of one function, without that of functions nested in it."""
-    found = _ShapeNames()
+    found = ShapeNames(list)
     for each in walk(node.child_by_field_name("body") or node, within=True):
         note(each, found)
     parameters = node.child_by_field_name("parameters")
     for each in parameters.named_children if parameters is not None else ():
-        note_parameter(each, found)
-    lists: dict[str, Any] = {key: tuple(dict.fromkeys(filter(None, values))) for key, values in found.names.items()}
-    flags: dict[str, Any] = {"has_assert": found.has_assert, "is_wrapping": found.is_wrapping}
+        if (kind := each.child_by_field_name("type")) is not None:
+            found["types"] += [dotted(part) for part in walk(kind) if part.type in TYPE_NAMES]
+        named = part_of(each, ("name", "pattern")) or (each.named_children[0] if each.named_children else each)
+        found["parameters"].append(dotted(named))
+    flags: dict[str, Any] = {"has_assert": bool(found.pop("asserts", ())), "is_wrapping": bool(found.pop("causes", ()))}
+    lists: dict[str, Any] = {key: tuple(dict.fromkeys(filter(None, values))) for key, values in found.items()}
     return Shape(name, node.start_point[0] + 1, **(lists | flags))
 
 
-def note_parameter(node: Node, found: _ShapeNames) -> None:
-    """Collect the name and the declared type of a parameter."""
-    kind = node.child_by_field_name("type")
-    types = {"identifier", "type_identifier", "qualified_type"}
-    if kind is not None:
-        found.names["types"].extend(dotted(each) for each in walk(kind) if each.type in types)
-    name = part_of(node, ("name", "pattern")) or (node.named_children[0] if node.named_children else node)
-    found.names["parameters"].append(dotted(name))
-
-
-def note(node: Node, found: _ShapeNames) -> None:
+def note(node: Node, found: ShapeNames) -> None:
     """Collect the names that one node of a function's body uses."""
     if node.type in CALLS:
-        found.names["calls"].append(callee(node))
+        found["calls"].append(callee(node))
     elif node.type in {"raise_statement", "throw_statement"} and node.named_children:
         thrown = node.named_children[0]
-        found.names["raises"].append(callee(thrown) if thrown.type in CALLS else dotted(thrown))
-        found.is_wrapping |= node.child_by_field_name("cause") is not None or b"cause" in (node.text or b"")
+        found["raises"].append(callee(thrown) if thrown.type in CALLS else dotted(thrown))
+        if node.child_by_field_name("cause") is not None or b"cause" in (node.text or b""):
+            found["causes"].append("cause")
     elif node.type in {"except_clause", "catch_clause"}:
-        found.names["catches"].append(caught_type(node))
-    elif node.type == "if_statement" and is_go_error(node):
-        found.names["catches"].append("err != nil")
+        found["catches"].append(caught_type(node))
+    elif node.type == "if_statement" and source_of(node.child_by_field_name("condition")) == "err != nil":
+        found["catches"].append("err != nil")
     elif node.type == "return_statement":
         note_return(node, found)
     elif node.type == "assert_statement":
-        found.has_assert = True
+        found["asserts"].append("assert")
 
 
 def caught_type(clause: Node) -> str:
@@ -359,25 +330,18 @@ def caught_type(clause: Node) -> str:
     return dotted(first) if first is not None and first.type != "block" else "Exception"
 
 
-def is_go_error(node: Node) -> bool:
-    """Return whether a condition is Go's check for an error."""
-    condition = node.child_by_field_name("condition")
-    return condition is not None and source_of(condition)[:40] == "err != nil"
-
-
-def note_return(node: Node, found: _ShapeNames) -> None:
+def note_return(node: Node, found: ShapeNames) -> None:
     """Collect a returned value: a call by its name, an object or a list by its type."""
     for value in node.named_children:
         for each in value.named_children if value.type == "expression_list" else [value]:
             if each.type in CALLS:
-                found.names["returns"].append(callee(each))
+                found["returns"].append(callee(each))
                 # Go returns errors instead of raising them.
-                is_error = callee(each) in {"fmt.Errorf", "errors.New", "errors.Wrap", "errors.Wrapf"}
-                if is_error:
-                    found.names["raises"].append(callee(each))
-                    found.is_wrapping |= b"%w" in (each.text or b"") or "Wrap" in callee(each)
+                if callee(each) in {"fmt.Errorf", "errors.New", "errors.Wrap", "errors.Wrapf"}:
+                    found["raises"].append(callee(each))
+                    found["causes"] += ["cause"] if b"%w" in (each.text or b"") or "Wrap" in callee(each) else []
             elif each.type in {"dictionary", "object", "list", "array"}:
-                found.names["returns"].append(each.type)
+                found["returns"].append(each.type)
 
 
 # --- patterns: what at least three shapes have in common ---
@@ -443,21 +407,16 @@ def patterns_in(files: Sequence[SourceShape], *, project_id: str | None = None) 
 def endpoint_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
     """Return the pattern of endpoints: the route, validation, error handling and response that most of them share."""
     endpoints = [shape for shape in shapes if shape.route]
+    paths = [[part for part in shape.route.path.split("/") if part] for shape in endpoints if shape.route]
+    fixed = takewhile(lambda part: part[0] not in "{:<[*", common_beginning(paths))
     parts = {
-        "route": route_template(endpoints),
+        "route": "/".join(["{method} ", *fixed, "{resource}"]),
         "validation": commonest(endpoints, validation),
         "error_handling": commonest(endpoints, lambda shape: [*shape.raises, *shape.catches]),
-        "response": commonest(endpoints, answers),
+        "response": commonest(endpoints, lambda shape: [*filter(_ANSWERS.search, shape.calls)] or shape.returns),
     }
     shown = ["route", parts["validation"], parts["error_handling"], parts["response"]]
     return pattern("endpoint", language, endpoints, parts, shown, trigger="a new endpoint")
-
-
-def route_template(endpoints: Sequence[Shape]) -> str:
-    """Return the common prefix of all routes with placeholders: "{method} /api/{resource}"."""
-    parts = [[part for part in shape.route.path.split("/") if part] for shape in endpoints if shape.route]
-    fixed = takewhile(lambda part: part[0] not in "{:<[*", common_beginning(parts))
-    return "/".join(["{method} ", *fixed, "{resource}"])
 
 
 def validation(shape: Shape) -> list[str]:
@@ -467,26 +426,16 @@ def validation(shape: Shape) -> list[str]:
     return calls or typed
 
 
-def answers(shape: Shape) -> list[str]:
-    """Return the calls that write a response, judged by name, else what the function returns."""
-    return [call for call in shape.calls if _ANSWERS.search(call)] or list(shape.returns)
-
-
 def testing_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
-    """Return the pattern of tests: their naming, fixtures and assertions."""
     tests = [shape for shape in shapes if shape.is_test]
     parts = {
         "naming": {"python": "test_{what}", "go": "Test{What}"}.get(language, "{what}, in words"),
         "fixtures": commonest(tests, lambda shape: shape.parameters),
-        "assertion": commonest(tests, assertions),
+        "assertion": commonest(
+            tests, lambda shape: [*(["assert"] if shape.has_assert else []), *filter(_ASSERTS.search, shape.calls)]
+        ),
     }
     return pattern("test", language, tests, parts, [parts["fixtures"], "act", parts["assertion"]], trigger="a new test")
-
-
-def assertions(shape: Shape) -> list[str]:
-    """Return the assertions of a test, judged by name."""
-    calls = [call for call in shape.calls if _ASSERTS.search(call)]
-    return [*(["assert"] if shape.has_assert else []), *calls]
 
 
 def error_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
@@ -506,7 +455,11 @@ def error_pattern(language: str, shapes: Sequence[Shape]) -> NewPattern | None:
 def repeated_patterns(language: str, shapes: Sequence[Shape]) -> list[NewPattern]:
     """Return the five commonest sequences of calls that at least three functions share."""
     by_place = {shape.place: shape for shape in shapes if not shape.is_test}
-    runs = {place: distinctive_calls(shape.calls) for place, shape in by_place.items()}
+    unqualified = {place: [call.rpartition(".")[2] for call in shape.calls] for place, shape in by_place.items()}
+    runs = {
+        place: tuple(name for name in names if name not in COMMON_CALLS and len(name) > 1)
+        for place, names in unqualified.items()
+    }
     found: list[NewPattern] = []
     for run, holders in list(frequent_runs(runs, REPEATED).items())[:MOST_SHAPES]:
         calls = ARROW.join(run)
@@ -514,12 +467,6 @@ def repeated_patterns(language: str, shapes: Sequence[Shape]) -> list[NewPattern
         made = pattern("function", language, held, {"calls": calls}, run, trigger="a function like these")
         found += [replace(made, name=calls)] if made else []
     return found
-
-
-def distinctive_calls(calls: Iterable[str]) -> tuple[str, ...]:
-    """Return the unqualified names of calls, without those that any program makes."""
-    last = (call.rpartition(".")[2] for call in calls)
-    return tuple(name for name in last if name not in COMMON_CALLS and len(name) > 1)
 
 
 def pattern(
@@ -531,13 +478,14 @@ def pattern(
     examples = sorted({shape.place for shape in shapes})
     if len(examples) < LEAST_EXAMPLES or not template or not steps:
         return None
+    folders = [PurePosixPath(module_of(path)).parts for path in dict.fromkeys(shape.path for shape in shapes)]
     return NewPattern(
         name=what,
         trigger=trigger,
         template=template,
         hint=f"{what}: {ARROW.join(steps)}",
         language=language,
-        module=shared_module([shape.path for shape in shapes]),
+        module="/".join(common_beginning(folders)),
         count=len(examples),
         examples=tuple(examples[:MOST_EXAMPLES_NAMED]),
     )
@@ -550,13 +498,7 @@ def commonest(shapes: Sequence[Shape], of: Callable[[Shape], Iterable[str]], *, 
     return ", ".join([name for name, count in ranked if count >= share * len(shapes)][:MOST_NAMES])
 
 
-def shared_module(paths: Sequence[str]) -> str:
-    """Return the deepest module that contains all files."""
-    return "/".join(common_beginning([PurePosixPath(module_of(path)).parts for path in dict.fromkeys(paths)]))
-
-
 def common_beginning(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Return the parts with which all of these begin."""
     return [level[0] for level in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
 
 
@@ -601,7 +543,6 @@ def learn_patterns(
 
 
 def store_pattern(heart: Heart, new: NewPattern, *, project_id: str | None) -> Procedure:
-    """Store one pattern as a procedure of its name, with the places of its examples."""
     return heart.store_procedure(
         new.name,
         kind="pattern",
@@ -629,7 +570,8 @@ def sources(paths: Iterable[Path | str]) -> Iterator[tuple[str, bytes]]:
         raise InvalidInput(f"{len(found):,} files are more than {MOST_FILES:,} at once; name folders inside them")
     root = os.path.commonpath([root_of(path.resolve()) for path in named]) if named else ""
     for file in found:
-        yield file.relative_to(root).as_posix(), read_source(file)
+        with file.open("rb") as stream:
+            yield file.relative_to(root).as_posix(), stream.read(LARGEST + 1)  # a larger one is skipped by that byte
 
 
 def root_of(path: Path) -> Path:
@@ -640,12 +582,6 @@ def root_of(path: Path) -> Path:
             if any((each / marker).exists() for marker in markers):
                 return each
     return folder
-
-
-def read_source(file: Path) -> bytes:
-    """Return the content of a file, of one larger than `LARGEST` one byte more than that, by which it is skipped."""
-    with file.open("rb") as stream:
-        return stream.read(LARGEST + 1)
 
 
 def files_under(path: Path) -> Sequence[Path]:

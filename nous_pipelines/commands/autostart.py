@@ -130,7 +130,6 @@ def systemctl() -> list[str]:
 
 
 def unit(sections: Mapping[str, str]) -> str:
-    """Return the text of a systemd unit."""
     return "\n\n".join(f"[{name}]\n{lines}" for name, lines in sections.items()) + "\n"
 
 
@@ -206,7 +205,6 @@ def cron(at: tuple[int, int]) -> Autostart:
 
 
 def shell_line(name: str) -> str:
-    """Return the shell command that runs a program with its settings."""
     place = shlex.quote(str(settings_file()))
     return f"set -a; . {place}; set +a; exec {shlex.join([*launcher(), *PROGRAMS[name]])}"
 
@@ -266,7 +264,6 @@ def uninstall(service: Autostart) -> None:
 
 
 def restore(path: Path, text: str | None) -> None:
-    """Write the earlier text of a file, or delete it if there was none."""
     if text is None:
         path.unlink(missing_ok=True)
     else:
@@ -294,7 +291,6 @@ def run_command(command: SystemCommand) -> str:
 
 
 def try_command(command: SystemCommand) -> str | None:
-    """Return the output of a command, None if it fails."""
     try:
         return run_command(command)
     except Unavailable:

@@ -18,6 +18,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nous_online.processes import Program
-    from nous_pipelines.commands.autostart import Autostart
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
@@ -59,35 +59,28 @@ LEFT_OUT = 3
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    commands = {
-        "night": night, "diff": diff, "report": report, "undo": undo, "purge": purge, "policy": policy, "query": query,
-        "cost": cost, "batches": batches, "reembed": reembed, "dev": dev, "demo": demo,
-    }  # fmt: skip
-    for name, command in commands.items():
-        add_command(app, name, command, rich_help_panel="Nights")
+    for command in (night, diff, report, undo, purge, policy, query, cost, batches, reembed, dev, demo):
+        add_command(app, command.__name__, command, rich_help_panel="Nights")
     service = typer.Typer(
         name="service", help="Have the system run the worker and every night, without Dagster.", no_args_is_help=True
     )
-    for name, command in {"install": install, "uninstall": uninstall, "status": status}.items():
-        add_command(service, name, command)
+    for command in (install, uninstall, status):
+        add_command(service, command.__name__, command)
     app.add_typer(service, rich_help_panel="Nights")
 
 
 def night(  # noqa: PLR0913 (one parameter for each option)
     *,
     night: NightOption = None,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="Backfill from this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one, in order.")] = None,
     backfill: Annotated[
-        bool, typer.Option("--backfill", help="All nights not run yet, from the first memory to yesterday, in order.")
+        bool, Option(help="All nights not run yet, from the first memory to yesterday, in order.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the checks; change nothing.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Use nothing that earlier nights compared or judged.")] = False,
+    dry_run: Annotated[bool, Option(help="Stop after the checks; change nothing.")] = False,
+    full: Annotated[bool, Option(help="Use nothing that earlier nights compared or judged.")] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
+        list[str] | None, Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
     agent: AgentOption = None,
 ) -> object:
@@ -183,10 +176,9 @@ def diff(
     *,
     night: NightOption = None,
     first: Annotated[
-        str | None,
-        typer.Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …"),
+        str | None, Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …")
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Show what a night changed, or after a dry run would change: one line a memory.
@@ -212,10 +204,8 @@ def diff(
 def report(
     *,
     night: NightOption = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML page with plots instead.")
-    ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open that page in the browser.")] = False,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write it as one HTML page with plots instead.")] = None,
+    open_page: Annotated[bool, Option("--open", help="Open that page in the browser.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
@@ -247,9 +237,9 @@ def report(
 def demo(
     *,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
+        Path | None, Option("--from", metavar="FILE", help="Your own history, as `nous import` reads it.")
     ] = None,
-    no_interface: Annotated[bool, typer.Option("--no-ui", help="Don't start the Dagster interface.")] = False,
+    no_interface: Annotated[bool, Option("--no-ui", help="Don't start the Dagster interface.")] = False,
 ) -> None:
     """Watch a night over a sample history: ninety days of one agent, learned, then one night through Dagster.
 
@@ -282,7 +272,6 @@ def missing_nights(options: NightOptions, named: str | None) -> list[date]:
 
 
 def chosen_nights(night: str | None, first: str | None, last: str | None) -> list[date]:
-    """Return the nights that the options select."""
     if first is None and last is None:
         return [chosen_night(night)]
     if night is not None or first is None or last is None:
@@ -300,7 +289,6 @@ def chosen_night(night: str | None) -> date:
 def options_for(
     agent: str | None, *, policy: dict[str, float] | None = None, is_dry_run: bool = False, is_full: bool = False
 ) -> NightOptions:
-    """Return the options of a run over the database and the home of this process."""
     from nous_online.database.connection import open_url
     from nous_pipelines.orchestration.instance import home_folder
     from nous_pipelines.orchestration.running import NightOptions
@@ -329,14 +317,17 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
-    """Print the outcome of a run in a few lines."""
     for failure in outcome.failures:
         if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
             show_error(failure)
     if outcome.report is None:
         return
     counts = outcome.report.counts
-    show(f"{mark_of(outcome, outcome.report)} night {outcome.night}: {outcome.report.summary}")
+    mark = "[red]✗[/red]"
+    if outcome.is_success:  # whether it did all it had to do
+        has_more = outcome.report.unseen or outcome.report.put_off.note
+        mark = "[yellow]![/yellow]" if has_more else "[green]✓[/green]"
+    show(f"{mark} night {outcome.night}: {outcome.report.summary}")
     for note in notes_on(outcome, outcome.report):
         show_note(f"  {note}")
     if counts["stale"] or counts["refused"]:
@@ -347,13 +338,6 @@ def show_outcome(outcome: NightOutcome) -> None:
     )
     if note := outcome.report.put_off.note:
         show(f"[yellow]{escaped(note)}[/yellow]")
-
-
-def mark_of(outcome: NightOutcome, report: NightReport) -> str:
-    """Return the sign before the line of a night: whether it did all it had to do."""
-    if not outcome.is_success:
-        return "[red]✗[/red]"
-    return "[yellow]![/yellow]" if report.unseen or report.put_off.note else "[green]✓[/green]"
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
@@ -372,21 +356,16 @@ def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
 
 
 def as_plain(outcome: NightOutcome) -> dict[str, Any]:
-    """Return an outcome as plain values for JSON."""
     report: NightReport | None = outcome.report
     return {
-        "night": outcome.night,
-        "run_id": outcome.run_id,
-        "is_success": outcome.is_success,
-        "is_stopped": outcome.is_stopped,
-        "failures": list(outcome.failures),
+        **{name: getattr(outcome, name) for name in ("night", "run_id", "is_success", "is_stopped", "failures")},
         "counts": report.counts if report else None,
-        "left_out": [as_json_value(each) for each in outcome.left_out],
-        "late": dict(report.late) if report else {},
-        "unseen": dict(report.unseen) if report else {},
+        "left_out": outcome.left_out,
+        "late": report.late if report else {},
+        "unseen": report.unseen if report else {},
         "plan_hash": report.plan_hash if report else None,
         "asking": outcome.asking or None,
-        "put_off": as_json_value(report.put_off) if report else None,
+        "put_off": report.put_off if report else None,
     }
 
 
@@ -401,14 +380,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def dev(  # noqa: PLR0913 (one parameter for each option)
     *,
-    port: Annotated[int, typer.Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
-    api_port: Annotated[int, typer.Option(help="Where the REST API listens, on 127.0.0.1.")] = 8420,
-    console_port: Annotated[int, typer.Option(help="Where the console listens, on 127.0.0.1.")] = 8430,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="The Dagster interface and the console show, and change nothing.")
-    ] = False,
-    no_interface: Annotated[bool, typer.Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
-    no_api: Annotated[bool, typer.Option("--no-api", help="Without the REST API and the console.")] = False,
+    port: Annotated[int, Option(help="Where the Dagster interface listens, on 127.0.0.1.")] = 3000,
+    api_port: Annotated[int, Option(help="Where the REST API listens, on 127.0.0.1.")] = 8420,
+    console_port: Annotated[int, Option(help="Where the console listens, on 127.0.0.1.")] = 8430,
+    read_only: Annotated[bool, Option(help="The Dagster interface and the console show, and change nothing.")] = False,
+    no_interface: Annotated[bool, Option("--no-ui", help="Without the Dagster interface and daemon.")] = False,
+    no_api: Annotated[bool, Option(help="Without the REST API and the console.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run PostgreSQL, the Dagster interface with its daemon, the REST API and the console until Ctrl-C.
@@ -466,7 +443,6 @@ def offers_api() -> bool:
 
 
 def log(name: str, line: str) -> None:
-    """Print a line of a program's output after its name."""
     with WRITING:
         sys.stderr.write(f"{name.lower():<7} | {without_controls(COLOUR.sub('', line))}\n")
         sys.stderr.flush()
@@ -475,15 +451,15 @@ def log(name: str, line: str) -> None:
 # --- the service ---
 
 CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written and run; change nothing.")]
+DryRunOption = Annotated[bool, Option(help="Show what would be written and run; change nothing.")]
 ManagerOption = Annotated[
-    Literal["systemd", "launchd", "cron"] | None, typer.Option(help="Who runs it; by default who answers here.")
+    Literal["systemd", "launchd", "cron"] | None, Option(help="Who runs it; by default who answers here.")
 ]
 
 
 def install(
     *,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="When nights run, by the local clock.")] = "03:00",
+    at: Annotated[str, Option(metavar="HH:MM", help="When nights run, by the local clock.")] = "03:00",
     manager: ManagerOption = None,
     dry_run: DryRunOption = False,
 ) -> object:
@@ -499,19 +475,23 @@ def install(
     from nous_pipelines.commands import autostart
 
     planned = autostart.autostart_here(manager, clock(at))
-    if not dry_run:
-        autostart.install(planned)
+    # Of the settings file only the names: some values are keys.
+    names = {path: re.sub(r"=.*", "=…", text) for path, text in planned.files.items() if path.suffix == ".env"}
+    files = {str(path): text for path, text in {**planned.files, **names}.items()}
     if dry_run:
-        show_plan(planned)
+        for path, text in files.items():
+            show(f"[bold]{escaped(path)}[/bold]")
+            show(escaped(text))
+        for command in planned.starts:
+            show(f"[dim]$[/dim] {escaped(str(command))}")
+            if command.stdin:
+                show(escaped(command.stdin))
     else:
+        autostart.install(planned)
         show(f"[green]installed[/green]  with {planned.manager}; the nights run at {at}")
         show_note("`nous service status` says how it stands, `nous status` when the last night was")
-    return {
-        "is_dry_run": dry_run,
-        "manager": planned.manager,
-        "files": {str(path): shown_text(path, text) for path, text in planned.files.items()},
-        "commands": [str(command) for command in planned.starts],
-    }
+    commands = [str(command) for command in planned.starts]
+    return {"is_dry_run": dry_run, "manager": planned.manager, "files": files, "commands": commands}
 
 
 def uninstall(*, manager: ManagerOption = None, dry_run: DryRunOption = False) -> object:
@@ -555,21 +535,3 @@ def clock(text: str) -> tuple[int, int]:
     if found is None:
         raise InvalidInput(f"not a time of day: --at {text!r} (want HH:MM, such as 03:00)")
     return int(found[1]), int(found[2])
-
-
-def show_plan(planned: Autostart) -> None:
-    """Print the files that would be written and the commands that would be run."""
-    for path, text in planned.files.items():
-        show(f"[bold]{escaped(str(path))}[/bold]")
-        show(escaped(shown_text(path, text)))
-    for command in planned.starts:
-        show(f"[dim]$[/dim] {escaped(str(command))}")
-        if command.stdin:
-            show(escaped(command.stdin))
-
-
-def shown_text(path: Path, text: str) -> str:
-    """Return a file's text, of the settings file only the names: some values are keys."""
-    if path.suffix != ".env":
-        return text
-    return "".join(f"{line.partition('=')[0]}=…\n" for line in text.splitlines())

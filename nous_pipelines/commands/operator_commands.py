@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nous_online.database.connection import Database, Role
+    from nous_online.memories.undoing import SourceUndone
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
-    from nous_pipelines.orchestration.reembedding import Due, Move
+    from nous_pipelines.plan.undo import Undone
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
 NightOption = Annotated[
-    str | None, typer.Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
+    str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
 
 
 @contextmanager
 def opened_database(role: Role = "nous_night") -> Generator[Database]:
-    """Open the database as a role for a block."""
     from nous_online.database.connection import Database, open_url
 
     with closing(Database(open_url(), role=role, max_connections=2)) as database:
@@ -52,31 +52,26 @@ def opened_database(role: Role = "nous_night") -> Generator[Database]:
 
 
 def known_kinds(incomplete: str) -> list[str]:
-    """Return the kinds of proposals for shell completion."""
     from nous_pipelines.phases.phase_table import PRECEDENCE
 
     return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
 
 
 def undo(  # noqa: PLR0913 (one parameter for each option)
-    changed: Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
+    changed: Annotated[UUID | None, Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,
     night: NightOption = None,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
-    proposal: Annotated[str | None, typer.Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)
-    ] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
+    proposal: Annotated[str | None, Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
+    kind: Annotated[str | None, Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)] = None,
     memory: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
+        UUID | None, Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All that one source said, or that came with an import.")
+        str | None, Option(metavar="NAME", help="All that one source said, or that came with an import.")
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why; kept with the event.")] = "taken back by the operator",
+    reason: Annotated[str, Option(help="Why; kept with the event.")] = "taken back by the operator",
     agent: AgentOption = None,
 ) -> object:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
@@ -95,7 +90,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     if memory is not None or source is not None:
         if night or first or last or proposal or kind or (memory and source):
             raise InvalidInput(ALONE)
-        return undo_memory(memory, agent, reason) if memory else undo_source(str(source), agent, reason)
+        return undo_source(str(source), agent, reason) if memory is None else undo_memory(memory, agent, reason)
     if first or last:
         return undo_nights(range_of(first, last, night or proposal), agent, kind, reason)
     if not (night or proposal):
@@ -103,17 +98,34 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     return undo_proposals(agent, parse_night(night) if night else None, kind, proposal, reason)
 
 
+def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
+    with open_heart(agent) as heart:
+        event = heart.undo(memory_id, reason=reason)
+    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+    return event
+
+
+def undo_source(source: str, agent: str | None, reason: str) -> object:
+    with open_heart(agent) as heart:
+        result = heart.undo_source(source, reason=reason)
+    count = len(result.undone)
+    return show_undone(f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}", result)
+
+
 def undo_proposals(
     agent: str | None, night: date | None, kind: str | None, proposal: str | None, reason: str
 ) -> object:
-    """Undo proposals selected by agent, night, kind and id, and print those refused."""
     from nous_pipelines.plan.undo import Selection, undo
 
-    selection = Selection(agent, night, kind, parsed_id(proposal) if proposal else None)
+    try:
+        proposal_id = UUID(proposal) if proposal else None
+    except ValueError as error:
+        raise InvalidInput(f"not a proposal id: {proposal!r} (`nous report` shows them)") from error
+    selection = Selection(agent, night, kind, proposal_id)
     with opened_database() as database:
         result = undo(database, selection, reason=reason)
     count = len(result.undone)
-    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result.undone, result.refused)
+    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result)
 
 
 def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
@@ -141,41 +153,16 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, rea
 
 
 def show_refused(refused: Mapping[Any, str]) -> None:
-    """Print proposals or memories that can't be taken back, with the reasons."""
     for each, why in refused.items():
         show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
 
-def show_undone(what: str, undone: Sequence[UUID], refused: Mapping[UUID, str]) -> object:
+def show_undone(what: str, result: Undone | SourceUndone) -> object:
     """Print what was undone and what was refused; the command fails if anything was."""
     show(f"[green]taken back[/green]  {what}")
+    refused = {str(each): why for each, why in result.refused.items()}
     show_refused(refused)
-    return Ended(1 if refused else 0, {"undone": undone, "refused": {str(each): why for each, why in refused.items()}})
-
-
-def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
-    """Undo the latest change of one memory and print it."""
-    with open_heart(agent) as heart:
-        event = heart.undo(memory_id, reason=reason)
-    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
-    return event
-
-
-def undo_source(source: str, agent: str | None, reason: str) -> object:
-    """Undo everything from one source and print what was refused."""
-    with open_heart(agent) as heart:
-        result = heart.undo_source(source, reason=reason)
-    count = len(result.undone)
-    what = f"{count} {'memory' if count == 1 else 'memories'} of {escaped(source)}"
-    return show_undone(what, result.undone, result.refused)
-
-
-def parsed_id(text: str) -> UUID:
-    """Parse the id of a proposal; raise `InvalidInput` for anything else."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise InvalidInput(f"not a proposal id: {text!r} (`nous report` shows them)") from error
+    return Ended(1 if refused else 0, {"undone": result.undone, "refused": refused})
 
 
 WORDS = {
@@ -188,9 +175,9 @@ WORDS = {
 
 def purge(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much would be deleted; change nothing.")] = False,
+    dry_run: Annotated[bool, Option(help="Say how much would be deleted; change nothing.")] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
+        list[str] | None, Option(metavar="FIELD=DAYS", help="Override a policy field, such as outbox_kept_days.")
     ] = None,
 ) -> object:
     """Delete what the policy keeps no longer: old texts of condensed episodes, announcements, records, keys.
@@ -217,11 +204,9 @@ def purge(
 
 def reembed(
     *,
-    model: Annotated[str, typer.Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
-    dimensions: Annotated[
-        int | None, typer.Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much there is to do; change nothing.")] = False,
+    model: Annotated[str, Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
+    dimensions: Annotated[int | None, Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")] = None,
+    dry_run: Annotated[bool, Option(help="Say how much there is to do; change nothing.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Move memories to another embedding model while agents go on recalling and learning.
@@ -243,47 +228,32 @@ def reembed(
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
         if dry_run:
-            return show_due(left, space.id)
+            lines = [
+                f"{escaped(name)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded"
+                for name, each in left.items()
+            ]
+            return show_moved(lines, space.id, due=left)
+        total, done = sum(each.missing for each in left.values()), 0
+
+        def on_progress(count: int) -> None:
+            nonlocal done
+            before, done = done, done + count
+            if done // 2000 > before // 2000:
+                show_progress(f"  {done:,} of {total:,} embedded")
+
         register_space(database, space, is_indexed=False)
-        progress = EmbeddingProgress(sum(each.missing for each in left.values()))
-        with waiting(f"embedding {progress.total:,} memories for {space.id} …"):
-            moves = move(database, embedder, agents, on_progress=progress)
-    return show_moves(moves, progress, space.id)
+        with waiting(f"embedding {total:,} memories for {space.id} …"):
+            moves = move(database, embedder, agents, on_progress=on_progress)
+    done_to = "[green]moved[/green]  {}: {:,} memories; learning waited {:.1f} s"
+    lines = [done_to.format(escaped(each.agent_id), sum(each.moved.values()), each.seconds) for each in moves]
+    return show_moved(lines, space.id, embedded=done, moves=moves)
 
 
-class EmbeddingProgress:
-    """Counts embedded memories and prints the progress."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-
-    def __call__(self, count: int) -> None:
-        """Add to the count; print it every 2,000 memories."""
-        before, self.done = self.done, self.done + count
-        if self.done // 2000 > before // 2000:
-            show_progress(f"  {self.done:,} of {self.total:,} embedded")
-
-
-def show_due(left: dict[str, Due], space_id: str) -> object:
-    """Print how many memories have to move and to be embedded."""
-    for agent_id, each in left.items():
-        show(f"{escaped(agent_id)}: {each.memories:,} memories to move, {each.missing:,} of them still to be embedded")
-    if not left:
-        show(f"everything is in {space_id} already")
-    return {"space": space_id, "due": left}
-
-
-def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str) -> object:
-    """Print what was moved."""
-    for each in moves:
-        count = sum(each.moved.values())
-        show(
-            f"[green]moved[/green]  {escaped(each.agent_id)}: {count:,} memories; learning waited {each.seconds:.1f} s"
-        )
-    if not moves:
-        show(f"everything is in {space_id} already")
-    return {"space": space_id, "embedded": progress.done, "moves": moves}
+def show_moved(lines: Sequence[str], space_id: str, **answer: object) -> object:
+    """Print what was or would be moved to an embedding space, and return that as the answer of the command."""
+    for line in lines or [f"everything is in {space_id} already"]:
+        show(line)
+    return {"space": space_id, **answer}
 
 
 # --- policy ---
@@ -291,10 +261,10 @@ def show_moves(moves: list[Move], progress: EmbeddingProgress, space_id: str) ->
 
 def policy(
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIELD=NUMBER]...", help="Fields to set for this agent's nights.")
+        list[str] | None, Argument(metavar="[FIELD=NUMBER]...", help="Fields to set for this agent's nights.")
     ] = None,
     *,
-    reset: Annotated[bool, typer.Option("--reset", help="Go back to the default, but for what is set now.")] = False,
+    reset: Annotated[bool, Option(help="Go back to the default, but for what is set now.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Show what the nights do for an agent, every field with its default, or set some of them.
@@ -314,7 +284,11 @@ def policy(
     with opened_database() as database:
         is_change = bool(values) or reset
         own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
-    fields = described(NightPolicy().overridden(own))
+    usual = NightPolicy().as_dict()
+    fields = {
+        field: {"value": value, "default": usual[field], "meaning": meanings()[field]}
+        for field, value in NightPolicy().overridden(own).as_dict().items()
+    }
     table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
     for field, row in fields.items():
         style = "bold" if field in own else None
@@ -336,15 +310,6 @@ def numbers(assignments: list[str]) -> dict[str, float]:
     return values
 
 
-def described(policy: NightPolicy) -> dict[str, dict[str, Any]]:
-    """Return each field with its value, its default and what it means."""
-    usual = NightPolicy().as_dict()
-    return {
-        name: {"value": value, "default": usual[name], "meaning": meanings()[name]}
-        for name, value in policy.as_dict().items()
-    }
-
-
 # --- batches ---
 
 
@@ -358,8 +323,8 @@ SHOWN_ERROR = 60  # characters
 
 def batches(
     *,
-    collect: Annotated[bool, typer.Option("--collect", help="Import the results of batches that have ended.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --collect: look again until nothing is open.")] = False,
+    collect: Annotated[bool, Option(help="Import the results of batches that have ended.")] = False,
+    wait: Annotated[bool, Option(help="With --collect: look again until nothing is open.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Show the batches of questions to Claude: those in progress, and the latest others with their results.
@@ -417,14 +382,12 @@ def collect_once(second: SecondJudge, database: Database, agent_ids: Sequence[st
 
 
 def as_plain(row: BatchRow) -> dict[str, Any]:
-    """Return a batch as plain values for JSON."""
     names = ("id", "agent_id", "night", "model", "state", "batch_id", "pair_count", "request_count", "failed_count")
     values = {name: getattr(row, name) for name in (*names, "estimated_usd", "cost_usd", "error", "created_at")}
     return {**values, "is_open": row.is_open}
 
 
 def show_rows(rows: Sequence[BatchRow]) -> None:
-    """Print batches as a table, open ones first."""
     from rich.table import Table
     from rich.text import Text
 
@@ -453,11 +416,11 @@ USUAL = (Dimension.NIGHT, Dimension.PURPOSE, Dimension.MODEL, Dimension.AGENT)
 
 def cost(
     *,
-    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
     by: Annotated[
         list[Dimension] | None,
-        typer.Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
+        Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
     ] = None,
     agent: AgentOption = None,
 ) -> object:
@@ -504,11 +467,6 @@ def table_of(costs: Sequence[Cost], by: Sequence[Dimension]) -> Table:
     for heading in filled:
         table.add_column(heading, justify="right", no_wrap=True)
     for cost, row in zip(costs, zip(*filled.values(), strict=True), strict=True):
-        table.add_row(*(escaped(named(cost, each)) for each in shown), *row)
+        named = (cost.agent_id if each is Dimension.AGENT else getattr(cost, each) for each in shown)
+        table.add_row(*("-" if value is None else escaped(str(value)) for value in named), *row)
     return table
-
-
-def named(cost: Cost, dimension: Dimension) -> str:
-    """Return the value of a row in one dimension, `-` for none."""
-    value = cost.agent_id if dimension is Dimension.AGENT else getattr(cost, dimension)
-    return "-" if value is None else str(value)

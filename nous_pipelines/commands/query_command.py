@@ -10,12 +10,13 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.interfaces.cli.output import (
@@ -51,19 +52,15 @@ WORDS: Mapping[str, str] = {
 
 def query(  # noqa: PLR0913 (one parameter for each option)
     sql: Annotated[
-        str | None, typer.Argument(metavar="SQL", help="One SELECT, in DuckDB's dialect; `-` reads it from stdin.")
+        str | None, Argument(metavar="SQL", help="One SELECT, in DuckDB's dialect; `-` reads it from stdin.")
     ] = None,
     *,
-    first: Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
-    all_agents: Annotated[
-        bool, typer.Option("--all-agents", help="Read the rows of all agents; for an operator.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Rows to print; {SHOWN} in a table, else all by default.")
-    ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, row by row: as many as there are.")] = False,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to use before it spills to the disk.")] = "1GB",
+    first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="From this night on …")] = None,
+    last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… up to this one.")] = None,
+    all_agents: Annotated[bool, Option(help="Read the rows of all agents; for an operator.")] = False,
+    limit: Annotated[int | None, Option(min=1, help=f"Rows to print; {SHOWN} in a table, else all by default.")] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV, row by row: as many as there are.")] = False,
+    memory: Annotated[str, Option(metavar="SIZE", help="Memory to use before it spills to the disk.")] = "1GB",
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -108,9 +105,13 @@ def show_difference(first: str, last: str, agent: str | None) -> object:
         raise InvalidInput(f"--from {earlier} is not before --to {later}; swap them")
     asked = parsed_query(BLOCKS["compare"])
     with ended_by_signals(), opened(agent, is_for_all=agent is None) as (database, agent_id):
-        nights = two_nights(nights_of(database, asked.tables, (first, last)), earlier, later)
+        nights = nights_of(database, asked.tables, (first, last))
+        for night in (earlier, later):
+            if night not in nights.nights:
+                why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
+                raise NotFound(f"night {night} can't be compared: {why}")
         scope = QueryScope(agent_id, parameters={"earlier": earlier, "later": later})
-        with run_query(asked, nights, database, scope) as answer:
+        with run_query(asked, replace(nights, nights=(earlier, later)), database, scope) as answer:
             entries = list(rows_by_name(answer))
     for entry in entries:
         show_change(entry)
@@ -169,19 +170,7 @@ def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | N
     return nights
 
 
-def two_nights(nights: StoredNights, earlier: date, later: date) -> StoredNights:
-    """Return only these two nights; raise `NotFound` if one is missing."""
-    from dataclasses import replace
-
-    for night in (earlier, later):
-        if night not in nights.nights:
-            why = nights.left_out.get(night, f"it has not run here; run it with: nous night --date {night}")
-            raise NotFound(f"night {night} can't be compared: {why}")
-    return replace(nights, nights=(earlier, later))
-
-
 def show_left_out(nights: StoredNights) -> None:
-    """Print the nights that can't be read, with the reasons."""
     for night, why in nights.left_out.items():
         show_note(f"night {night} is left out: {why}")
 
@@ -282,7 +271,6 @@ def finite(value: Any) -> Any:
 
 
 def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
-    """Return reasons by night in ISO format."""
     return {night.isoformat(): why for night, why in reasons.items()}
 
 
@@ -290,7 +278,6 @@ def by_text(reasons: Mapping[date, str]) -> dict[str, str]:
 
 
 def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> None:
-    """Print the nights, the tables, and type and meaning of their columns."""
     from rich.table import Table
 
     from nous_pipelines.plan.night_tables import TABLES, stored_columns
@@ -298,17 +285,11 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
     found = stored_columns(nights, database)
     meaning_of = {name: TABLES[name].meaning_of for name in found}
     if as_json:
-        tables = [
-            {
-                "name": name,
-                "meaning": TABLES[name].meaning,
-                "columns": [
-                    {"name": column, "type": kind, "meaning": meaning_of[name](column)}
-                    for column, kind in columns.items()
-                ],
-            }
+        listed = {
+            name: [{"name": each, "type": kind, "meaning": meaning_of[name](each)} for each, kind in columns.items()]
             for name, columns in found.items()
-        ]
+        }
+        tables = [{"name": name, "meaning": TABLES[name].meaning, "columns": listed[name]} for name in found]
         show_json({"nights": nights.nights, "left_out": by_text(nights.left_out), "tables": tables})
         return
     show(f"[bold]{len(nights.nights):,} nights[/bold], {nights.nights[0]} to {nights.nights[-1]}")
@@ -326,7 +307,6 @@ def show_tables(nights: StoredNights, database: Database, *, as_json: bool) -> N
 
 
 def show_change(entry: Mapping[str, Any]) -> None:
-    """Print one memory that differs: its text, kind and states."""
     from rich.text import Text
 
     sign, style = SIGNS.get(entry["change"], CHANGED)

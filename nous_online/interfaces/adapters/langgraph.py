@@ -77,7 +77,6 @@ class NousStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do as `batch` does, in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _answer(self, op: Op) -> Result:
@@ -89,7 +88,10 @@ class NousStore(BaseStore):
             case SearchOp():
                 return self._search(op)
             case ListNamespacesOp():
-                return namespaces(op, (parts_of(each.name)[:-1] for each in self._documents.list()))
+                known = {parts_of(each.name)[:-1] for each in self._documents.list()}
+                wanted = op.match_conditions or ()
+                fitting = [each for each in known if all(does_fit(each, condition) for condition in wanted)]
+                return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
             case PutOp():
                 return None
 
@@ -125,12 +127,10 @@ def name_of(parts: Sequence[str]) -> str:
 
 
 def parts_of(name: str) -> Name:
-    """Return namespace and key of an item."""
     return tuple(unquote(part, errors=SURROGATES) for part in name.split("/"))
 
 
 def details_of(document: Document) -> dict[str, Any]:
-    """Return the attributes of a document's item."""
     *namespace, key = parts_of(document.name)
     return {
         "namespace": tuple(namespace),
@@ -142,7 +142,6 @@ def details_of(document: Document) -> dict[str, Any]:
 
 
 def does_match(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a value meets all conditions of a filter."""
     return all(does_hold(value.get(name), condition) for name, condition in wanted.items())
 
 
@@ -158,13 +157,6 @@ def does_hold(found: Any, condition: Any) -> bool:
         return all(COMPARISONS[name](found, operand) for name, operand in named.items())
     except TypeError:  # such as a text compared with a number
         return False
-
-
-def namespaces(op: ListNamespacesOp, known: Iterable[Name]) -> list[Name]:
-    """Return the namespaces that meet all conditions, cut to `max_depth`, sorted and without repeats."""
-    wanted = (each for each in known if all(does_fit(each, condition) for condition in op.match_conditions or ()))
-    cut = sorted({each[: op.max_depth] for each in wanted})
-    return cut[op.offset : op.offset + op.limit]
 
 
 def does_fit(namespace: Name, condition: MatchCondition) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,6 @@ class MemoryFiles:
         return "\n".join([title, *lines])
 
     def create(self, path: str, file_text: str) -> str:
-        """Write a new file."""
         name = resolved(path)
 
         def decide() -> list[Edit]:
@@ -63,7 +63,6 @@ class MemoryFiles:
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace a text that occurs once in a file."""
         edited: list[str] = []
 
         def replaced(text: str) -> str:
@@ -73,15 +72,19 @@ class MemoryFiles:
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
                 )
             if count > 1:
-                lines = ", ".join(str(text[:position].count("\n") + 1) for position in occurrences(text, old_str))
+                found = re.finditer(f"(?={re.escape(old_str)})", text)  # overlapping ones too
+                lines = ", ".join(str(text[: each.start()].count("\n") + 1) for each in found)
                 raise InvalidInput(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
                     "Please ensure it is unique"
                 )
             before, _, after = text.partition(old_str)
+            lines = f"{before}{new_str}{after}".split("\n")
+            first = max(0, before.count("\n") - AROUND)
+            last = before.count("\n") + AROUND
             # Replaced, not appended: `change` decides again if another writer was faster.
-            edited[:] = [snippet(f"{before}{new_str}{after}", at=before.count("\n"))]
-            return f"{before}{new_str}{after}"
+            edited[:] = [numbered(lines[first : last + 1], first + 1)]
+            return "\n".join(lines)
 
         self._edit(path, replaced)
         title = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
@@ -102,7 +105,6 @@ class MemoryFiles:
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
-        """Archive a file, or all files of a directory."""
         name = resolved(path)
         if name == ROOT:
             raise InvalidInput("Cannot delete the /memories directory itself")
@@ -128,12 +130,10 @@ class MemoryFiles:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def clear(self) -> str:
-        """Archive all files."""
         self._documents.change(lambda: [Edit(each.name, None, each) for each in self._documents.list(f"{ROOT}/")])
         return "All memory cleared"
 
     def _edit(self, path: str, edited: Callable[[str], str]) -> None:
-        """Replace the text of a file by what `edited` returns for it."""
         name = resolved(path)
 
         def decide() -> list[Edit]:
@@ -180,24 +180,9 @@ def resolved(path: str) -> str:
     return name
 
 
-def occurrences(text: str, part: str) -> list[int]:
-    """Return the positions of a part in a text, overlapping ones included."""
-    positions = [text.find(part)]
-    while positions[-1] >= 0:
-        positions.append(text.find(part, positions[-1] + 1))
-    return positions[:-1]
-
-
 def numbered(lines: Sequence[str], first: int) -> str:
     """Return lines with their numbers, without hidden characters."""
     return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{visible(line)}" for number, line in enumerate(lines, start=first))
-
-
-def snippet(text: str, *, at: int) -> str:
-    """Return the numbered lines around line `at`, counted from 0."""
-    lines = text.split("\n")
-    first = max(0, at - AROUND)
-    return numbered(lines[first : at + AROUND + 1], first + 1)
 
 
 def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
@@ -212,7 +197,6 @@ def shown_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
 
 
 def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
-    """Return the tree of a directory from the documents below it."""
     root = Tree()
     for document in documents:
         size, here = len(document.text.encode()), root
@@ -225,7 +209,6 @@ def tree_of(directory: str, documents: Iterable[Document]) -> Tree:
 
 
 def list_entries(path: str, tree: Tree, depth: int) -> list[str]:
-    """Return a line for each entry of a directory, `depth` levels deep."""
     lines: list[str] = []
     for name in sorted(tree.entries):
         entry = tree.entries[name]

@@ -11,8 +11,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from hashlib import sha256
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
@@ -110,7 +110,6 @@ class LiveConversations:
         return not (left or self._open)
 
     def _work(self) -> None:
-        """Store queued exchanges in order, as long as the program runs."""
         self._open_heart()
         while True:
             try:
@@ -230,8 +229,6 @@ def wrap(client: Client, memory: Heart | str, *, project_id: str | None = None, 
 
 
 def with_memory(verb: Callable[..., Any], method: ClientMethod, conversations: LiveConversations) -> Callable[..., Any]:
-    """Return a function that calls a method of a client with memory."""
-
     def call(*positional: Any, **arguments: Any) -> Any:
         turn = ClientTurn.begin(method, arguments, conversations)
         return turn.finish(verb(*positional, **arguments))
@@ -280,7 +277,6 @@ class ClientTurn:
         self.add(text, getattr(answer, "id", None))
 
     def add(self, answer: str, answer_id: str | None) -> None:
-        """Keep the exchange with the text of its answer."""
         self.conversations.add(self.conversation, self.before, self.prompt, answer, answer_id)
 
 
@@ -379,13 +375,13 @@ def text_of(message: Any) -> str:
     return "\n".join(str(part(each, "text")) for each in blocks if part(each, "type") in TEXT_BLOCKS).strip()
 
 
-def into_system(arguments: Arguments, notes: str) -> None:
-    """Add notes to the end of an Anthropic system prompt, so that the cached prefix before it stays valid."""
-    system = arguments.get("system")
-    if isinstance(system, str) or not isinstance(system, Iterable):
-        arguments["system"] = f"{system}\n\n{notes}" if isinstance(system, str) and system else notes
+def into_prompt(name: str, arguments: Arguments, notes: str) -> None:
+    """Add notes to the end of a system prompt or instructions, so that the cached prefix before it stays valid."""
+    given = arguments.get(name)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        arguments[name] = f"{given}\n\n{notes}" if isinstance(given, str) and given else notes
     else:
-        arguments["system"] = [*cast("Iterable[Any]", system), {"type": "text", "text": notes}]
+        arguments[name] = [*cast("Iterable[Any]", given), {"type": "text", "text": notes}]
 
 
 def into_messages(arguments: Arguments, notes: str) -> None:
@@ -394,42 +390,32 @@ def into_messages(arguments: Arguments, notes: str) -> None:
     arguments["messages"] = [*before, {"role": "system", "content": notes}, prompt]
 
 
-def into_instructions(arguments: Arguments, notes: str) -> None:
-    """Add notes to the end of the instructions of a response."""
-    given = arguments.get("instructions")
-    arguments["instructions"] = f"{given}\n\n{notes}" if isinstance(given, str) and given else notes
-
-
-def piece_of_message(event: Any) -> str:
-    """Return the text of an event of Anthropic's stream."""
-    return getattr(event.delta, "text", "") if event.type == "content_block_delta" else ""
-
-
-def piece_of_completion(event: Any) -> str:
-    """Return the text of a chunk of a chat completion."""
-    return "".join(each.delta.content or "" for each in event.choices)
-
-
-def piece_of_response(event: Any) -> str:
-    """Return the text of an event of a response."""
-    return event.delta if event.type == "response.output_text.delta" else ""
-
-
-MESSAGES = (into_system, "messages", text_of, piece_of_message)
+MESSAGES = ClientMethod(
+    "messages",
+    "create",
+    partial(into_prompt, "system"),
+    "messages",
+    text_of,
+    lambda event: getattr(event.delta, "text", "") if event.type == "content_block_delta" else "",
+)
+COMPLETIONS = ClientMethod(
+    "chat.completions",
+    "create",
+    into_messages,
+    "messages",
+    lambda answer: text_of(answer.choices[0].message),
+    lambda event: "".join(each.delta.content or "" for each in event.choices),
+)
+RESPONSES = ClientMethod(
+    "responses",
+    "create",
+    partial(into_prompt, "instructions"),
+    "input",
+    lambda answer: answer.output_text,
+    lambda event: event.delta if event.type == "response.output_text.delta" else "",
+)
 METHODS: Mapping[str, Sequence[ClientMethod]] = {
-    "anthropic": (ClientMethod("messages", "create", *MESSAGES), ClientMethod("messages", "stream", *MESSAGES)),
-    "openai": (
-        ClientMethod(
-            "chat.completions",
-            "create",
-            into_messages,
-            "messages",
-            lambda answer: text_of(answer.choices[0].message),
-            piece_of_completion,
-        ),
-        ClientMethod(
-            "responses", "create", into_instructions, "input", lambda answer: answer.output_text, piece_of_response
-        ),
-    ),
+    "anthropic": (MESSAGES, replace(MESSAGES, verb="stream")),
+    "openai": (COMPLETIONS, RESPONSES),
 }
 """Methods to wrap, by the package of the client."""

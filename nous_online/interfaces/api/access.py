@@ -161,7 +161,6 @@ class Caller:
 
     @property
     def is_admin(self) -> bool:
-        """Whether the caller may act for any agent."""
         return self.agent_id == ADMINISTRATOR
 
 
@@ -192,7 +191,6 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither a key nor a token is needed."""
         return not self.requires_keys and self._token is None
 
     async def authenticate(self, request: Request, *, ends_at: float) -> Caller:
@@ -218,7 +216,6 @@ class Authenticator:
         return caller
 
     async def _key_record(self, request: Request, ends_at: float) -> KeyRecord:
-        """Return the record of the key of a request."""
         text = bearer_of(request.headers)
         key = parse_key(text)
         request.state.claimed_key = None if key is None else key.id  # for the audit trail, valid or not
@@ -283,12 +280,10 @@ def check_may_call(request: Request, caller: Caller) -> None:
 
 
 def is_reading(request: Request) -> bool:
-    """Return whether a call only reads."""
     return request.method == "GET" or request.scope["route"].operation_id in READING
 
 
 def authenticator_of(request: Request) -> Authenticator:
-    """Return the authenticator of the application that serves a request."""
     return request.app.state.authenticator
 
 

@@ -10,13 +10,12 @@ from datetime import date, datetime
 from functools import cache
 from importlib.metadata import version as installed_version
 from importlib.resources import files
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 from uuid import UUID
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -61,6 +60,8 @@ class Body(BaseModel):
     """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+    takes_null: ClassVar[bool] = False
+    """Whether every field may be null."""
 
     def verb_input(self) -> Any:
         """Return the fields sent, as arguments of a verb; raise `Conflict` if valid_to precedes valid_from."""
@@ -73,19 +74,9 @@ class Body(BaseModel):
 
 
 def verb_value(value: Any) -> Any:
-    """Return a value of a body as verbs take it."""
     if isinstance(value, list):
         return [verb_value(each) for each in cast("list[Any]", value)]
     return value.verb_input() if isinstance(value, Body) else value
-
-
-def check_utf8(text: str) -> str:
-    """Return the text; raise `ValueError` for lone surrogates, which JSON can write but UTF-8 can't hold."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(f"holds a lone surrogate at position {error.start}") from error
-    return text
 
 
 def parse_whole(value: object) -> object:
@@ -93,13 +84,6 @@ def parse_whole(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a whole number")
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def check_number(value: object) -> object:
-    """Return a number; raise `ValueError` for a text or a boolean, which pydantic would convert."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("must be a number")
-    return value
 
 
 def parse_moment(value: object) -> datetime:
@@ -113,14 +97,7 @@ def parse_moment(value: object) -> datetime:
     return moment
 
 
-def parse_id(value: object) -> UUID:
-    """Return the UUID a text names."""
-    if not isinstance(value, str):
-        raise ValueError("must be a UUID")
-    return UUID(value)
-
-
-SENDABLE, WHOLE, NUMBER = AfterValidator(check_utf8), BeforeValidator(parse_whole), BeforeValidator(check_number)
+WHOLE = BeforeValidator(parse_whole)
 
 
 def text_of(most: int) -> Any:
@@ -128,20 +105,18 @@ def text_of(most: int) -> Any:
     return Field(min_length=1, max_length=most, pattern=NOT_BLANK)
 
 
-Text = Annotated[str, text_of(MAX_CONTENT_BYTES), SENDABLE]
-Line = Annotated[str, text_of(1000), SENDABLE]
-Name = Annotated[str, text_of(100), SENDABLE]
+Text = Annotated[str, text_of(MAX_CONTENT_BYTES)]
+Line = Annotated[str, text_of(1000)]
+Name = Annotated[str, text_of(100)]
 Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
 Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
 Flag = StrictBool
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Moment = Annotated[datetime, PlainValidator(parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-Id = Annotated[UUID, PlainValidator(parse_id), WithJsonSchema({"type": "string", "format": "uuid"})]
-Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Ids = Annotated[list[UUID], Field(max_length=MOST_IDS)]
 Decision = Annotated[
     str,
     text_of(200),
-    SENDABLE,
     Field(description="The id or reference of a decision recorded here, or the name of one taken elsewhere."),
 ]
 
@@ -204,19 +179,17 @@ def body(
             description=field.about + (f" Taken as {' and '.join(field.aliases)} too." if field.aliases else ""),
             validation_alias=AliasChoices(row.name, *field.aliases) if field.aliases else None,
         )
-        generated[row.name] = (kind | None if row.is_optional else kind, described)
+        generated[row.name] = (kind | None if row.is_optional or base.takes_null else kind, described)
     return create_model(name, __base__=own_model, __doc__=words.get("about"), **generated)
 
 
 WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
-    fields.Text: lambda field: Annotated[str, text_of(field.most), SENDABLE],
-    fields.Line: lambda field: Annotated[str, text_of(field.most), SENDABLE],
+    fields.Text: lambda field: Annotated[str, text_of(field.most)],
+    fields.Line: lambda field: Annotated[str, text_of(field.most)],
     fields.Names: lambda _: Tags,
-    fields.Lines: lambda field: Annotated[
-        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=field.count)
-    ],
+    fields.Lines: lambda field: Annotated[list[Annotated[str, text_of(field.most)]], Field(max_length=field.count)],
     fields.Clues: lambda field: Annotated[
-        list[Annotated[str, text_of(field.most), SENDABLE]], Field(max_length=fields.MOST_LISTED)
+        list[Annotated[str, text_of(field.most)]], Field(max_length=fields.MOST_LISTED)
     ],
     fields.Kinds: lambda _: Annotated[list[MemoryKind], Field(min_length=1, max_length=len(get_args(MemoryKind)))],
     fields.OneOf: lambda field: Literal[field.words],
@@ -224,8 +197,8 @@ WIRE_TYPES: Mapping[type, Callable[[Any], Any]] = {
     fields.Share: lambda _: Share,
     fields.Whole: lambda field: Annotated[int, Field(ge=field.least, le=field.most), WHOLE],
     fields.Flag: lambda _: StrictBool,
-    fields.MemoryId: lambda _: Id,
-    fields.MemoryIds: lambda field: Annotated[list[Id], Field(max_length=min(field.most, MOST_IDS))],
+    fields.MemoryId: lambda _: UUID,
+    fields.MemoryIds: lambda field: Annotated[list[UUID], Field(max_length=min(field.most, MOST_IDS))],
     fields.DecisionName: lambda _: Decision,
     fields.DecisionNames: lambda field: Annotated[list[Decision], Field(max_length=min(field.most, MOST_IDS))],
 }
@@ -238,7 +211,6 @@ def wire_type(field: fields.InputField) -> Any:
 
 
 def parse_night(value: object) -> date:
-    """Return the date of a night."""
     # The length refuses 20261120 and 2026-W47-5, which `fromisoformat` takes too.
     if not isinstance(value, str) or len(value) != len("2026-11-20"):
         raise ValueError("must be a date such as 2026-11-20")
@@ -265,7 +237,6 @@ WITH_BODY = (problems.SLOW_REQUEST, problems.TOO_LARGE, problems.NOT_JSON)
 
 @cache
 def version() -> str:
-    """Return the version of the installed distribution."""
     return installed_version("nous-pipelines")
 
 
@@ -274,22 +245,18 @@ def describe(app: FastAPI, *, requires_keys: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = complete_document(derived_document(app), requires_keys=requires_keys)
+            derived = get_openapi(
+                title=app.title,
+                version=app.version,
+                summary=SUMMARY,
+                description=DESCRIPTION,
+                routes=app.routes,
+                tags=[{"name": name, "description": about} for name, about in WORDS["tags"].items()],
+            )
+            app.openapi_schema = complete_document(derived, requires_keys=requires_keys)
         return app.openapi_schema
 
     app.openapi = openapi
-
-
-def derived_document(app: FastAPI) -> dict[str, Any]:
-    """Return the document that FastAPI derives from the endpoints."""
-    return get_openapi(
-        title=app.title,
-        version=app.version,
-        summary=SUMMARY,
-        description=DESCRIPTION,
-        routes=app.routes,
-        tags=[{"name": name, "description": about} for name, about in WORDS["tags"].items()],
-    )
 
 
 def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[str, Any]:
@@ -313,7 +280,6 @@ def complete_document(document: dict[str, Any], *, requires_keys: bool) -> dict[
 
 
 def complete_operation(operation: dict[str, Any], *, requires_keys: bool) -> None:
-    """Add security and problems to one operation."""
     is_open = operation["tags"] == ["server"]
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
@@ -333,7 +299,6 @@ def complete_operation(operation: dict[str, Any], *, requires_keys: bool) -> Non
 
 
 def kinds_of(operation: Mapping[str, Any], *, is_open: bool) -> list[ProblemKind]:
-    """Return the kinds of problems an operation may answer with."""
     kinds = [*ALWAYS, *(() if is_open else KEYED), *(WITH_BODY if "requestBody" in operation else ())]
     kinds += (problems.NO_EXTRA,) if operation["tags"] == ["nights"] else ()
     kinds += (problems.KEY_REFUSED, problems.LATE) if operation["operationId"] in KEYED_ELSEWHERE else ()
@@ -395,7 +360,6 @@ class RecallAnswer(FromResult):
 
 
 def recall_answer(found: Recall) -> RecallAnswer:
-    """Return the response for a recall."""
     memories = [Remembered.of(each, kind=each.memory.kind) for each in found]
     return RecallAnswer.of(found, recall_id=found.id, memories=memories)
 
@@ -441,7 +405,6 @@ class ContextAnswer(FromResult):
 
 
 def context_answer(found: Context) -> ContextAnswer:
-    """Return the response for a context."""
     return ContextAnswer.of(found, context=found.text, tiers=Tiers(*(found.tokens.get(tier, 0) for tier in TIERS)))
 
 
@@ -456,7 +419,6 @@ class PredictionAnswer(FromResult):
 
 
 def prediction_answer(found: Prediction) -> PredictionAnswer:
-    """Return the response for a prediction."""
     return PredictionAnswer.of(found, predicted_memories=found.memories)
 
 
@@ -475,7 +437,6 @@ class CheckAnswer:
 
 
 def check_answer(found: CensorCheck) -> CheckAnswer:
-    """Return the response for a check of censors."""
     return CheckAnswer(found.is_allowed, not found.is_allowed, found.severity, list(found))
 
 
@@ -496,7 +457,6 @@ class SourceAnswer:
 
 
 def source_answer(done: SourceUndone) -> SourceAnswer:
-    """Return the response for an undone source."""
     return SourceAnswer(done.undone, tuple(NotUndone(each, why) for each, why in done.refused.items()))
 
 
@@ -522,8 +482,6 @@ class WorkflowList:
 
 
 def workflow_list(found: Sequence[LearnedWorkflow]) -> WorkflowList:
-    """Return the response for learned workflows."""
-
     def answer(each: LearnedWorkflow) -> WorkflowAnswer:
         steps = [step.name for step in each.found.steps]
         return WorkflowAnswer.of(each.found, action=each.action, steps=steps, procedure=each.procedure)

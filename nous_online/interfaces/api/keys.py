@@ -42,11 +42,6 @@ def note_call(*, status: int, **fields: Any) -> None:
     note(logging.WARNING if status in REFUSALS else logging.INFO, "call", status=status, **fields)
 
 
-def note_event(event: str, **fields: Any) -> None:
-    """Log a security event, such as a new key."""
-    note(logging.WARNING, event, **fields)
-
-
 def note(level: int, event: str, **fields: Any) -> None:
     """Write one JSON line; JSON escapes line breaks in what callers chose, so that nobody can forge a line."""
     if TRAIL.isEnabledFor(level):
@@ -77,7 +72,8 @@ class Key:
     @property
     def text(self) -> str:
         """The key as it is sent: `nous_<agent in base64url>_<id>_<secret>`."""
-        return f"nous_{base64url(self.agent_id)}_{self.id}_{self.secret}"
+        agent = base64.urlsafe_b64encode(self.agent_id.encode("utf-8")).decode("ascii").rstrip("=")
+        return f"nous_{agent}_{self.id}_{self.secret}"
 
     @property
     def sha256(self) -> str:
@@ -109,7 +105,6 @@ class KeyRecord:
 
     @property
     def rights(self) -> Rights:
-        """The rights of its holder."""
         return Rights(
             max_trust=self.max_trust,
             may_pin=self.may_pin,
@@ -120,7 +115,6 @@ class KeyRecord:
 
 
 def new_key(agent_id: str) -> Key:
-    """Return a new random key of an agent."""
     # `| 1` keeps the id of DECOY, all zeros, out.
     return Key(agent_id, f"{secrets.randbits(48) | 1:012x}", secrets.token_urlsafe(SECRET_BYTES))
 
@@ -139,28 +133,6 @@ def parse_key(text: str) -> Key | None:
     return key if key.text == text else None  # base64 has spare bits: several texts decode to one name
 
 
-def base64url(agent_id: str) -> str:
-    """Return a name in base64url without padding (RFC 4648, section 5)."""
-    return base64.urlsafe_b64encode(agent_id.encode("utf-8")).decode("ascii").rstrip("=")
-
-
-def checked_expiry(value: object, *, now: datetime) -> datetime | None:
-    """Return when a key expires, None for never; raise `InvalidInput` for a moment in the past."""
-    expires_at = checked_moment("expires", value)
-    if expires_at is not None and expires_at <= now:
-        raise InvalidInput(f"expires {expires_at.isoformat()} is over already; name a moment to come")
-    return expires_at
-
-
-def checked_name(value: str) -> str:
-    """Return a valid name of a key."""
-    if len(value) > MAX_NAME_CHARACTERS or not value.isprintable():
-        raise InvalidInput(
-            f"the name of a key is at most {MAX_NAME_CHARACTERS} printable characters, got {value[:40]!r}"
-        )
-    return value
-
-
 def store(  # noqa: PLR0913 (one parameter for each column)
     connection: Connection,
     key: Key,
@@ -174,7 +146,14 @@ def store(  # noqa: PLR0913 (one parameter for each column)
     """Store a new key, without its secret.
 
     By default an agent's key may claim the trust of a user, an administrator's any; an administrator's may always pin.
+    Raises `InvalidInput` for a name that can't be printed, and for a moment in the past.
     """
+    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        message = f"the name of a key is at most {MAX_NAME_CHARACTERS} printable characters, got {name[:40]!r}"
+        raise InvalidInput(message)
+    expiry = checked_moment("expires", expires_at)
+    if expiry is not None and expiry <= datetime.now(UTC):
+        raise InvalidInput(f"expires {expiry.isoformat()} is over already; name a moment to come")
     is_admin = key.agent_id == ADMINISTRATOR
     default_trust = UNLIMITED.max_trust if is_admin else USER_TRUST
     row = {
@@ -184,8 +163,8 @@ def store(  # noqa: PLR0913 (one parameter for each column)
         "agent_id": key.agent_id,
         "id": key.id,
         "secret_sha256": key.sha256,
-        "name": checked_name(name),
-        "expires_at": checked_expiry(expires_at, now=datetime.now(UTC)),
+        "name": name,
+        "expires_at": expiry,
     }
     return fetch(connection, KeyRecord, SQL["store_key"], row)[0]
 
@@ -226,16 +205,8 @@ def rotate(connection: Connection, agent_id: str, key_id: str) -> tuple[Key, Key
     if known is not None and known.revoked_at is not None:
         raise Refused(f"key {key_id!r} was revoked at {known.revoked_at}; make a new one with `nous key create`")
     old, new = revoke(connection, agent_id, key_id), new_key(agent_id)
-    record = store(
-        connection,
-        new,
-        name=old.name,
-        expires_at=old.expires_at,
-        max_trust=old.max_trust,
-        may_pin=old.may_pin,
-        is_read_only=old.is_read_only,
-    )
-    return new, record
+    kept = ("name", "expires_at", "max_trust", "may_pin", "is_read_only")
+    return new, store(connection, new, **{name: getattr(old, name) for name in kept})
 
 
 def digest(text: str) -> bytes:
@@ -262,7 +233,6 @@ class KeyRing:
         return record if until > time.monotonic() else None
 
     def find(self, text: str, *, seconds: float) -> KeyRecord | None:
-        """Return the record of a key from the cache or the database; raises as `look_up` does."""
         return self.cached(text) or self.look_up(text, seconds=seconds)
 
     def look_up(self, text: str, *, seconds: float) -> KeyRecord | None:

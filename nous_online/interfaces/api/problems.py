@@ -121,7 +121,6 @@ class InterfaceProblem(NousError):
 
 
 def kind_of(error: NousError) -> ProblemKind:
-    """Return the kind of problem for an error of ours."""
     if isinstance(error, InterfaceProblem):
         return error.kind
     return next((kind for raised, kind in OF_ERROR.items() if isinstance(error, raised)), UNEXPECTED)
@@ -135,7 +134,6 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
     errors: Sequence[FieldError] | None = None,
 ) -> Response:
-    """Return the response for a problem."""
     problem = Problem(
         type=f"{PREFIX}{kind.name}",
         title=kind.title,
@@ -155,7 +153,6 @@ def for_request(request: Request, kind: ProblemKind, detail: str, **details: Any
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Answer an error of ours."""
     assert isinstance(error, NousError)  # noqa: S101 (it is registered for these alone)
     headers = error.headers if isinstance(error, InterfaceProblem) else None
     return for_request(request, kind_of(error), as_utf8(str(error)), headers=headers)

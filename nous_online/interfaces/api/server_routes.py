@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import entry_points
@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.access import AnyNightCall, NightCall, authenticator_of
-from nous_online.interfaces.api.bodies import SENDABLE, Body, Flag, Name, Night, text_of
+from nous_online.interfaces.api.bodies import Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.gate import MEDIA_TYPE
 from nous_online.interfaces.api.hearts import PROBE_S, HealthCheck
 from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
@@ -84,24 +84,17 @@ class Started:
         object.__setattr__(self, "watch", f"/consolidate/{self.run}")
 
 
+COUNTED = tuple(each.name for each in fields(Planned) if each.type == "int")
+OTHER_NAMES = {
+    "deduped": "retired", "compressed": "condensed", "forgotten": "archived", "contradictions_found": "contradictions",
+}  # fmt: skip
+"""What a plan calls its counts, where the interface calls them otherwise."""
+
+
 def planned(night: date, plan_hash: str, counts: Mapping[str, int], **outcome: Any) -> Planned:
     """Return the response for a plan, with its counts by the names of the interface."""
-    return Planned(
-        night=night,
-        deduped=counts.get("retired", 0),
-        superseded=counts.get("superseded", 0),
-        compressed=counts.get("condensed", 0),
-        forgotten=counts.get("archived", 0),
-        contradictions_found=counts.get("contradictions", 0),
-        promoted=counts.get("promoted", 0),
-        demoted=counts.get("demoted", 0),
-        linked=counts.get("linked", 0),
-        shared=counts.get("shared", 0),
-        censors_retired=counts.get("censors_retired", 0),
-        procedures_flagged=counts.get("procedures_flagged", 0),
-        plan_hash=plan_hash,
-        **outcome,
-    )
+    counted = {name: counts.get(OTHER_NAMES.get(name, name), 0) for name in COUNTED}
+    return Planned(night=night, plan_hash=plan_hash, **counted, **outcome)
 
 
 class Consolidator(Protocol):
@@ -264,13 +257,12 @@ class UndoNightsBody(Body):
     first: Night = Field(description="The first night of the range.")
     last: Night = Field(description="The last one, with which it begins: nights are taken back newest first.")
     kind: Name | None = Field(default=None, description="One kind of proposal alone, such as merge.")
-    reason: Annotated[str, text_of(1000), SENDABLE] = Field(
+    reason: Annotated[str, text_of(1000)] = Field(
         default="taken back by the operator", description="Why; kept with the event of each change."
     )
 
 
 def consolidator_of(request: Request) -> Consolidator:
-    """Return the consolidator; raise `InterfaceProblem` 501 without the extra."""
     consolidator: Consolidator | None = request.app.state.consolidator
     if consolidator is None:
         raise InterfaceProblem(NO_EXTRA, EXTRA)
@@ -278,7 +270,6 @@ def consolidator_of(request: Request) -> Consolidator:
 
 
 def require_admin(call: NightCall) -> None:
-    """Raise `InterfaceProblem` 403 unless the caller is an administrator."""
     if not call.is_admin:
         raise InterfaceProblem(
             FORBIDDEN, "only an administrator's key may run nights; make one: nous key create --admin"
@@ -286,7 +277,6 @@ def require_admin(call: NightCall) -> None:
 
 
 def url_of(request: Request, call: NightCall) -> str:
-    """Return the address of the database the interface works on."""
     return authenticator_of(request).hearts.database(seconds=call.seconds).url
 
 

@@ -30,19 +30,14 @@ from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     NOT_BLANK,
     PROJECT_NEEDS_ID,
-    SENDABLE,
     WHOLE,
     WORDS,
     Body,
     Flag,
-    Id,
     Ids,
     Line,
     Lines,
-    Moment,
     Name,
-    Share,
-    Tags,
     Text,
     body,
     episode_needs,
@@ -55,11 +50,10 @@ from nous_online.memories.levels import BANDS
 from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
-OwnName = Annotated[str, text_of(200), SENDABLE]
+OwnName = Annotated[str, text_of(200)]
 Source = Annotated[Line, Field(max_length=500)]
-StepDetail = Annotated[str, text_of(400), SENDABLE]
-Short = Annotated[str, text_of(1000), SENDABLE]
-Reason = Annotated[str, text_of(4096), SENDABLE]
+StepDetail = Annotated[str, text_of(400)]
+Reason = Annotated[str, text_of(4096)]
 GROUPS = {"sessions": "working memory", "events": "decisions"}
 """Tags of the document by the first part of the path, where they differ; all others are "memories"."""
 LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
@@ -93,7 +87,6 @@ class VerbRoute:
     """What it does, where the verb's docstring says more than can be sent here."""
 
     def add_to(self, router: APIRouter) -> None:
-        """Add the route to a router."""
         method, path = self.endpoint.split()
         source, name = self.answer or self.verb, self.name or self.verb.__name__
         answer = source if isinstance(source, type) else get_type_hints(source)["return"]
@@ -153,7 +146,7 @@ def described(verb: Callable[..., Any]) -> str:
 class PredictedBody(Body):
     """What was seen: the file that was opened stands among the signals."""
 
-    file_opened: Annotated[str, text_of(MAX_NAME_BYTES), SENDABLE] | None = Field(
+    file_opened: Annotated[str, text_of(MAX_NAME_BYTES)] | None = Field(
         default=None, description="Short for `signals.current_file`."
     )
 
@@ -204,6 +197,8 @@ class StepBody(Body):
 class MemoryFieldsBody(Body):
     """What may be corrected of a memory: null clears what may be absent, and says nothing for the rest."""
 
+    takes_null = True
+
     def verb_input(self) -> Any:
         cleared = ("subject", "category", "valid_from", "valid_to")
         return {name: value for name, value in super().verb_input().items() if value is not None or name in cleared}
@@ -215,14 +210,7 @@ Steps = Annotated[list[Line | StepBody], Field(max_length=100)]
 Template = Annotated[dict[Line, Filled], Field(max_length=100)]
 OneLine = Annotated[Line, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
 DEFERRED = Annotated[
-    list[
-        body(
-            "DeferredFactBody",
-            FactDetails,
-            content=(Text, ...),
-            idempotency_key=(OwnName | None, None),
-        )
-    ],
+    list[body("DeferredFactBody", FactDetails, content=(Text, ...), idempotency_key=(OwnName | None, None))],
     Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
 ]
 DECISION_QUERY: dict[str, tuple[Any, Any]] = {
@@ -233,21 +221,7 @@ DECISION_QUERY: dict[str, tuple[Any, Any]] = {
 COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
 """Rows of an episode that no body has: the server counts the first and knows the second from the time of the call."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
-CITED = "Memories that were used: they rise, and no night may lose them."
 MERGED_INTO = "With `merged`, and only then: the fact, learned for it, that takes both places."
-CORRECTION = body(
-    "CorrectionBody",
-    base=MemoryFieldsBody,
-    rules={"minProperties": 1},
-    tags=(Tags | None, Field(None, description="Of anything but a censor.")),
-    subject=(Line | None, Field(None, max_length=500, description="Of a fact, as what follows but is_pinned.")),
-    category=(Name | None, None),
-    confidence=(Share | None, None),
-    valid_from=(Moment | None, None),
-    valid_to=(Moment | None, Field(None, description="Not before `valid_from`.")),
-    is_pinned=(Flag | None, Field(None, description="No night archives it.")),
-    reason=(Reason | None, None),
-)
 REASON = body("ReasonBody", reason=(Reason | None, None))
 
 PUBLIC_ADDRESS = Annotated[
@@ -362,33 +336,29 @@ ROUTES = (
     VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
     VerbRoute("GET /facts/{fact_id:uuid}", Heart.get_fact),
     VerbRoute(
-        "POST /facts/{fact_id:uuid}/confirm",
-        Heart.confirm_fact,
-        body("ConfirmBody", source=(Source | None, None)),
+        "POST /facts/{fact_id:uuid}/confirm", Heart.confirm_fact, body("ConfirmBody", source=(Source | None, None))
     ),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/supersede",
         Heart.supersede_fact,
         body(
             "SupersedeBody",
-            new_id=(Id, Field(description="The fact that takes its place.")),
-            reason=(Short | None, None),
+            new_id=(UUID, Field(description="The fact that takes its place.")),
+            reason=(Line | None, None),
         ),
         about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
     ),
     VerbRoute(
         "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"
     ),
-    VerbRoute(
-        "POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Short | None, None))
-    ),
+    VerbRoute("POST /statements/{statement_id:uuid}/split", Heart.split, body("SplitBody", reason=(Line | None, None))),
     VerbRoute(
         "POST /facts/{fact_id:uuid}/keep-both",
         Heart.keep_both,
         body(
             "KeepBothBody",
             earlier_id=(UUID, Field(description="One of the fact's `perhaps_replaces`.")),
-            reason=(Short | None, None),
+            reason=(Line | None, None),
         ),
     ),
     VerbRoute("POST /recall", Heart.recall, body("RecallBody", Heart.recall, without=("at",)), answers.recall_answer),
@@ -436,7 +406,7 @@ ROUTES = (
         Heart.record_step,
         body(
             "RecordStepBody",
-            name=(Annotated[str, text_of(80), SENDABLE], ...),
+            name=(Annotated[str, text_of(80)], ...),
             detail=(StepDetail | None, None),
             session_id=(Name | None, None),
         ),
@@ -538,7 +508,7 @@ ROUTES = (
         Heart.report_false_positive,
         body(
             "FalsePositiveBody",
-            activation_id=(Id | None, Field(None, description="The latest that nobody reported unless told.")),
+            activation_id=(UUID | None, Field(None, description="The latest that nobody reported unless told.")),
             action=(Text | None, Field(None, description="Or the action it should let pass.")),
             note=(Line | None, None),
         ),
@@ -591,9 +561,9 @@ ROUTES = (
             "RulingBody",
             rules=HOW_IT_ENDS,
             resolution=(Literal["a_wins", "b_wins", "both_valid", "merged"] | None, None),
-            keep=(Id | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
+            keep=(UUID | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
             note=(Reason | None, None),
-            merged_into=(Id | None, Field(None, description=MERGED_INTO)),
+            merged_into=(UUID | None, Field(None, description=MERGED_INTO)),
         ),
     ),
     VerbRoute("POST /contradictions/{contradiction_id:uuid}/reject", Heart.reject_ruling),
@@ -604,7 +574,7 @@ ROUTES = (
             "EventBody",
             name=(Annotated[str, Field(pattern=rf"^{EVENT_NAME}$")], ...),
             payload=(dict[str, Any], {}),
-            memory_id=(Id | None, None),
+            memory_id=(UUID | None, None),
         ),
     ),
     VerbRoute(
@@ -625,15 +595,22 @@ ROUTES = (
     VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, answer=answers.MemoryAnswer, name="get_memory"),
     VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, answer=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),
-    VerbRoute(
-        "POST /memories/{memory_id:uuid}/forget",
-        Heart.forget,
-        body("ForgetBody", reason=(Reason, ...)),
-    ),
+    VerbRoute("POST /memories/{memory_id:uuid}/forget", Heart.forget, body("ForgetBody", reason=(Reason, ...))),
     VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/unpin", Heart.unpin, REASON, answers.MemoryAnswer),
-    VerbRoute("PATCH /memories/{memory_id:uuid}", Heart.update, CORRECTION, answers.MemoryAnswer),
+    VerbRoute(
+        "PATCH /memories/{memory_id:uuid}",
+        Heart.update,
+        body(
+            "CorrectionBody",
+            Heart.update,
+            base=MemoryFieldsBody,
+            rules={"minProperties": 1},
+            reason=(Reason | None, None),
+        ),
+        answers.MemoryAnswer,
+    ),
     VerbRoute(
         "POST /sources/undo",
         Heart.undo_source,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from nous_online.core.deadline import WORKERS
@@ -67,44 +68,23 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 MEMORIES, DATABASE = "Memories", "Database"
 WITH_API, WITH_MCP = "Doors (need the extra `api`)", "Doors (need the extra `mcp`)"
-COMMANDS: dict[str, Mapping[str, Callable[..., object]]] = {
-    MEMORIES: {
-        "learn": memory_commands.learn,
-        "recall": memory_commands.recall,
-        "status": memory_commands.status,
-        "agents": memory_commands.agents,
-        "forget": memory_commands.forget,
-        "restore": memory_commands.restore,
-        "pin": memory_commands.pin,
-        "unpin": memory_commands.unpin,
-        "update": memory_commands.update,
-        "patterns": context_commands.patterns,
-        "workflows": context_commands.workflows,
-        "context": context_commands.context,
-        "predict": context_commands.predict,
-        "feedback": context_commands.feedback,
-        "history": memory_commands.history,
-        "contradictions": memory_commands.contradictions,
-        "resolve": memory_commands.resolve,
-        "show": memory_commands.show_one,
-        "split": memory_commands.split,
-        "import": import_commands.import_history,
-        "export": import_commands.export,
-        "erase": import_commands.erase,
-        "worker": server_commands.worker,
-        "retry": server_commands.retry,
-        "check": context_commands.check,
-    },
-    DATABASE: {"up": server_commands.up, "down": server_commands.down, "doctor": server_commands.doctor},
-    WITH_API: {"api": door_commands.api, "console": door_commands.console},
-    WITH_MCP: {
-        "mcp": door_commands.mcp,
-        "install": door_commands.install,
-        "uninstall": door_commands.uninstall,
-        "hook": door_commands.hook,
-    },
-}
-"""The commands in the order of the help, by its panels."""
+COMMANDS: dict[str, Sequence[Callable[..., object]]] = {
+    MEMORIES: (
+        memory_commands.learn, memory_commands.recall, memory_commands.status, memory_commands.agents,
+        memory_commands.forget, memory_commands.restore, memory_commands.pin, memory_commands.unpin,
+        memory_commands.update, context_commands.patterns, context_commands.workflows, context_commands.context,
+        context_commands.predict, context_commands.feedback, memory_commands.history, memory_commands.contradictions,
+        memory_commands.resolve, memory_commands.show_one, memory_commands.split, import_commands.import_history,
+        import_commands.export, import_commands.erase, server_commands.worker, server_commands.retry,
+        context_commands.check,
+    ),
+    DATABASE: (server_commands.up, server_commands.down, server_commands.doctor),
+    WITH_API: (door_commands.api, door_commands.console),
+    WITH_MCP: (door_commands.mcp, door_commands.install, door_commands.uninstall, door_commands.hook),
+}  # fmt: skip
+"""The commands in the order of the help, by its panels; each is called like its function …"""
+OTHER_NAMES = {"show_one": "show", "import_history": "import"}
+"""… but these."""
 GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
     "censor": (
         MEMORIES,
@@ -170,7 +150,6 @@ class NousGroup(TyperGroup):
 
 
 def describe(error: Exception) -> str:
-    """Return the message of a usage error, with the option it is about."""
     words: Callable[[], str] = getattr(error, "format_message", error.__str__)
     return words().replace("Value error, ", "")  # what pydantic puts before a message
 
@@ -184,13 +163,11 @@ def fail(context: typer.Context, message: str, *, kind: str) -> None:
 
 
 def extra_of(error: ImportError) -> str | None:
-    """Return the extra that a failed import belongs to, None if it belongs to none."""
     module = (error.name or "").split(".")[0]
     return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
 def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
-    """Return the message that a command needs an extra."""
     why = f" ({module} is not installed)" if module else ""
     return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
@@ -209,7 +186,8 @@ def application() -> typer.Typer:
     )
     app.callback()(before_every_command)
     for panel, commands in COMMANDS.items():
-        for name, command in commands.items():
+        for command in commands:
+            name = OTHER_NAMES.get(command.__name__, command.__name__)
             add_command(app, name, command, rich_help_panel=panel, hidden=command is door_commands.hook)
     for name, (panel, help_text, commands) in GROUPS.items():
         group = typer.Typer(name=name, help=help_text, no_args_is_help=True)
@@ -221,14 +199,13 @@ def application() -> typer.Typer:
 
 
 def show_version(value: bool) -> None:  # noqa: FBT001 (the signature of an option's callback)
-    """Print the version of the installed distribution and exit, if --version was given."""
     if value:
         typer.echo(f"nous {version('nous-pipelines')}")
         raise typer.Exit
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version, metavar="")
+    bool, Option("--version", help="Print the version.", is_eager=True, callback=show_version, metavar="")
 ]
 
 
@@ -259,8 +236,6 @@ def register_extras(app: typer.Typer, *, entry_points: Iterable[EntryPoint]) -> 
 
 
 def missing_command(name: str) -> Callable[[], None]:
-    """Return a command that fails with the name of the extra it needs."""
-
     def command() -> None:
         raise NousError(missing_extra(name, NIGHTS))
 
@@ -268,7 +243,6 @@ def missing_command(name: str) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Run the command line of this process."""
     keep_private()
     prepare_streams()
     # Ctrl-C within a transaction ends in our line alone, not in one about a rollback that the server has made as well.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.details import (
     AskedLimit,
@@ -34,19 +34,14 @@ from nous_online.interfaces.cli.output import (
     with_options,
 )
 
-if TYPE_CHECKING:
-    from nous_online.core.domain import Censor
-    from nous_online.memories.checking import Activation
-    from nous_online.memories.workflows import LearnedWorkflow
-
 
 @with_options(AssemblyDetails, SignalDetails)
 def context(
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
+        str | None, Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
     ] = None,
     *,
-    why: Annotated[bool, typer.Option("--why", help="Tell of each line why it is there.")] = False,
+    why: Annotated[bool, Option(help="Tell of each line why it is there.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -87,11 +82,7 @@ def context(
     user_id=AskingUser,
     project_id=AskingProject,
 )
-def predict(
-    *,
-    agent: AgentOption = None,
-    **details: Any,
-) -> object:
+def predict(*, agent: AgentOption = None, **details: Any) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
 
     $ nous predict --file src/auth/login.py --branch fix/tokens
@@ -109,18 +100,17 @@ def predict(
 
 
 def pop_signals(details: dict[str, Any]) -> SignalDetails:
-    """Remove the signals from a command's options, and return them."""
     return cast("SignalDetails", {name: details.pop(name) for name in rows_of(SignalDetails)})
 
 
 def feedback(
-    recall_id: Annotated[UUID, typer.Argument(metavar="ID", help="A recall or context, as either names itself.")],
+    recall_id: Annotated[UUID, Argument(metavar="ID", help="A recall or context, as either names itself.")],
     *,
     cite: Annotated[
-        list[UUID] | None, typer.Option(metavar="MEMORY", help="What was used; may be given several times.")
+        list[UUID] | None, Option(metavar="MEMORY", help="What was used; may be given several times.")
     ] = None,
     ignore: Annotated[
-        list[UUID] | None, typer.Option(metavar="MEMORY", help="What was of no use; may be given several times.")
+        list[UUID] | None, Option(metavar="MEMORY", help="What was of no use; may be given several times.")
     ] = None,
     agent: AgentOption = None,
 ) -> object:
@@ -146,14 +136,10 @@ COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 @with_options(CheckDetails)
 def check(
     action: Annotated[
-        str,
-        typer.Argument(
-            metavar="ACTION",
-            help="The action to check: a command, or in words; `-` reads standard input.",
-        ),
+        str, Argument(metavar="ACTION", help="The action to check: a command, or in words; `-` reads standard input.")
     ],
     *,
-    look_only: Annotated[bool, typer.Option("--look-only", help="Count and announce nothing.", metavar="")] = False,
+    look_only: Annotated[bool, Option(help="Count and announce nothing.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -170,7 +156,9 @@ def check(
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
     for each in checked:
         show_censor(each.severity, each.censor.trigger, each.message)
-        show(f"[dim]{match_line(each)}[/dim]")
+        how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
+        wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
+        show(f"[dim]matched {how}{wrong}[/dim]")
     if not len(checked):
         show_note("nothing speaks against it")
     return Ended(
@@ -178,17 +166,10 @@ def check(
     )
 
 
-def match_line(each: Activation) -> str:
-    """Return how a censor matched, and the command to report a false positive."""
-    how = each.match if each.similarity is None else f"{each.match} {each.similarity:.2f}"
-    wrong = f"; if it is wrong: nous censor report {each.censor.id} --activation {each.id}" if each.id else ""
-    return f"matched {how}{wrong}"
-
-
 @with_options(CensorDetails)
 def add(
-    trigger: Annotated[str, typer.Argument(metavar="TRIGGER", help="What triggers it.")],
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why not, or what to do instead.")],
+    trigger: Annotated[str, Argument(metavar="TRIGGER", help="What triggers it.")],
+    reason: Annotated[str, Argument(metavar="REASON", help="Why not, or what to do instead.")],
     *,
     agent: AgentOption = None,
     **details: Any,
@@ -214,20 +195,19 @@ def list_censors(*, agent: AgentOption = None) -> object:
         found = heart.list_censors()
     for each in found:
         show_censor(each.severity, each.trigger, each.reason)
-        show(f"[dim]{each.id}  fired {counts(each)}[/dim]")
+        wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
+        show(f"[dim]{each.id}  fired {each.activation_count:,}{wrongly}[/dim]")
     if not found:
         show_note("no censors yet; add one: nous censor add")
     return {"censors": found}
 
 
 def report(
-    censor_id: Annotated[str, typer.Argument(metavar="CENSOR", help="The id of the censor.")],
+    censor_id: Annotated[str, Argument(metavar="CENSOR", help="The id of the censor.")],
     *,
-    activation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Which activation; the latest by default.")
-    ] = None,
-    action: Annotated[str | None, typer.Option(help="Or the action it should let pass.")] = None,
-    note: Annotated[str | None, typer.Option(help="Why it was wrong.")] = None,
+    activation: Annotated[str | None, Option(metavar="ID", help="Which activation; the latest by default.")] = None,
+    action: Annotated[str | None, Option(help="Or the action it should let pass.")] = None,
+    note: Annotated[str | None, Option(help="Why it was wrong.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Report a false alarm of a censor: that action, and similar ones, no longer set it off.
@@ -246,23 +226,16 @@ def report(
     return reported
 
 
-def counts(each: Censor) -> str:
-    """Return how often a censor fired, and how many of these were false positives."""
-    wrongly = f", {each.false_positive_count:,} wrongly" if each.false_positive_count else ""
-    return f"{each.activation_count:,}{wrongly}"
-
-
 def show_censor(severity: str, trigger: str, reason: str) -> None:
-    """Print the severity, trigger and reason of a censor."""
     show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(trigger)}: {escaped(reason)}")
 
 
 SKIPPED_SHOWN = 10
-LookOption = Annotated[bool, typer.Option("--look-only", help="Show what is found and store nothing.", metavar="")]
+LookOption = Annotated[bool, Option(help="Show what is found and store nothing.")]
 
 
 def patterns(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Source files, or folders that hold some.")],
+    paths: Annotated[list[Path], Argument(metavar="PATH...", help="Source files, or folders that hold some.")],
     *,
     look_only: LookOption = False,
     project: ProjectOption = None,
@@ -294,11 +267,7 @@ def patterns(
 
 
 def workflows(
-    *,
-    look_only: LookOption = False,
-    user: UserOption = None,
-    project: ProjectOption = None,
-    agent: AgentOption = None,
+    *, look_only: LookOption = False, user: UserOption = None, project: ProjectOption = None, agent: AgentOption = None
 ) -> object:
     """Keep the steps that at least three closed episodes took in the same order as workflows.
 
@@ -311,15 +280,10 @@ def workflows(
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn_workflows(user_id=user, project_id=project, is_recorded=not look_only)
     for each in learned:
-        show(f"[green]{each.action}[/green]  {escaped(workflow_line(each))}")
+        found = each.found
+        hint = escaped(f"{found.name}: {'→'.join(step.name for step in found.steps)}")
+        share = "" if found.success_share is None else f", {found.success_share:.0%} succeeded"
+        show(f"[green]{each.action}[/green]  {hint}  ({found.support} sessions{share})")
     if not learned:
         show_note("no three closed episodes recorded the same steps yet")
     return {"workflows": learned}
-
-
-def workflow_line(learned: LearnedWorkflow) -> str:
-    """Return a workflow as one line: its hint, how many sessions hold it, and how they went."""
-    found = learned.found
-    hint = f"{found.name}: {'→'.join(step.name for step in found.steps)}"
-    share = "" if found.success_share is None else f", {found.success_share:.0%} succeeded"
-    return f"{hint}  ({found.support} sessions{share})"

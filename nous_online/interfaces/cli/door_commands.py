@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import uuid4
 
 import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
@@ -36,31 +41,25 @@ if TYPE_CHECKING:
     from nous_online.interfaces.api.keys import Key, KeyRecord
 
 HOST, PORT = "127.0.0.1", 8420
-AdminOption = Annotated[
-    bool, typer.Option("--admin", help="An administrator's: good for every agent, and for nights.", metavar="")
-]
+AdminOption = Annotated[bool, Option(help="An administrator's: good for every agent, and for nights.")]
 
 
 def api(
     *,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = HOST,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = PORT,
+    host: Annotated[str, Option(help="The address to listen at.")] = HOST,
+    port: Annotated[int, Option(min=1, max=65535, help="Where.")] = PORT,
     no_keys: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-keys",
             help="Let every program of this machine in, or with NOUS_TOKEN those that send it; on loopback only.",
-            metavar="",
         ),
     ] = False,
-    name: Annotated[
-        list[str] | None, typer.Option("--name", help="A name the server goes by, besides those of this machine.")
-    ] = None,
+    name: Annotated[list[str] | None, Option(help="A name the server goes by, besides those of this machine.")] = None,
     behind_proxy: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A proxy before it, which may say in X-Forwarded-For who calls."),
+        str | None, Option(metavar="ADDRESS", help="A proxy before it, which may say in X-Forwarded-For who calls.")
     ] = None,
-    rate: Annotated[int, typer.Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
+    rate: Annotated[int, Option(min=1, help="Calls a key may make in a minute.")] = ApiPolicy.calls_per_minute,
 ) -> None:
     """Serve the REST API until Ctrl-C: http://127.0.0.1:8420, described at /openapi.json.
 
@@ -82,18 +81,14 @@ def api(
 
 def create(  # noqa: PLR0913 (one parameter for each option)
     *,
-    name: Annotated[str, typer.Option(help="What it is for, such as the name of a machine.")] = "",
-    expires: Annotated[str | None, typer.Option(metavar="ISO-8601", help="Until when; for good by default.")] = None,
+    name: Annotated[str, Option(help="What it is for, such as the name of a machine.")] = "",
+    expires: Annotated[str | None, Option(metavar="ISO-8601", help="Until when; for good by default.")] = None,
     max_trust: Annotated[
         int | None,
-        typer.Option(min=0, max=100, help="The most its holder may claim for what it says; 60, a user's, by default."),
+        Option(min=0, max=100, help="The most its holder may claim for what it says; 60, a user's, by default."),
     ] = None,
-    may_pin: Annotated[
-        bool, typer.Option("--may-pin", help="It may pin memories, and keep them for the whole system.", metavar="")
-    ] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="It may read, and change nothing.", metavar="")
-    ] = False,
+    may_pin: Annotated[bool, Option(help="It may pin memories, and keep them for the whole system.")] = False,
+    read_only: Annotated[bool, Option(help="It may read, and change nothing.")] = False,
     admin: AdminOption = False,
     agent: AgentOption = None,
 ) -> object:
@@ -109,30 +104,26 @@ def create(  # noqa: PLR0913 (one parameter for each option)
 
     new = keys.new_key(holder(agent, is_admin=admin))
     with keyring(new.agent_id) as connection:
-        record = keys.store(
-            connection,
-            new,
-            name=name,
-            expires_at=expires,
-            max_trust=max_trust,
-            may_pin=may_pin,
-            is_read_only=read_only,
-        )
+        rights: dict[str, Any] = {"max_trust": max_trust, "may_pin": may_pin, "is_read_only": read_only}
+        record = keys.store(connection, new, name=name, expires_at=expires, **rights)
     note_key("key_created", record)
     return show_new(new, record)
 
 
 def note_key(event: str, record: KeyRecord, **fields: str) -> None:
-    """Write an event about a key to the audit trail."""
-    from nous_online.interfaces.api.keys import note_event
+    from nous_online.interfaces.api.keys import note
 
-    note_event(event, key=record.id, agent=record.agent_id, max_trust=record.max_trust, may=may(record), **fields)
+    told = {"key": record.id, "agent": record.agent_id, "max_trust": record.max_trust, "may": may(record)}
+    note(logging.WARNING, event, **told, **fields)
 
 
 def show_new(new: Key, record: KeyRecord) -> object:
     """Print a new key, the only time that it is shown, and return it with its record."""
+    from nous_online.core.validation import ADMINISTRATOR
+
     show(escaped(new.text))
-    show_note(f"{whose(record)}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
+    whose = "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
+    show_note(f"{whose}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
     return {"key": new.text, **vars(record)}
 
 
@@ -160,12 +151,10 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
     return {"keys": found}
 
 
-def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
-    *,
-    admin: AdminOption = False,
-    agent: AgentOption = None,
-) -> object:
+KeyId = Annotated[str, Argument(metavar="ID", help="Which key, as `nous key list` names it.")]
+
+
+def revoke(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """Revoke a key for good; a server that has just used it notices within five seconds.
 
     $ nous key revoke 4f3d51d0a2b7 --agent aria
@@ -180,12 +169,7 @@ def revoke(
     return record
 
 
-def rotate(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Which key, as `nous key list` names it.")],
-    *,
-    admin: AdminOption = False,
-    agent: AgentOption = None,
-) -> object:
+def rotate(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = None) -> object:
     """Replace a key by a new one with its name, rights and expiry, and show the new one, this once.
 
     The old key is revoked; a server that has just used it notices within five seconds.
@@ -217,22 +201,13 @@ def keyring(agent_id: str) -> Generator[Connection]:
         yield connection
 
 
-def whose(record: KeyRecord) -> str:
-    """Return in words whose key it is."""
-    from nous_online.core.validation import ADMINISTRATOR
-
-    return "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
-
-
 def may(record: KeyRecord) -> str:
-    """Return in words what the holder of a key may do."""
     if record.is_read_only:
         return "read"
     return f"claim trust {record.max_trust}{', pin' if record.may_pin else ''}"
 
 
 def until(record: KeyRecord) -> str:
-    """Return in words how long a key is valid."""
     if record.revoked_at is not None:
         return f"revoked {record.revoked_at:%Y-%m-%d}"
     return "for good" if record.expires_at is None else f"{record.expires_at:%Y-%m-%d %H:%M}"
@@ -240,10 +215,8 @@ def until(record: KeyRecord) -> str:
 
 def console(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where, on 127.0.0.1; 0 is any that is free.")] = 8430,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Show everything, and change nothing.", metavar="")
-    ] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="Where, on 127.0.0.1; 0 is any that is free.")] = 8430,
+    read_only: Annotated[bool, Option(help="Show everything, and change nothing.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Look at an agent's memories in a browser until Ctrl-C, and settle what waits for a person.
@@ -274,23 +247,17 @@ def console(
 
 
 MCP_PORT = 8421
-SessionOption = Annotated[
-    str | None, typer.Option(help="The session to go on with; a new one for each start by default.")
-]
-ServedUserOption = Annotated[
-    str | None, typer.Option("--user", help="For whom: memories of this user, and the agent's.")
-]
-RepositoryOption = Annotated[
-    bool, typer.Option("--repository", help="In the project of the repository the client works in.")
-]
+SessionOption = Annotated[str | None, Option(help="The session to go on with; a new one for each start by default.")]
+ServedUserOption = Annotated[str | None, Option(help="For whom: memories of this user, and the agent's.")]
+RepositoryOption = Annotated[bool, Option(help="In the project of the repository the client works in.")]
 
 
 def mcp(  # noqa: PLR0913 (one parameter for each option)
     *,
-    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP on this machine, instead of stdio.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where, with --http; 0 for any free port.")] = MCP_PORT,
+    http: Annotated[bool, Option(help="Streamable HTTP on this machine, instead of stdio.")] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="Where, with --http; 0 for any free port.")] = MCP_PORT,
     with_keys: Annotated[
-        bool, typer.Option("--with-keys", help="With --http: let in whoever has a key (`nous key`), to its own agent.")
+        bool, Option(help="With --http: let in whoever has a key (`nous key`), to its own agent.")
     ] = False,
     session: SessionOption = None,
     user: ServedUserOption = None,
@@ -308,29 +275,29 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     $ claude mcp add nous -- nous mcp --agent aria
     $ nous mcp --http --port 8421 --agent aria
     """
+    import anyio
+
     from nous_online.interfaces.api.hearts import Hearts
-    from nous_online.interfaces.hooks.client_settings import current_project
+    from nous_online.interfaces.hooks.client_settings import project_of
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
     from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:
         raise InvalidInput("--with-keys is for --http; over stdio whoever starts the server is let in")
-    name = agent_named(agent)
-    visit = Visit(session or server.new_session(), user, project or (current_project() if repository else None))
-    hearts = server.ServedHearts(Hearts(), visit, agent_id=name)
+    if repository and not project:
+        project = project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+    visit = Visit(session or f"mcp-{uuid4().hex[:12]}", user, project)
+    hearts = server.ServedHearts(Hearts(), visit, agent_id=agent_named(agent))
     if not http:
-        server.serve_stdio(hearts)
+        anyio.run(server.serve_stdio, hearts)
         return
     with listening(port) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        if with_keys:
-            app = server.open_by_key(hearts)
-        else:
-            token = interface_token()
-            url, app = with_token(url, token), server.open_by_token(hearts, token)
-        show_address(url, as_json=as_json)
-        if server.serve_http(app, hearts, listener) == signal.SIGINT:
+        token = None if with_keys else interface_token()
+        app = server.open_by_key(hearts) if token is None else server.open_by_token(hearts, token)
+        show_address(url if token is None else with_token(url, token), as_json=as_json)
+        if anyio.run(server.serve_http, app, hearts, listener) == signal.SIGINT:
             show_error("interrupted; nothing was left half-done")
             raise typer.Exit(INTERRUPTED)
 
@@ -345,12 +312,10 @@ def show_address(url: str, *, as_json: bool) -> None:
 
 
 def add_webhook(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A public address of https.")],
+    url: Annotated[str, Argument(metavar="URL", help="A public address of https.")],
     *,
-    event: Annotated[list[str] | None, typer.Option("--event", help="The name of an event; all by default.")] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="It may be of this machine or network, and http.", metavar="")
-    ] = False,
+    event: Annotated[list[str] | None, Option(help="The name of an event; all by default.")] = None,
+    allow_private: Annotated[bool, Option(help="It may be of this machine or network, and http.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Send an agent's events to an address from now on, and show the secret that signs them, this once.
@@ -384,7 +349,7 @@ def list_webhooks(*, agent: AgentOption = None) -> object:
 
 
 def remove_webhook(
-    webhook_id: Annotated[str, typer.Argument(metavar="ID", help="As `nous webhook list` shows it.")],
+    webhook_id: Annotated[str, Argument(metavar="ID", help="As `nous webhook list` shows it.")],
     *,
     agent: AgentOption = None,
 ) -> object:
@@ -399,13 +364,10 @@ def remove_webhook(
 
 
 ClientArgument = Annotated[
-    Literal["claude-code", "codex", "gemini"],
-    typer.Argument(metavar="CLIENT", help="claude-code, codex or gemini."),
+    Literal["claude-code", "codex", "gemini"], Argument(metavar="CLIENT", help="claude-code, codex or gemini.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
-ProjectFilesOption = Annotated[
-    bool, typer.Option("--project", help="In this repository's files instead of yours, such as `.mcp.json`.")
-]
+DryRunOption = Annotated[bool, Option(help="Show what would be written; write nothing.")]
+ProjectFilesOption = Annotated[bool, Option(help="In this repository's files instead of yours, such as `.mcp.json`.")]
 
 
 def install(
@@ -467,11 +429,11 @@ def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) ->
 
 
 def hook(
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="As the client names it.")],
+    event: Annotated[str, Argument(metavar="EVENT", help="As the client names it.")],
     *,
-    agent: Annotated[str | None, typer.Option("--agent", help="Whose memory; NOUS_AGENT, or `default`.")] = None,
+    agent: Annotated[str | None, Option(help="Whose memory; NOUS_AGENT, or `default`.")] = None,
     within: Annotated[
-        float, typer.Option("--within", metavar="SECONDS", help="How long it may take, instead of what each event may.")
+        float, Option(metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,
 ) -> None:
     """Answer one of a coding agent's hooks, given as JSON on standard input; the exit code is always 0.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
@@ -40,20 +41,18 @@ SHOWN_USERS = 10
 
 
 def import_history(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to import, or folders of them.")],
+    files: Annotated[list[Path], Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
     format: Annotated[  # noqa: A002 (what users call it)
-        str, typer.Option("--format", help="auto, which tells it from the content, or the name of one: docs/import.md.")
+        str, Option(help="auto, which tells it from the content, or the name of one: docs/import.md.")
     ] = "auto",
     source: Annotated[
-        str | None, typer.Option(help="The name of this history; the format's, or a JSONL file's, by default.")
+        str | None, Option(help="The name of this history; the format's, or a JSONL file's, by default.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
+        str | None, Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would be imported, and show ten; store nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option(help="Count what would be imported, and show ten; store nothing.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Import a history; run it again after an interruption and it continues.
@@ -69,6 +68,7 @@ def import_history(
     $ nous import chatgpt-export.zip && nous night --backfill
     """
     from nous_online.interfaces.imports import importing
+    from nous_online.interfaces.imports.records import imported_moment
 
     check_names(format, files)
     if is_export(format, files):
@@ -77,7 +77,7 @@ def import_history(
             if value:
                 raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
         return restore(files[0], agent)
-    options = importing.ImportOptions(since=moment(since), is_dry_run=dry_run)
+    options = importing.ImportOptions(since=imported_moment("--since", since), is_dry_run=dry_run)
     with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
@@ -110,7 +110,6 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
 
 
 def restore(file: Path, agent: str | None) -> object:
-    """Restore an export, and print the number of its rows."""
     from nous_online.interfaces.exporting import restore_agent
 
     with open_database() as database, waiting(f"restoring {file} …"):
@@ -125,13 +124,13 @@ def restore(file: Path, agent: str | None) -> object:
 def export(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PATH", help="The file to write, packed where it ends in .gz, or a folder, made where it ends in /."
         ),
     ] = ".",
     *,
     format: Annotated[  # noqa: A002 (what users call it)
-        str, typer.Option("--format", help="nous, to be imported again, or markdown, to be read.")
+        str, Option(help="nous, to be imported again, or markdown, to be read.")
     ] = "nous",
     agent: AgentOption = None,
 ) -> object:
@@ -169,25 +168,14 @@ def export_file(path: str, agent: str) -> Path:
         make_folder(folder)
     if not folder.is_dir():
         return folder
-    return folder / f"{file_name(agent)}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
-
-
-def file_name(agent: str) -> str:
-    """Return a file name for an agent, with part of its SHA-256 if characters were replaced, so that names differ."""
-    named = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
-    return named if named == agent else f"{named or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in agent).lstrip(".")
+    if name != agent:  # part of its hash, so that names differ although characters were replaced
+        name = f"{name or 'agent'}-{sha256(agent.encode()).hexdigest()[:8]}"
+    return folder / f"{name}-{datetime.now(UTC):%Y-%m-%d}.jsonl.gz"
 
 
 def counted(rows: Mapping[str, int]) -> str:
-    """Return the counts of rows by table in words."""
     return ", ".join(f"{count:,} {table.partition('.')[2] or table}" for table, count in rows.items()) or "nothing"
-
-
-def moment(text: str | None) -> datetime | None:
-    """Return the moment an option names, a day from its beginning in UTC; raise `InvalidInput` for anything else."""
-    from nous_online.interfaces.imports.records import imported_moment
-
-    return imported_moment("--since", text)
 
 
 @contextmanager
@@ -222,7 +210,6 @@ def progress_bar(files: Sequence[Path]) -> Generator[Callable[[ImportProgress], 
 
 
 def show_report(report: ImportReport) -> None:
-    """Print what an import did, and on stderr what it left out and what was bad."""
     counts = {
         "facts": report.stored,
         "episodes": report.episodes,
@@ -263,28 +250,25 @@ def show_bad(report: ImportReport) -> None:
 
 
 ExportsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="An export to erase it from too; may be given several times."),
+    list[Path] | None, Option(metavar="FILE", help="An export to erase it from too; may be given several times.")
 ]
-ScrubOption = Annotated[
-    bool, typer.Option("--scrub", help="Write tables and log anew, so that no deleted row stays on the disk.")
-]
+ScrubOption = Annotated[bool, Option(help="Write tables and log anew, so that no deleted row stays on the disk.")]
 
 
 def erase(  # noqa: PLR0913 (one parameter for each option)
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
+        str | None, Argument(metavar="[AGENT]", help="Whose memory is erased, all of it unless a part is named.")
     ] = None,
     *,
     memory: Annotated[
-        list[UUID] | None, typer.Option(metavar="ID", help="One memory only; may be given several times.")
+        list[UUID] | None, Option(metavar="ID", help="One memory only; may be given several times.")
     ] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
+    user: Annotated[str | None, Option(metavar="NAME", help="Everything of one of the agent's users.")] = None,
     export: ExportsOption = None,
     scrub: ScrubOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")] = False,
-    reason: Annotated[str, typer.Option(help="Why; goes to the log.")] = "asked for by the operator",
+    yes: Annotated[bool, Option("--yes", "-y", help="Erase without asking.")] = False,
+    dry_run: Annotated[bool, Option(help="Say what would be erased; change nothing.")] = False,
+    reason: Annotated[str, Option(help="Why; goes to the log.")] = "asked for by the operator",
     named: AgentOption = None,
 ) -> object:
     """Erase an agent, one of its users or some of its memories, with every copy a night made. There is no undo.
@@ -306,12 +290,17 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     $ nous erase aria --user ada --export aria.jsonl.gz
     """
     from nous_online.database.connection import open_url
+    from nous_online.interfaces.exporting import erase_exports
+    from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
     from nous_online.memories.erasure import scrub as rewrite_tables
 
     if agent is None and not (memory or user):
         raise InvalidInput("name the agent to erase: nous erase AGENT; or a part: --memory ID, --user NAME")
     name, url = agent_named(named if agent is None else agent), open_url()
-    run = partial(erase_named, url, name, memory or [], user, exports=export or [], reason=reason)
+    erasers = [*installed_erasers(), partial(erase_exports, paths=export or [])]
+    run = partial(erase_everywhere, url, name, reason=reason, erasers=erasers)
+    if memory or user is not None:
+        run = partial(erase_some, url, name, Part(tuple(memory or ()), user), reason=reason, erasers=erasers)
     if not dry_run and not yes:
         if IS_JSON.get():
             raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
@@ -325,29 +314,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     return {**vars(done), "is_scrubbed": scrub and not dry_run and not left, "left": left}
 
 
-def erase_named(  # noqa: PLR0913 (what the options say)
-    url: str,
-    agent_id: str,
-    memory_ids: Sequence[UUID],
-    user_id: str | None,
-    *,
-    exports: Sequence[Path],
-    reason: str,
-    is_dry_run: bool,
-) -> Erased:
-    """Erase an agent, or the named part of it, from the store, from copies and from exports; or count it."""
-    from nous_online.interfaces.exporting import erase_exports
-    from nous_online.memories.erasure import Part, erase_everywhere, erase_some, installed_erasers
-
-    erasers = [*installed_erasers(), partial(erase_exports, paths=exports)]
-    if not memory_ids and user_id is None:
-        return erase_everywhere(url, agent_id, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
-    part = Part(tuple(memory_ids), user_id)
-    return erase_some(url, agent_id, part, reason=reason, is_dry_run=is_dry_run, erasers=erasers)
-
-
 def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
-    """Print the counts of what was erased, or would be."""
     verb = "would be erased" if erased.is_dry_run else "erased"
     show(f"[bold]{escaped(erased.agent_id)}[/bold]: {sum(erased.rows.values())} rows {verb}")
     for name, count in {**erased.rows, **erased.copies}.items():

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
 
-import typer
+from typer import Argument, Option
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput, NotFound
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction, Ruling
-    from nous_online.memories.status import WaitingWork
     from nous_online.memories.undoing import PastChange
 
 
@@ -43,10 +42,7 @@ MOST_LINES, LEAST_COLUMNS = 3, 60
 @with_options(FactDetails, replaces=Replaces)
 def learn(
     text: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input."
-        ),
+        str, Argument(metavar="TEXT", help="What is to be remembered: one statement; `-` reads it from standard input.")
     ],
     *,
     agent: AgentOption = None,
@@ -82,11 +78,10 @@ def learn(
 @with_options(RecallDetails, defaults={"detail": "summary"})
 def recall(
     query: Annotated[
-        str,
-        typer.Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input."),
+        str, Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input.")
     ],
     *,
-    full: Annotated[bool, typer.Option("--full", help="Show the whole text of each, however long.")] = False,
+    full: Annotated[bool, Option(help="Show the whole text of each, however long.")] = False,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -105,8 +100,10 @@ def recall(
     elif not found.is_confident:
         show("nothing clearly answers this; the nearest are:")
     places = {each.id: place for place, each in enumerate(found, start=1)}
+    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     for place, each in enumerate(found, start=1):
-        shown = escaped(few_lines(each.text, is_full=full))
+        lines = textwrap.wrap(" ".join(each.text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
+        shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
         before = places.get(each.put_before) if each.put_before else None
         moved = f"  said later than {before}, so before it" if before else ""
         contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
@@ -119,15 +116,6 @@ def recall(
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, **confidence, "memories": memories}
-
-
-def few_lines(text: str, *, is_full: bool = False) -> str:
-    """Return a text cut to three lines of the terminal, indented under its score."""
-    if is_full:
-        return text
-    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
-    lines = textwrap.wrap(" ".join(text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
-    return f"\n{INDENT}".join(lines)
 
 
 def agents() -> object:
@@ -165,8 +153,12 @@ def status(*, agent: AgentOption = None) -> object:
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
         show(f"{kind:<10} {counts}")
     show(f"{'recalls':<10} {found.recalls:,}")
-    for line in waiting_lines(found.waiting):
-        show(line)
+    if found.waiting.episodes:
+        show(f"{'waiting':<10} {found.waiting.episodes:,} closed episodes to complete")
+    if failed := found.waiting.failed_episodes:
+        show(f"{'':<10} {failed:,} failed and are tried again: {escaped(found.waiting.last_error or '')}")
+    for consumer, count in found.waiting.events.items():
+        show(f"{'waiting':<10} {count:,} events for {escaped(consumer)}")
     show(f"{'nights':<10} {f'the last was {found.nights.last}' if found.nights.last else 'none yet'}")
     for number, need in enumerate(found.needs or ("nothing",)):
         show(f"{'' if number else 'needs you':<10} {escaped(need)}")
@@ -175,26 +167,12 @@ def status(*, agent: AgentOption = None) -> object:
     return found
 
 
-def waiting_lines(waiting: WaitingWork) -> list[str]:
-    """Return a line for each kind of work that waits for a worker."""
-    lines = [f"{'waiting':<10} {waiting.episodes:,} closed episodes to complete"] if waiting.episodes else []
-    if waiting.failed_episodes:
-        lines.append(
-            f"{'':<10} {waiting.failed_episodes:,} failed and are tried again: {escaped(waiting.last_error or '')}"
-        )
-    lines += [f"{'waiting':<10} {count:,} events for {escaped(consumer)}" for consumer, count in waiting.events.items()]
-    return lines
-
-
-MemoryId = Annotated[UUID, typer.Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
-Why = Annotated[str | None, typer.Option(help="Why; kept with the event.")]
+MemoryId = Annotated[UUID, Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
+Why = Annotated[str | None, Option(help="Why; kept with the event.")]
 
 
 def forget(
-    memory_id: MemoryId,
-    *,
-    reason: Annotated[str, typer.Option(help="Why; kept with the event.")],
-    agent: AgentOption = None,
+    memory_id: MemoryId, *, reason: Annotated[str, Option(help="Why; kept with the event.")], agent: AgentOption = None
 ) -> object:
     """Forget a memory: out of recall, contexts and questions about the past, however often it was confirmed.
 
@@ -239,13 +217,7 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None)
 
 
 @with_options(MemoryChanges)
-def update(
-    memory_id: MemoryId,
-    *,
-    reason: Why = None,
-    agent: AgentOption = None,
-    **details: Any,
-) -> object:
+def update(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, **details: Any) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
 
     $ nous update $ID --subject "gate code" --tag home
@@ -264,11 +236,10 @@ def show_memory(done: str, memory: Memory) -> Memory:
     return memory
 
 
-def history(
-    memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
-    *,
-    agent: AgentOption = None,
-) -> object:
+NamedMemory = Annotated[UUID, Argument(metavar="ID", help="A memory, as `nous recall` names it.")]
+
+
+def history(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
     """Show the history of a memory: every change, the latest first, with who made it, when and why.
 
     $ nous history 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
@@ -277,10 +248,8 @@ def history(
     with open_heart(agent) as heart:
         events = heart.history(memory_id)
         lines = succession_lines(heart, heart.get_fact(memory_id)) if events[0].memory_kind == "fact" else []
-    for line in lines:
+    for line in (*lines, *map(event_lines, events)):
         show(line)
-    for event in events:
-        show_event(event)
     return {"memory_id": memory_id, "events": events}
 
 
@@ -293,19 +262,17 @@ def succession_lines(heart: Heart, fact: Fact) -> list[str]:
     return [f"{how:<16}  {escaped(each.content)}\n{'':<18}[dim]{each.id}[/dim]" for how, each in related]
 
 
-def show_event(event: PastChange) -> None:
-    """Print one change of a memory: when, what, by whom and why."""
+def event_lines(event: PastChange) -> str:
+    """Return one change of a memory on two lines: when, what, by whom and why."""
     moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
-    show(f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}")
     by = f"the night of {event.night}" if event.night else event.actor
-    show(f"                  [dim]{escaped(by)}: {escaped(event.reason)}[/dim]")
+    return (
+        f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
+        f"{'':<18}[dim]{escaped(by)}: {escaped(event.reason)}[/dim]"
+    )
 
 
-def show_one(
-    memory_id: Annotated[UUID, typer.Argument(metavar="ID", help="A memory, as `nous recall` names it.")],
-    *,
-    agent: AgentOption = None,
-) -> object:
+def show_one(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
     """Show a memory in full: its text and its history; of a fact what was said, of an episode what was drawn from it.
 
     $ nous show 01a202e5-e0bd-7d8c-b5bd-9313b051deb4
@@ -323,10 +290,9 @@ def show_one(
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
     trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
-    for line in (f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"):
+    lines = [f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"]
+    for line in (*lines, *map(event_lines, events)):
         show(line)
-    for event in events:
-        show_event(event)
     return {kind: memory, **fields, "events": events}
 
 
@@ -357,20 +323,17 @@ def episode_shown(heart: Heart, episode: Episode) -> tuple[dict[str, Any], list[
 
 
 def procedure_lines(procedure: Procedure) -> list[str]:
-    """Return the fields of a procedure that say how it is done, each with its name."""
     names = ("domain", "trigger", "goals", "core_patterns", "core_tools", "core_concepts", "steps", "template")
-    given = [(name, getattr(procedure, name)) for name in (*names, "implementation_notes")]
-    return [f"{name.replace('_', ' ')}: {escaped(value_in_words(value))}" for name, value in given if value]
-
-
-def value_in_words(value: object) -> str:
-    """Return a value of a procedure on one line; the entries of a list after one another."""
-    listed = cast("list[object]", value) if isinstance(value, list) else [value]
-    return "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in listed)
+    lines: list[str] = []
+    for name in (*names, "implementation_notes"):
+        if value := getattr(procedure, name):
+            listed = cast("list[object]", value) if isinstance(value, list) else [value]
+            said = "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in listed)
+            lines.append(f"{name.replace('_', ' ')}: {escaped(said)}")
+    return lines
 
 
 def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
-    """Return the statements of a fact, each with its time, text, source and id."""
     times = {1: "once", 2: "twice"}.get(len(statements), f"{len(statements)} times")
     lines = [f"said {times}, in these words"]
     for each in statements:
@@ -384,9 +347,9 @@ def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
 
 
 def split(
-    statement_id: Annotated[UUID, typer.Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
+    statement_id: Annotated[UUID, Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
     *,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the history of both facts.")] = None,
+    reason: Annotated[str | None, Option(help="Why; kept in the history of both facts.")] = None,
     agent: AgentOption = None,
 ) -> object:
     """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
@@ -419,7 +382,7 @@ ONLY_ALIKE = (
 
 def contradictions(
     *,
-    status: Annotated[Status, typer.Option(help="Those that are open, resolved, or any.")] = "open",
+    status: Annotated[Status, Option(help="Those that are open, resolved, or any.")] = "open",
     agent: AgentOption = None,
 ) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
@@ -431,15 +394,18 @@ def contradictions(
 
     with open_heart(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
-        rows = [with_texts(each) for each in found]
+        rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
         doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
         texts = {one: heart.get_fact(one).content for each in doubts for one in (each.earlier_id, each.later_id)}
     for each in rows:
         show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
         show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
         show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
-        if each["proposed"] and each["status"] == "open":
-            show(f"  [yellow]proposed[/yellow]  {escaped(in_words(each['proposed']))}")
+        if (proposed := each["proposed"]) and each["status"] == "open":
+            into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+            why = f": {proposed['note']}" if proposed["note"] else ""
+            ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
+            show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
     for each in doubts:
         show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
         show(f"  a  {escaped(texts[each.earlier_id])}  [dim]{each.earlier_id}[/dim]")
@@ -453,28 +419,23 @@ def contradictions(
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
-        str,
-        typer.Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it."),
+        str, Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it.")
     ],
-    resolution: Annotated[Ruled | None, typer.Argument(help="Who is right; `merged` needs --into.")] = None,
+    resolution: Annotated[Ruled | None, Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
-    keep: Annotated[UUID | None, typer.Option(metavar="ID", help="Instead: the fact that wins.")] = None,
+    keep: Annotated[UUID | None, Option(metavar="ID", help="Instead: the fact that wins.")] = None,
     against: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="Of a fact in doubt: the earlier fact that is meant.")
+        UUID | None, Option(metavar="ID", help="Of a fact in doubt: the earlier fact that is meant.")
     ] = None,
-    note: Annotated[str | None, typer.Option(help="Why; kept with it.")] = None,
+    note: Annotated[str | None, Option(help="Why; kept with it.")] = None,
     into: Annotated[
-        UUID | None, typer.Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
+        UUID | None, Option(metavar="ID", help="With `merged`: the fact that takes the place of both.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: a source of one of the two.")
+        str | None, Option(metavar="NAME", help="With `all both_valid`: a source of one of the two.")
     ] = None,
-    subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With `all both_valid`: the subject of both.")
-    ] = None,
-    reject: Annotated[
-        bool, typer.Option("--reject", help="Forget what was proposed; it stays open.", metavar="")
-    ] = False,
+    subject: Annotated[str | None, Option(metavar="NAME", help="With `all both_valid`: the subject of both.")] = None,
+    reject: Annotated[bool, Option(help="Forget what was proposed; it stays open.")] = False,
     agent: AgentOption = None,
 ) -> object:
     """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.
@@ -490,6 +451,8 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     $ nous resolve all both_valid --source inventory.md
     $ nous resolve $ID --reject
     """
+    from nous_online.memories.contradictions import Ruling
+
     if reject == bool(resolution or keep or note or into):
         message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
         raise InvalidInput(message)
@@ -498,38 +461,10 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     with open_heart(agent) as heart:
         if question == ALL:
             return resolve_all(heart, source, subject, note)
+        asked = checked_id("ID", question)
         if reject:
-            return show_ruling(heart.reject_ruling(checked_id("ID", question)))
-        return resolve_one(heart, checked_id("ID", question), (resolution, note, into, keep), against)
-
-
-def resolve_one(
-    heart: Heart,
-    asked: UUID,
-    told: tuple[Ruled | None, str | None, UUID | None, UUID | None],
-    against: UUID | None,
-) -> object:
-    """Decide a contradiction, or else the doubt about a fact of that id; `told` are the fields of a `Ruling`."""
-    from nous_online.memories.contradictions import Ruling
-
-    ruling = Ruling(*told)
-    try:
-        ruled = heart.resolve_contradiction(
-            asked, ruling.resolution, keep=ruling.keep, note=ruling.note, merged_into=ruling.merged_into
-        )
-    except NotFound as error:
-        later = doubted(heart, asked, error)
-        return resolve_doubt(heart, later, ruling, against)
-    return show_ruling(ruled)
-
-
-def show_ruling(ruled: Contradiction) -> Contradiction:
-    """Print how a contradiction was decided, or that it is still open, and return it."""
-    done = "[green]rejected[/green]  still open" if ruled.status == "open" and ruled.proposed is None else None
-    show(f"{done or f'[green]resolved[/green]  {ruled.resolution}'}  [dim]{ruled.id}[/dim]")
-    for name, side in (("a", ruled.a), ("b", ruled.b)):
-        show(f"  {name}  {escaped(side['content'])}")
-    return ruled
+            return show_ruling(heart.reject_ruling(asked))
+        return resolve_one(heart, asked, Ruling(resolution, note, into, keep), against)
 
 
 def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str | None) -> object:
@@ -542,12 +477,28 @@ def resolve_all(heart: Heart, source: str | None, subject: str | None, note: str
     return {"resolved": settled}
 
 
-def doubted(heart: Heart, fact_id: UUID, error: NotFound) -> Fact:
-    """Return the fact in doubt of that id; raise `NotFound` if it is neither that nor a contradiction."""
+def resolve_one(heart: Heart, asked: UUID, ruling: Ruling, against: UUID | None) -> object:
+    """Decide a contradiction, or else the doubt about a fact of that id."""
     try:
-        return heart.get_fact(fact_id)
-    except NotFound:
-        raise NotFound(f"{error}, and no fact in doubt of that id; `nous contradictions` lists both") from None
+        ruled = heart.resolve_contradiction(
+            asked, ruling.resolution, keep=ruling.keep, note=ruling.note, merged_into=ruling.merged_into
+        )
+    except NotFound as error:
+        try:
+            later = heart.get_fact(asked)
+        except NotFound:
+            raise NotFound(f"{error}, and no fact in doubt of that id; `nous contradictions` lists both") from None
+        return resolve_doubt(heart, later, ruling, against)
+    return show_ruling(ruled)
+
+
+def show_ruling(ruled: Contradiction) -> Contradiction:
+    """Print how a contradiction was decided, or that it is still open, and return it."""
+    done = "[green]rejected[/green]  still open" if ruled.status == "open" and ruled.proposed is None else None
+    show(f"{done or f'[green]resolved[/green]  {ruled.resolution}'}  [dim]{ruled.id}[/dim]")
+    for name, side in (("a", ruled.a), ("b", ruled.b)):
+        show(f"  {name}  {escaped(side['content'])}")
+    return ruled
 
 
 def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | None) -> object:
@@ -565,15 +516,3 @@ def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | Non
     for each in sides:
         show(f"  {each.state:<10}  {escaped(each.content)}  [dim]{each.id}[/dim]")
     return {"resolution": resolution, "facts": sides}
-
-
-def in_words(proposed: dict[str, Any]) -> str:
-    """Return a proposed ruling in words: the resolution, by whom, and why."""
-    into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
-    why = f": {proposed['note']}" if proposed["note"] else ""
-    return f"{proposed['resolution']}{into} by {proposed['by']}{why}"
-
-
-def with_texts(each: Contradiction) -> dict[str, Any]:
-    """Return a contradiction's columns, with the texts of its sides under `a` and `b`."""
-    return {**asdict(each), "a": each.a["content"], "b": each.b["content"]}

@@ -20,13 +20,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast, get_args, get_origin
 
 import typer
+from typer import Option
 
 from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.fields import Clues, Flag, InputRow, Kinds, MemoryIds, Names, OneOf, Share, Whole, row_of, rows_of
+from nous_online.core.fields import (
+    Clues,
+    Flag,
+    InputRow,
+    Instant,
+    Kinds,
+    MemoryIds,
+    Names,
+    OneOf,
+    Share,
+    Whole,
+    row_of,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.status import Status
 
     from nous_online.database.connection import Database
     from nous_online.heart import Heart
@@ -64,13 +79,10 @@ def remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 
 
 AgentOption = Annotated[
     str | None,
-    typer.Option(
-        "--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent
-    ),
+    Option("--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent),
 ]
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar=""),
+    bool, Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar="")
 ]
 
 
@@ -99,7 +111,6 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """Return the console for everything but results."""
     return inert_console()(highlight=False, stderr=True)
 
 
@@ -117,6 +128,14 @@ class Ended:
 
 def add_command(app: typer.Typer, name: str, command: Callable[..., object], **settings: Any) -> None:
     """Add a command: its help is its docstring, with a heading and rich's markup for the examples that end it."""
+    own = inspect.signature(command, eval_str=True)
+    for each in own.parameters.values():
+        kind, *declared = get_args(each.annotation)
+        if kind is bool:  # a flag, which takes no value and has no opposite
+            declared[0].metavar = ""
+            if declared[0].default is ...:  # where typer has the first name of an option
+                declared[0].default = f"--{each.name.replace('_', '-')}"
+    command.__dict__["__signature__"] = own
     told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
     shown = "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
     app.command(name, help=shown, **settings)(answering(command))
@@ -155,7 +174,6 @@ def show(result: RenderableType) -> None:
 
 
 def show_json(result: Any) -> None:
-    """Print a result for machines."""
     with written():
         sys.stdout.write(json.dumps(result, default=as_json_value, allow_nan=False) + "\n")
 
@@ -217,21 +235,14 @@ def without_controls(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text with rich's markup escaped."""
     from rich.markup import escape
 
     return escape(text)
 
 
-@contextmanager
-def waiting(message: str) -> Generator[None]:
-    """Show a spinner while the block runs, on a terminal only."""
-    console = stderr()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(message):
-        yield
+def waiting(message: str) -> Status:
+    """Show a spinner while a block runs, on a terminal only."""
+    return stderr().status(message)
 
 
 STDIN = "-"
@@ -259,7 +270,6 @@ def prepare_streams() -> None:
 
 
 def null_stream() -> TextIO:
-    """Return a stream that discards everything."""
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
@@ -277,8 +287,8 @@ def flush_output(code: str | int | None) -> str | int | None:
 # --- options that several commands have ---
 
 C = TypeVar("C", bound=Callable[..., object])
-UserOption = Annotated[str | None, typer.Option("--user", help="For whom; what is of other users stays out.")]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="In which project.")]
+UserOption = Annotated[str | None, Option(help="For whom; what is of other users stays out.")]
+ProjectOption = Annotated[str | None, Option(help="In which project.")]
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Names: lambda _: list[str],
@@ -310,7 +320,7 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
         options = [
             option(replace(each, default=changed_defaults.get(each.name, each.default)))
             for each in found
-            if each.field.option
+            if each.field.option is not None
         ]
         own = inspect.signature(command, eval_str=True)
         # Typer reads the signature, so the command's own is replaced; the order is that of the help.
@@ -323,12 +333,12 @@ def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **row
 
 
 def option(row: InputRow) -> Parameter:
-    """Return an input row as an option of a command."""
-    words = (row.field.option or "").split()
+    words = (row.field.option or f"--{row.name.replace('_', '-')}").split()
+    words += ["ISO-8601"] if isinstance(row.field, Instant) else []
     kind = next((OPTION_TYPES[each](row.field) for each in type(row.field).__mro__ if each in OPTION_TYPES), str)
-    declared = typer.Option(
+    declared = Option(
         *(word for word in words if word.startswith("--")),
-        metavar="" if kind is bool else next((word for word in words if not word.startswith("--")), None),
+        metavar=next((word for word in words if not word.startswith("--")), None),
         help=row.field.sentence.replace("`", "") + (" May be given several times." if get_origin(kind) is list else ""),
         autocompletion=known_frames if row.name == "frame" else None,
     )

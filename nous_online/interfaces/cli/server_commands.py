@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
+from typer import Argument, Option
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import WorkerPolicy
@@ -43,17 +44,14 @@ class CommandStop:
         self._requested = threading.Event()
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal: remember it, and restore the default handler for the next."""
         self.signal = number
         self._requested.set()
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
     def is_asked(self) -> bool:
-        """Return whether a signal to stop arrived."""
         return self._requested.is_set()
 
     def rest(self, seconds: float) -> None:
-        """Wait some seconds, or until a signal to stop arrives."""
         self._requested.wait(seconds)
 
 
@@ -102,14 +100,10 @@ def place_of(url: str) -> dict[str, str]:
 
 
 def address_of(place: dict[str, str]) -> str:
-    """Return the address of a server for people: host:port/database."""
     return f"{place.get('host', 'localhost')}:{place.get('port', '5432')}/{place.get('dbname', '')}"
 
 
-def down(
-    *,
-    demo: Annotated[bool, typer.Option("--demo", help="Only what the demo started.")] = False,
-) -> object:
+def down(*, demo: Annotated[bool, Option(help="Only what the demo started.")] = False) -> object:
     """Stop the embedded server and what runs in the background, the demo's too; memories stay where they are.
 
     $ nous down
@@ -153,9 +147,9 @@ POLICY = WorkerPolicy()
 
 def worker(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due now, then end.")] = False,
+    once: Annotated[bool, Option(help="Do what is due now, then end.")] = False,
     every: Annotated[
-        float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
+        float, Option(min=0.1, max=3600.0, metavar="SECONDS", help="How long to rest between two looks.")
     ] = POLICY.poll_s,
     agent: AgentOption = None,
     as_json: JsonOption = False,
@@ -185,7 +179,7 @@ def worker(
 
 
 def retry(
-    episode_id: Annotated[UUID, typer.Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
+    episode_id: Annotated[UUID, Argument(metavar="ID", help="A closed episode, as `nous status` names it.")],
     *,
     agent: AgentOption = None,
 ) -> object:

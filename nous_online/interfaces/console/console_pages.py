@@ -18,9 +18,8 @@ from psycopg import Connection
 from psycopg.rows import class_row, namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
-from nous_online.context.context_lines import Context
-from nous_online.core.details import AskerDetails, RecallDetails
-from nous_online.core.domain import Fact, Memory, MemoryKind, Statement
+from nous_online.core.details import AskerDetails, ReachDetails, RecallDetails
+from nous_online.core.domain import Fact, Memory, MemoryKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
@@ -34,7 +33,6 @@ from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
-from nous_online.recall.recall import Recall
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -68,9 +66,12 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
         return page(
             request, "memories.html", **shown, answers=heart.recall(question, **details), found=[], further=None
         )
-    conditions = list_conditions(given, query.get("before", ""))
+    conditions = {**list_conditions(given, query.get("before", "")), "agent_id": heart.agent.id}
+    statement = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        found = list_memories(connection, heart.agent.id, conditions)
+        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+        rows = connection.cursor(row_factory=class_row(ListedMemory))
+        found = rows.execute(statement, conditions, prepare=False).fetchall()
     further = None
     if len(found) > ON_A_PAGE:
         last = found[ON_A_PAGE - 1]
@@ -80,7 +81,7 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
 
 
 def list_conditions(given: Mapping[str, str], before: str) -> dict[str, Any]:
-    """Return the parameters of `list_memories`; raise `InvalidInput` for a bad kind, state, day or cursor."""
+    """Return the conditions as parameters of the query; raise `InvalidInput` for a bad kind, state, day or cursor."""
     state = given.get("state", "current")
     known = {"current": CURRENT, "any": STATES, **{each: (each,) for each in STATES}}
     before_at, before_id = parse_cursor(before)
@@ -104,7 +105,6 @@ def pattern_of(part: str | None) -> str | None:
 
 
 def kinds_of(given: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
-    """Return the kinds to search; None for all."""
     return (checked_choice("kind", given["kind"], KINDS),) if "kind" in given else None
 
 
@@ -137,6 +137,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     undoable = effective_changes(events)
     fact = found if isinstance(found, Fact) else None
     statements = heart.statements(memory_id) if fact else []
+    founding = {each.id for each in statements if is_first_statement(each) and each.fact_id == memory_id}
     before = heart.predecessors(memory_id) if fact else []
     successor, perhaps = (fact.superseded_by, fact.perhaps_replaces) if fact else (None, [])
     key = {"agent_id": heart.agent.id, "id": memory_id}
@@ -156,7 +157,8 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
         text=next((value for name in TEXTS if (value := getattr(found, name, None))), "untitled"),
         longer=[(name, value) for name in LONGER if (value := getattr(found, name, None))],
         details=details_of(found),
-        said=[(each, can_split(each, found)) for each in statements],
+        # What founded this fact can't be split off it, nor what was taken back.
+        said=[(each, not each.taken_back_at and each.id not in founding) for each in statements],
         unrecorded=unrecorded_count(fact, statements) if fact else 0,
         events=events,
         last=undoable[0] if undoable else None,
@@ -170,19 +172,12 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     )
 
 
-def can_split(said: Statement, fact: Memory) -> bool:
-    """Return whether a statement can become a fact of its own: not the one that founded this fact, and not undone."""
-    return said.taken_back_at is None and not (is_first_statement(said) and said.fact_id == fact.id)
-
-
 def details_of(found: Memory) -> list[tuple[str, str]]:
-    """Return the other attributes of a memory that are set, by name, formatted."""
     values = [(field.name, getattr(found, field.name)) for field in fields(found) if field.name not in SHOWN_ELSEWHERE]
     return [(name, in_words(value)) for name, value in values if value not in (None, "", [], False)]
 
 
 def in_words(value: object) -> str:
-    """Return the value of an attribute, formatted for people."""
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}"
     if isinstance(value, list):
@@ -263,19 +258,16 @@ def parse_night(text: str) -> date:
 def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
     """Show what a question recalls, and the context a model would get for it, each with its reasons."""
     fields = {name: query.get(name, "") for name in ("q", "frame", "user", "project", "budget")}
-    answers, context = answer(heart, non_empty(fields)) if fields["q"] else (None, None)
+    given, answers, context = non_empty(fields), None, None
+    if question := given.get("q"):
+        budget = given.get("budget")
+        if budget is not None and not budget.isdecimal():
+            raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
+        reach: AskerDetails = {"user_id": given.get("user"), "project_id": given.get("project")}
+        frame, most = given.get("frame"), None if budget is None else int(budget)
+        answers = heart.recall(question, limit=ANSWERS, frame=frame, **reach)
+        context = heart.assemble_context(query=question, budget=most, frame=frame, **reach)
     return page(request, "ask.html", asked=fields, answers=answers, context=context)
-
-
-def answer(heart: Heart, given: Mapping[str, str]) -> tuple[Recall, Context]:
-    """Return the recall of a question, and the context assembled for it."""
-    budget = given.get("budget")
-    if budget is not None and not budget.isdecimal():
-        raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
-    reach: AskerDetails = {"user_id": given.get("user"), "project_id": given.get("project")}
-    frame, most = given.get("frame"), None if budget is None else int(budget)
-    answers = heart.recall(given["q"], limit=ANSWERS, frame=frame, **reach)
-    return answers, heart.assemble_context(query=given["q"], budget=most, frame=frame, **reach)
 
 
 @router.get("/console.css")
@@ -336,14 +328,9 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         if found is None:
             raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
         sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
-        merged = heart.learn(
-            form["text"],
-            source="console",
-            scope=sides[0].scope,
-            user_id=sides[0].user_id,
-            project_id=sides[0].project_id,
-            replaces=[each for each in sides if each.state == "active"],
-        ).memory
+        first, replaced = sides[0], [each for each in sides if each.state == "active"]
+        reach = ReachDetails(scope=first.scope, user_id=first.user_id, project_id=first.project_id)
+        merged = heart.learn(form["text"], source="console", replaces=replaced, **reach).memory
         heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
@@ -378,12 +365,10 @@ def hold_all(heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) 
 
 
 def reason_in(form: Mapping[str, str]) -> str:
-    """Return the reason in a form, or the default one."""
     return form.get("why") or DEFAULT_REASON
 
 
 def back_to(path: str, done: str) -> RedirectResponse:
-    """Redirect to a page that shows what was done."""
     # 303, so that the browser gets the page by GET and reloading it does not send the form again.
     return RedirectResponse(f"{path}?done={done}", 303)
 
@@ -505,14 +490,6 @@ class ListedMemory:
 def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
     """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
     return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
-
-
-def list_memories(connection: Connection, agent_id: str, conditions: Mapping[str, Any]) -> list[ListedMemory]:
-    """Return the latest memories that fit the conditions, named as the parameters of the query."""
-    query = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
-    with connection.cursor(row_factory=class_row(ListedMemory)) as cursor:
-        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
-        return cursor.execute(query, {**conditions, "agent_id": agent_id}, prepare=False).fetchall()
 
 
 def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:

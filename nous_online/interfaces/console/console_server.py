@@ -8,9 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Send
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
@@ -33,23 +31,6 @@ OWN_PAGES = {
 """A page may load its own style sheet and script, and listen to `/events`; nothing else."""
 
 
-class ConsoleGate(PageGate):
-    """The gate before the console."""
-
-    def __init__(self, app: ASGIApp, *, token: str) -> None:
-        super().__init__(app, token=token, alive=ALIVE)
-
-    def wrap_send(self, send: Send) -> Send:
-        """Add the console's security headers to every response."""
-
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(OWN_PAGES)
-            await send(message)
-
-        return sent
-
-
 def application(console: ConsoleState) -> FastAPI:
     """Return the console over these hearts; nothing is opened before the first page."""
 
@@ -60,13 +41,12 @@ def application(console: ConsoleState) -> FastAPI:
 
     app = FastAPI(title="Nous console", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.console = console
-    app.router.routes.extend(
-        console_pages.router.routes
-    )  # `include_router` builds each route again at the first request
+    # `include_router` builds each route again at the first request.
+    app.router.routes.extend(console_pages.router.routes)
     app.add_api_route(ALIVE, lambda: {"status": "ok"}, methods=["GET"])
     for failure in (NousError, HTTPException):
         app.add_exception_handler(failure, on_failure)
-    app.add_middleware(ConsoleGate, token=console.token)
+    app.add_middleware(PageGate, token=console.token, alive=ALIVE, headers=OWN_PAGES)
     return app
 
 

@@ -50,13 +50,11 @@ class ConsoleState:
 
 
 def open_heart(request: Request) -> Heart:
-    """Return the heart of the agent the console shows, opened if need be."""
     console: ConsoleState = request.app.state.console
     return console.hearts.of(console.agent_id, seconds=settings().deadline_s)
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query parameters, stripped of blanks."""
     return {name: value.strip() for name, value in request.query_params.items()}
 
 
@@ -102,7 +100,6 @@ DONE = {
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page of the console."""
     console: ConsoleState = request.app.state.console
     common = {
         "agent": console.agent_id,
@@ -132,16 +129,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "shown": shown,
-        "shown_with_code": shown_with_code,
-        "cut": cut,
-        "found": found,
-        "moment": moment,
-        "words": words,
-        "figure": figure,
-    }
-    environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
+    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure]
+    named = {each.__name__: each for each in filters}
+    environment.filters.update(named)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment
 
 
@@ -152,7 +142,7 @@ def visible_value(value: object) -> object:
 
 def shown(text: object) -> Markup:
     """Return a text escaped, with the code of each hidden character in its place."""
-    return Markup(HIDDEN.sub(code_of, str(escape("" if text is None else str(text)))))  # noqa: S704 (it was escaped)
+    return Markup(HIDDEN.sub(code_of, escape("" if text is None else str(text))))  # noqa: S704 (it was escaped)
 
 
 def shown_with_code(text: object) -> Markup:
@@ -161,12 +151,10 @@ def shown_with_code(text: object) -> Markup:
 
 
 def code_of(found: Any) -> str:
-    """Return the HTML that shows the code of a matched hidden character."""
     return f'<span class="unseen" title="a character nobody sees">U+{ord(found[0]):04X}</span>'
 
 
 def cut(text: object, most: int = 280) -> str:
-    """Return a text cut to `most` characters."""
     whole = "" if text is None else str(text)
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
 
@@ -200,5 +188,4 @@ def figure(value: object) -> str:
 
 
 def non_empty(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that are not empty."""
     return {name: value for name, value in fields.items() if value}

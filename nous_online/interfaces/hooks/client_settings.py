@@ -22,11 +22,6 @@ from nous_online.processes import python_module
 MOST_OF_A_NAME = 60
 
 
-def current_project() -> str:
-    """Return the project of the folder a client works in: CLAUDE_PROJECT_DIR, else the current folder."""
-    return project_of(Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
-
-
 def project_of(folder: Path) -> str:
     """Return the id of a folder's project: a readable name, and a hash that distinguishes projects of the same name.
 
@@ -43,7 +38,6 @@ def project_of(folder: Path) -> str:
 
 
 def top_of(folder: Path) -> Path:
-    """Return the top folder of the repository around a folder, or the folder itself."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
@@ -79,7 +73,6 @@ def host_and_path(url: str) -> str:
 
 
 def name_with_hash(name: str, identity: str) -> str:
-    """Return a readable name with part of the SHA-256 of what it stands for."""
     return f"{name[:MOST_OF_A_NAME] or 'folder'}-{sha256(identity.encode()).hexdigest()[:8]}"
 
 
@@ -126,11 +119,9 @@ class CodingAgent:
     """What a person has to do after the installation."""
 
     def server_entry(self, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our MCP server's entry in the client's format."""
         return {**self.server_fields, "command": command[0], "args": [*command[1:], "mcp", "--repository", *options]}
 
     def hook_entry(self, event: str, command: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-        """Return our hook's entry for one event in the client's format."""
         line = shlex.join([*command, "hook", event, *options])
         timeout = self.timeouts.get(event, self.timeout)
         return {**self.hook_fields, "type": "command", "command": line, "timeout": timeout}
@@ -144,14 +135,12 @@ class CodingAgent:
 
 
 def claude_code_files() -> Files:
-    """Return the user's files of Claude Code."""
     configured = os.environ.get("CLAUDE_CONFIG_DIR")
     folder = Path(configured).expanduser() if configured else Path.home() / ".claude"
     return (folder if configured else Path.home()) / ".claude.json", folder / "settings.json"
 
 
 def codex_files() -> Files:
-    """Return the user's files of Codex."""
     folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex").expanduser()
     return folder / "config.toml", folder / "hooks.json"
 
@@ -214,12 +203,6 @@ def launcher() -> list[str]:
     return [str(script)] if script.exists() else command
 
 
-def with_server(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
-    """Return settings with our server added or replaced."""
-    servers = object_in(fields, "mcpServers")
-    return {**fields, "mcpServers": {**servers, SERVER: client.server_entry(command, options)}}
-
-
 def with_hooks(fields: Fields, client: CodingAgent, command: Sequence[str], options: Sequence[str]) -> Fields:
     """Return settings with our hooks added, or replaced in place."""
     hooks = object_in(fields, "hooks")
@@ -258,18 +241,13 @@ def without_hooks(fields: Fields) -> Fields:
 
 
 def is_ours(hook: object) -> bool:
-    """Return whether a hook's command starts a `nous hook`, of any installation."""
     command = cast("Fields", hook).get("command") if isinstance(hook, dict) else None
     return isinstance(command, str) and bool(OURS.search(command))
 
 
 def has_entries(path: Path, text: str) -> bool:
-    """Return whether a file holds an entry that we wrote."""
-    if path.suffix == TOML:
-        server = server_in(tables_of(text), SERVER)
-        return isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
-    fields = parse_settings(text)
-    server = object_in(fields, "mcpServers").get(SERVER)
+    fields = {} if path.suffix == TOML else parse_settings(text)
+    server = server_in(tables_of(text), SERVER) if path.suffix == TOML else object_in(fields, "mcpServers").get(SERVER)
     hooks = object_in(fields, "hooks")
     is_server = isinstance(server, dict) and "--repository" in cast("Fields", server).get("args", ())
     return is_server or any(
@@ -287,15 +265,13 @@ def object_in(fields: Mapping[str, Any], name: str) -> Fields:
 
 def groups_in(hooks: Fields, event: str) -> list[Fields]:
     """Return the groups of hooks of an event; raise `InvalidInput` for anything else."""
-    groups = hooks.get(event, [])
-    if not isinstance(groups, list) or not all(is_group(each) for each in cast("list[object]", groups)):
+    groups = cast("list[Any]", hooks.get(event, []))
+    # A value that is no list, or holds what is no group, is not ours to change.
+    if not isinstance(groups, list) or not all(  # pyright: ignore[reportUnnecessaryIsInstance] (it is a person's file)
+        isinstance(each, dict) and isinstance(cast("Fields", each).get("hooks"), list) for each in groups
+    ):
         raise InvalidInput(f"hooks.{event} is not a list of groups with `hooks`; mend it first")
-    return cast("list[Fields]", groups)
-
-
-def is_group(group: object) -> bool:
-    """Return whether a value is a group of hooks."""
-    return isinstance(group, dict) and isinstance(cast("Fields", group).get("hooks"), list)
+    return groups
 
 
 # --- the table of our server in a TOML file ---
@@ -338,17 +314,20 @@ def without_table(text: str | None, name: str) -> str | None:
 
 
 def server_in(fields: Mapping[str, Any], name: str) -> object:
-    """Return the server of a name, None if there is none."""
     servers = fields.get(TABLE)
     return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
 
 
 def tables_of(text: str | None) -> dict[str, Any]:
-    """Parse a TOML text; raise `InvalidInput` if it is invalid."""
+    return parsed(text or "", tomllib.loads, "TOML")
+
+
+def parsed(text: str, parse: Callable[[str], Any], what: str) -> Any:
+    """Return what a text says; raise `InvalidInput` if it is not in its format."""
     try:
-        return tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"it is not TOML ({error}); mend it, then try again: nothing was changed") from error
+        return parse(text)
+    except ValueError as error:
+        raise InvalidInput(f"it is not {what} ({error}); mend it, then try again: nothing was changed") from error
 
 
 def check_tables(text: str, wanted: Mapping[str, Any]) -> None:
@@ -376,12 +355,14 @@ def planned_install(
         servers, hooks = client.places(is_project=is_project)
         if path.suffix == TOML:
             return with_table(text, SERVER, client.server_entry(command, options))
-        before = parse_settings(text)
-        after = with_server(before, client, command, options) if path == servers else before
+        before = after = parse_settings(text)
+        if path == servers:
+            ours = {**object_in(before, "mcpServers"), SERVER: client.server_entry(command, options)}
+            after = {**before, "mcpServers": ours}
         after = with_hooks(after, client, command, options) if path == hooks else after
         return text if after == before else to_json(after, text)
 
-    return [planned_change(path, added) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return planned_changes(client, added, is_project=is_project)
 
 
 def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude-code"]) -> list[FileChange]:
@@ -401,24 +382,26 @@ def planned_uninstall(*, is_project: bool, client: CodingAgent = CLIENTS["claude
         restored = saved if saved and rest == earlier else to_json(rest, text)
         return restored if rest or saved else None
 
-    return [planned_change(path, removed) for path in dict.fromkeys(client.places(is_project=is_project))]
+    return planned_changes(client, removed, is_project=is_project)
 
 
-def planned_change(path: Path, change: Callable[[Path, str | None], str | None]) -> FileChange:
-    """Return the change of a file; raise `InvalidInput`, with the path, if it can't be made."""
-    before = text_of_file(path)
-    try:
-        return FileChange(path, before, change(path, before))
-    except InvalidInput as error:
-        raise InvalidInput(f"{path} stays as it is: {error}") from error
+def planned_changes(
+    client: CodingAgent, change: Callable[[Path, str | None], str | None], *, is_project: bool
+) -> list[FileChange]:
+    """Return the change of each file of a client; raise `InvalidInput`, with the path, if one can't be made."""
+    changes: list[FileChange] = []
+    for path in dict.fromkeys(client.places(is_project=is_project)):
+        before = text_of_file(path)
+        try:
+            changes.append(FileChange(path, before, change(path, before)))
+        except InvalidInput as error:
+            raise InvalidInput(f"{path} stays as it is: {error}") from error
+    return changes
 
 
 def parse_settings(text: str | None) -> Fields:
     """Return the JSON object of a file's text, empty without a file; raise `InvalidInput` for anything else."""
-    try:
-        fields: object = json.loads(text) if text and text.strip() else {}
-    except ValueError as error:
-        raise InvalidInput(f"it is not JSON ({error}); mend it, then try again: nothing was changed") from error
+    fields: object = parsed(text, json.loads, "JSON") if text and text.strip() else {}
     if not isinstance(fields, dict):
         raise InvalidInput(f"it holds {type(fields).__name__}, not an object; mend it: nothing was changed")
     return cast("Fields", fields)
@@ -431,7 +414,6 @@ def to_json(fields: Fields, before: str | None) -> str:
 
 
 def backup_of(path: Path) -> Path:
-    """Return the path of the backup made at the installation."""
     return path.with_name(path.name + BACKUP)
 
 

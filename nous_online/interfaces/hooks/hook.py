@@ -185,7 +185,6 @@ def start(place: Path, *program: str) -> None:
 
 
 def output(event: str, text: str) -> bytes:
-    """Return the JSON line that the client reads on stdout."""
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).encode() + b"\n"
 
 

@@ -92,19 +92,13 @@ class HookRequest(StreamRequestHandler):
         if request["made_by"] != self.server.made_by:
             self.server.is_stale = True
             return {"is_stale": True}
-        return {"text": text_for(self.server.heart_of(request["agent"]), request)}
-
-
-def text_for(heart: Heart, request: Mapping[str, Any]) -> str:
-    """Return the text to put before the model at an event of a session."""
-    reach: dict[str, Any] = {
-        "project_id": project_of(Path(request["folder"])),
-        "session_id": request.get("session_id"),
-        "deadline_s": request["within_s"],
-    }
-    if request["event"] == "SessionStart":
-        return context_at_start(heart, **reach)
-    return context_for_prompt(heart, request.get("prompt", ""), **reach)
+        heart, project_id = self.server.heart_of(request["agent"]), project_of(Path(request["folder"]))
+        reach: dict[str, Any] = {"project_id": project_id, "session_id": request.get("session_id")}
+        if request["event"] == "SessionStart":
+            text = context_at_start(heart, deadline_s=request["within_s"], **reach)
+        else:
+            text = context_for_prompt(heart, request.get("prompt", ""), deadline_s=request["within_s"], **reach)
+        return {"text": text}
 
 
 def serve(place: Path, agent: str) -> None:
@@ -171,14 +165,12 @@ def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportRep
 
 
 def complete(heart: Heart) -> None:
-    """Complete the closed episodes, until none is due."""
     ends_at = time.monotonic() + WORK_S
     while time.monotonic() < ends_at and heart.work(deadline_s=60.0).completed:
         pass
 
 
 def main(program: str, *arguments: str) -> None:
-    """Run one of the two programs, `serve` or `import`."""
     keep_private()
     place = default_home().expanduser().absolute()
     with suppress(KeyboardInterrupt):

@@ -48,7 +48,6 @@ def context_for_prompt(heart: Heart, prompt: str, *, deadline_s: float, **reach:
 
 
 def line_of(found: Recalled) -> str:
-    """Return a memory as one line with its date."""
     memory = found.memory
     text = plain(memory.level(memory.shown("summary")) or memory.content)
     shown = text if len(text) <= MOST_OF_A_LINE else f"{text[:MOST_OF_A_LINE]} …"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -15,12 +15,11 @@ from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.imports.import_files import (
     ImportedSession,
     ImportItem,
-    JsonStream,
     Message,
     ReaderState,
     episodes_of,
-    open_file,
     read_messages,
+    read_value,
     text_of_parts,
 )
 from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, json_object, list_of
@@ -86,13 +85,33 @@ def relative_path(path: str, cwd: object) -> str:
 
 
 def artifacts_in(output: str) -> Artifacts:
-    """Return the commits and pull requests that the output of a command names."""
     commits = [("commit", match[1]) for match in COMMITTED.finditer(output)]
     return commits + [("pr", match[0]) for match in PULL_REQUEST.finditer(output)]
 
 
+def new_messages(
+    session: CodingSession,
+    state: ReaderState,
+    message_of: Callable[[Fields, CodingSession], Message | None],
+    said_of: Callable[[Fields, Message], str],
+) -> Iterator[Message]:
+    """Yield the messages of a session that no session read before holds; `said_of` returns what identifies one."""
+    for line, message in read_messages(session, session.read_lines(), lambda each: message_of(each, session)):
+        said = said_of(line, message).encode("utf-8", "replace")
+        if state.seen.is_new(said, within=f"{session.program} messages"):
+            session.is_begun = True
+            yield message
+        else:
+            session.left_out[REPEATED] += 1
+
+
+def tags_of(project: str, branch: object) -> tuple[str, ...]:
+    """Return the tags of a place: its project, and its branch unless that is unknown or detached."""
+    named = f"branch:{branch}" if isinstance(branch, str) and branch not in ("", "HEAD") else ""
+    return tuple(each[:100] for each in (project, named) if each)
+
+
 def failure_line(error: str) -> list[str]:
-    """Return the beginning of an error as a line; none for an empty one."""
     line = " ".join(error.split())[:MAX_ERROR_CHARACTERS]
     return [f"[failed: {line}]"] if line else []
 
@@ -132,19 +151,8 @@ ASKED_PARTS = frozenset({"primary request and intent"})
 
 
 def read_claude_code(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its lines."""
     session = CodingSession(path, "claude-code")
-    yield from episodes_of(session, claude_messages(session, state), state)
-
-
-def claude_messages(session: CodingSession, state: ReaderState) -> Iterator[Message]:
-    """Yield the messages of a session that no session read before holds."""
-    for _, message in read_messages(session, session.read_lines(), partial(claude_message, session=session)):
-        if state.seen.is_new(message.id.encode(), within="claude-code messages"):
-            session.is_begun = True
-            yield message
-        else:
-            session.left_out[REPEATED] += 1
+    yield from episodes_of(session, new_messages(session, state, claude_message, lambda _, said: said.id), state)
 
 
 def claude_message(fields: Fields, session: CodingSession) -> Message | None:
@@ -183,10 +191,8 @@ def claude_spoken(fields: Fields, speaker: str, session: CodingSession) -> Messa
         speaker, lines = "assistant", [lasting_parts("\n".join(lines), is_begun=session.is_begun)]
     if not any(lines) and not artifacts:
         return None
-    branch = fields.get("gitBranch")
     project = (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name if isinstance(cwd, str) else ""
-    has_branch = isinstance(branch, str) and branch not in ("", "HEAD")
-    tags = tuple(each[:100] for each in (project, f"branch:{branch}" if has_branch else "") if each)
+    tags = tags_of(project, fields.get("gitBranch"))
     return Message(message_id, said_at, speaker, "\n".join(lines), tuple(artifacts), tags)
 
 
@@ -243,17 +249,13 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
         objection = OBJECTED.search(text)
         lines += [objection[1].strip()] if objection else failure_line(text)
     if call_id in session.asking:
-        lines += [f"Decision: {as_topic(asked)} - {answer.rstrip('.')}." for asked, answer in ANSWERED.findall(text)]
+        for asked, answer in ANSWERED.findall(text):
+            topic = ENDS_INSIDE.sub("; ", asked.strip()).rstrip("?!. ")  # one clause: the answer is read with it
+            lines.append(f"Decision: {topic} - {answer.rstrip('.')}.")
     return lines, artifacts_in(text) if call_id in session.committing else []
 
 
-def as_topic(question: str) -> str:
-    """Return a question as one clause, so that the answer behind it is read with it."""
-    return ENDS_INSIDE.sub("; ", question.strip()).rstrip("?!. ")
-
-
 def is_claude_code(fields: Fields) -> bool:
-    """Return whether a line is one of a transcript of Claude Code."""
     kind = fields.get("type")
     has_place = "sessionId" in fields or "leafUuid" in fields or "messageId" in fields
     return isinstance(kind, str) and (kind in KNOWN_TYPES or "uuid" in fields) and has_place
@@ -275,20 +277,13 @@ MAX_FILES_SHOWN = 20
 
 
 def read_codex(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its lines."""
     session = CodingSession(path, "codex")
-    yield from episodes_of(session, codex_messages(session, state), state)
 
+    def said(line: Fields, message: Message) -> str:
+        # A forked session copies an earlier one: the ids are new, its time, speaker and text are not.
+        return f"{line.get('timestamp') or message.id}\n{message.speaker}\n{message.text}"
 
-def codex_messages(session: CodingSession, state: ReaderState) -> Iterator[Message]:
-    """Yield the messages of a session that no session read before holds: a forked session copies an earlier one."""
-    for line, message in read_messages(session, session.read_lines(), partial(codex_message, session=session)):
-        # The ids of a copy are new, its time, speaker and text are not.
-        said = f"{line.get('timestamp') or message.id}\n{message.speaker}\n{message.text}"
-        if state.seen.is_new(said.encode("utf-8", "replace"), within="codex messages"):
-            yield message
-        else:
-            session.left_out[REPEATED] += 1
+    yield from episodes_of(session, new_messages(session, state, codex_message, said), state)
 
 
 def codex_message(line: Fields, session: CodingSession) -> Message | None:
@@ -325,10 +320,8 @@ def keep_codex_head(session: CodingSession, head: Fields) -> None:
     session.began_at = imported_moment("timestamp", head.get("timestamp"))
     session.cwd = head.get("cwd") if isinstance(head.get("cwd"), str) else None
     session.is_subagent = "subagent" in fields_of(head.get("source")) or head.get("thread_source") == "subagent"
-    branch = fields_of(head.get("git")).get("branch")
     project = PurePath(session.cwd.replace("\\", "/")).name if session.cwd else ""
-    named = [project, f"branch:{branch}" if isinstance(branch, str) and branch != "HEAD" else ""]
-    session.tags = tuple(each[:100] for each in named if each)
+    session.tags = tags_of(project, fields_of(head.get("git")).get("branch"))
 
 
 def codex_item(item: Fields, session: CodingSession) -> tuple[str, Artifacts]:
@@ -401,7 +394,6 @@ def codex_output(output: object) -> str:
 
 
 def is_codex(fields: Fields) -> bool:
-    """Return whether a line is one of a session of Codex."""
     if fields.get("type") in ENVELOPES:
         return isinstance(fields.get("payload"), Mapping) and "timestamp" in fields
     return fields.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= set(fields)
@@ -422,21 +414,16 @@ PROJECT_HASH = re.compile(r"\A[0-9a-f]{64}\Z")
 
 
 def read_gemini(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the episodes of a session, and the problems of its messages."""
     session = CodingSession(path, "gemini")
-    lines = session.read_lines() if path.suffix == ".jsonl" else gemini_object(session)
+    if path.suffix == ".jsonl":
+        lines = session.read_lines()
+    else:  # the one object of an older file
+        value, end = read_value(path)
+        lines = iter([fields_of(value)])
+        session.at = ImportItem(len(list_of(fields_of(value).get("messages"))), end)
     # Messages are known once the whole file is read: a line may change an earlier one, or take back all after it.
     messages = read_messages(session, gemini_entries(session, lines), partial(gemini_message, session=session))
     yield from episodes_of(session, (message for _, message in messages), state)
-
-
-def gemini_object(session: CodingSession) -> Iterator[Fields]:
-    """Yield the one object of an older session file."""
-    with open_file(session.path) as file:
-        stream = JsonStream(file)
-        fields = fields_of(stream.take_value())
-        session.at = ImportItem(len(list_of(fields.get("messages"))), stream.bytes_read)
-    yield fields
 
 
 def gemini_entries(session: CodingSession, lines: Iterator[Fields]) -> Iterator[Fields]:
@@ -515,10 +502,8 @@ def gemini_call(call: Fields, session: CodingSession) -> tuple[list[str], Artifa
 
 
 def is_gemini(fields: Fields) -> bool:
-    """Return whether an object is the head of a session of Gemini CLI."""
     return isinstance(fields.get("projectHash"), str) and "sessionId" in fields
 
 
 def is_gemini_message(fields: Fields) -> bool:
-    """Return whether an object is a message of Gemini CLI."""
     return fields.get("type") in GEMINI_KINDS and {"id", "timestamp", "content"} <= set(fields)

@@ -28,6 +28,7 @@ from nous_online.interfaces.imports.import_files import (
     open_file,
     read_elements,
     read_jsonl,
+    read_value,
 )
 from nous_online.interfaces.imports.markdown_notes import read_markdown
 from nous_online.interfaces.imports.program_exports import (
@@ -307,8 +308,7 @@ def first_object(beginning: bytes, path: Path) -> Fields:
         value: object = json.loads(beginning.partition(b"\n")[0].decode("utf-8", "replace").strip())
     except (ValueError, RecursionError):
         try:
-            with open_file(path) as file:
-                value = JsonStream(file).take_value()
+            value, _ = read_value(path)
         except InvalidInput:
             value = None
     listed = list_of(value)

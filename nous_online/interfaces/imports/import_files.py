@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
@@ -216,6 +216,13 @@ class JsonStream:
             self.read_more()
 
 
+def read_value(path: Path) -> tuple[Any, int]:
+    """Return the one JSON value of a file, and how many bytes were read for it."""
+    with open_file(path) as file:
+        stream = JsonStream(file)
+        return stream.take_value(), stream.bytes_read
+
+
 def read_elements(stream: JsonStream, *, lists: Collection[str], alone: Collection[str] = ()) -> Iterator[Any]:
     """Yield the elements of an array, or of the arrays that an object holds under the names in `lists`.
 
@@ -249,7 +256,6 @@ def read_elements(stream: JsonStream, *, lists: Collection[str], alone: Collecti
 
 
 def array_elements(stream: JsonStream) -> Iterator[Any]:
-    """Yield the elements of an array."""
     stream.take("[")
     while stream.peek() != "]":
         yield stream.take_value()
@@ -286,16 +292,12 @@ def open_export(
             first = next(iter(names)).replace("*", "")
             raise InvalidInput(f"{path} holds no {first}; name the zip that {program} exported")
         for member in sorted(members, key=lambda member: member.filename):
+            written_at = None
+            if member.date_time[0] > UNDATED_YEAR:
+                with suppress(ValueError):  # a zip may hold an invalid date
+                    written_at = datetime(*member.date_time, tzinfo=UTC)
             with archive.open(member) as file:
-                yield file, moment_of_member(member)
-
-
-def moment_of_member(member: zipfile.ZipInfo) -> datetime | None:
-    """Return when a member of a zip was written; None where the zip holds no valid date."""
-    try:
-        return datetime(*member.date_time, tzinfo=UTC) if member.date_time[0] > UNDATED_YEAR else None
-    except ValueError:
-        return None
+                yield file, written_at
 
 
 def is_named(path: str, names: Collection[str]) -> bool:
@@ -370,7 +372,7 @@ class ImportedSession:
     id: str = ""
     title: str | None = None
     tags: tuple[str, ...] = ()
-    at: ImportItem = field(default_factory=lambda: ImportItem(0, 0))
+    at: ImportItem = ImportItem(0, 0)
     left_out: Counter[str] = field(default_factory=Counter[str])
     problems: list[ImportItem] = field(default_factory=list[ImportItem])
 
@@ -378,10 +380,6 @@ class ImportedSession:
     def name(self) -> str:
         """The id of the session, or the name of its file where it has none."""
         return self.id or self.path.stem
-
-    def note_problem(self, message: str) -> None:
-        """Keep a problem with the object at the reader's place."""
-        self.problems.append(ImportItem(self.at.number, self.at.end, problem=message))
 
     def read_lines(self) -> Iterator[Fields]:
         """Yield the object on each line of the file, moving the reader's place and keeping the problems of lines."""
@@ -392,22 +390,18 @@ class ImportedSession:
             if fields is not None:
                 yield fields
 
-    def take_problems(self) -> Iterator[ImportItem]:
-        """Yield the problems since the last call."""
-        yield from self.problems
-        self.problems.clear()
-
 
 def episodes_of(session: ImportedSession, messages: Iterable[Message], state: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session that are over, and the problems that reading its messages met."""
     for together in sessionize(messages, stored_until=state.stored_until):
-        yield from session.take_problems()
+        yield from session.problems
+        session.problems.clear()
         if not state.is_over and state.now - together[-1].said_at < PAUSE:
             session.left_out[STILL_GOING_ON] += 1
         elif episode := episode_of(together, session):
             yield replace(episode, left_out=dict(session.left_out))
             session.left_out.clear()
-    yield from session.take_problems()
+    yield from session.problems
     yield ImportItem(session.at.number, session.at.end, left_out=dict(session.left_out))
 
 
@@ -496,7 +490,7 @@ def read_messages(
         try:
             message = message_of(fields)
         except InvalidInput as error:
-            session.note_problem(str(error))
+            session.problems.append(ImportItem(session.at.number, session.at.end, problem=str(error)))
             continue
         if message:
             yield fields, message

@@ -40,7 +40,6 @@ class BadRecord:
 
     @property
     def place(self) -> str:
-        """The place of the record in words."""
         return f"{self.file} {self.unit} {self.number}".strip()
 
 
@@ -71,7 +70,6 @@ class ImportReport:
 
     @property
     def is_useful(self) -> bool:
-        """Whether any record was good."""
         return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
 
 
@@ -176,7 +174,9 @@ def import_sources(  # noqa: PLR0913 (the options of all its callers)
             run.read_file(each)
         run.finish()
     except NousError as error:
-        raise type(error)(f"{error}; {run.so_far()}") from error
+        stored = run.report.stored + run.report.episodes
+        message = f"{error}; everything up to line {run.done_lines:,} is stored ({stored:,} new memories)"
+        raise type(error)(f"{message}; run the same import again and it continues there") from error
     run.report.bad.sort(key=lambda note: (note.file, note.number))
     return run.report
 
@@ -208,8 +208,15 @@ class ImportRun:
 
     def read_file(self, source: SourceFile) -> None:
         """Read a file and store its records in batches; one of several files that can't be read is only reported."""
+        agent, within = self.heart.agent, self.source_of(source)
+
+        def stored_until(name: str) -> datetime | None:
+            with agent.transaction(agent.deadline(None)) as connection:
+                return episodes.stored_until(connection, agent.id, memory_key(within, name))
+
+        state = ReaderState(self.began_at, self.seen, self.options.is_over, stored_until)
         try:
-            for item in source.format.read(source.path, self.reader_state(source)):
+            for item in source.format.read(source.path, state):
                 self.item = item
                 self.take(item, source)
         except InvalidInput as error:
@@ -219,16 +226,6 @@ class ImportRun:
         self.report.lines += self.item.number
         self.bytes_before += size_of(source.path)
         self.item = ImportItem(0, 0)
-
-    def reader_state(self, source: SourceFile) -> ReaderState:
-        """Return what the reader of a file needs to know of the import."""
-        agent, within = self.heart.agent, self.source_of(source)
-
-        def stored_until(name: str) -> datetime | None:
-            with agent.transaction(agent.deadline(None)) as connection:
-                return episodes.stored_until(connection, agent.id, memory_key(within, name))
-
-        return ReaderState(self.began_at, self.seen, self.options.is_over, stored_until)
 
     def take(self, item: ImportItem, source: SourceFile) -> None:
         """Add the memories of a record to the batch, stored once it is full; count its problem and omissions."""
@@ -269,7 +266,6 @@ class ImportRun:
         return heart, entries
 
     def source_of(self, source: SourceFile) -> str:
-        """Return the name of the import that the ids of a file belong to."""
         return self.named or source.format.source_of(source.path)
 
     def heart_of(self, agent_id: str | None) -> Heart:
@@ -305,7 +301,15 @@ class ImportRun:
                 self.replay(pending, pending.entry)
         self.pending.clear()
         self.done_lines = done_lines
-        self.on_progress(self.progress())
+        progress = ImportProgress(
+            lines=done_lines,
+            bytes_read=min(self.bytes_before + self.item.end, self.total_bytes),
+            total_bytes=self.total_bytes,
+            stored=self.report.stored + self.report.episodes,
+            already_known=self.report.already_known,
+            bad_count=self.report.bad_count,
+        )
+        self.on_progress(progress)
 
     def unknown(self, pending: Sequence[Pending]) -> list[Pending]:
         """Return the entries of one agent that are not stored yet; count the others, and report ids used before."""
@@ -368,30 +372,10 @@ class ImportRun:
             self.report.skipped["marked memories that were no answer of the replayed recall"] += missed_count
 
     def note_bad(self, number: int, message: str, source: SourceFile) -> None:
-        """Count a bad record, and keep what is wrong with it for the report."""
         self.report.bad_count += 1
         if len(self.report.bad) < MAX_REPORTED:
             file = source.path.name if len(self.sources) > 1 else ""
             self.report.bad.append(BadRecord(number, message, file, source.format.unit))
-
-    def progress(self) -> ImportProgress:
-        """Return the progress of the import."""
-        return ImportProgress(
-            lines=self.done_lines,
-            bytes_read=min(self.bytes_before + self.item.end, self.total_bytes),
-            total_bytes=self.total_bytes,
-            stored=self.report.stored + self.report.episodes,
-            already_known=self.report.already_known,
-            bad_count=self.report.bad_count,
-        )
-
-    def so_far(self) -> str:
-        """Return how far the import has come and how to continue it, for an error."""
-        stored = self.report.stored + self.report.episodes
-        return (
-            f"everything up to line {self.done_lines:,} is stored ({stored:,} new memories); "
-            "run the same import again and it continues there"
-        )
 
 
 def replay(heart: Heart, recall: ReplayedRecall) -> tuple[bool, int]:

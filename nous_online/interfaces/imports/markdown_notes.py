@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.validation import MAX_NAMES
@@ -80,7 +80,7 @@ class PageNote:
     line: int
     text: str
     headings: tuple[str, ...] = ()
-    under: str | None = None
+    under: str = ""
     tags: tuple[str, ...] = ()
     said_at: datetime | None = None
     """The day in its row of a table; None for a statement that is dated by its page."""
@@ -93,28 +93,16 @@ class PageNote:
 
 @dataclass
 class Page:
-    """A page while it is read: its front matter, the headings and items above the reader's place, and counts."""
+    """A page while it is read: its front matter and the lines of it, the headings above the reader's place, counts."""
 
     front: Mapping[str, list[str]]
+    start: int = 0
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    above: list[str | None] = field(default_factory=list[str | None])
-    """For each open list the text that leads to it, for each open item its own text, None until that is read."""
-    lead: str = ""
-    """The text that leads to the next list."""
-    columns: list[str] = field(default_factory=list[str])
-    """The names of the columns of the open table."""
-    row: list[str] | None = None
-    """The cells of the open row."""
     left_out: Counter[str] = field(default_factory=Counter[str])
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    @property
-    def under(self) -> str | None:
-        """The nearest list item, or text that leads to a list, above the reader's place."""
-        return next((each for each in reversed(self.above) if each), None)
-
     def note(
-        self, line: int, text: str, tags: tuple[str, ...] = (), said_at: datetime | None = None
+        self, line: int, text: str, under: str, tags: tuple[str, ...] = (), said_at: datetime | None = None
     ) -> Iterator[PageNote]:
         """Yield a statement at the reader's place, unless it is too short or a place that nobody filled in.
 
@@ -126,7 +114,7 @@ class Page:
         if BLANK_FIELD.fullmatch(text):
             self.left_out[BLANKS] += 1
         elif len(text) >= MIN_CHARACTERS:
-            yield PageNote(line, text, tuple(title for _, title in self.headings), self.under, tags, said_at)
+            yield PageNote(line, text, tuple(title for _, title in self.headings), under, tags, said_at)
 
 
 def read_markdown(path: Path, state: ReaderState) -> Iterator[ImportItem]:
@@ -198,85 +186,76 @@ def is_secret(note: PageNote) -> bool:
 
 def notes_of(text: str, page: Page) -> Iterator[PageNote]:
     """Yield the statements of a page, of a table each row; code is left out."""
-    page.front, start = front_matter(text)
+    page.front, page.start = front_matter(text)
     blocks = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table").disable(["code", "inline"])
-    tokens = blocks.parse("\n".join(text.splitlines()[start:]))
-    for place, token in enumerate(tokens):
-        line = start + 1 + (token.map[0] if token.map else 0)
-        if token.type == "inline":
-            follows = tokens[place + 2].type if place + 2 < len(tokens) else ""
-            lines = token.content.splitlines()
-            is_form = len(lines) >= FORM_LINES and all(map(FORM_LINE.fullmatch, lines))
-            for number, said in enumerate(lines if is_form else [token.content]):
-                yield from read_text(said, tokens[place - 1], line + number, page, follows=follows)
-        elif token.type == "html_block":
-            yield from page.note(line, plain_text(HTML_TAG.sub(" ", token.content)))
-        elif token.type == "tr_close":
-            yield from read_row(line, page)
-        else:
-            enter_or_leave(token, page)
+    tree = SyntaxTreeNode(blocks.parse("\n".join(text.splitlines()[page.start :])))
+    yield from read_blocks(tree.children, page)
 
 
-def enter_or_leave(token: Token, page: Page) -> None:
-    """Keep which lists, items and tables are open at the reader's place."""
-    match token.type:
-        case "bullet_list_open" | "ordered_list_open":
-            page.above.append(page.lead)
-            page.lead = ""
-        case "list_item_open":
-            page.above.append(None)
-        case "bullet_list_close" | "ordered_list_close" | "list_item_close":
-            page.above.pop()
-        case "table_open":
-            page.columns = []
-        case "tr_open":
-            page.row = []
-        case "fence":
-            page.left_out[CODE] += 1
-        case _:
-            pass
+def read_blocks(
+    nodes: Sequence[SyntaxTreeNode], page: Page, under: str = "", *, is_item: bool = False
+) -> Iterator[PageNote]:
+    """Yield the statements of blocks, or of the blocks of a list item.
 
-
-def read_text(text: str, before: Token, line: int, page: Page, *, follows: str) -> Iterator[PageNote]:
-    """Yield the statement of a paragraph or a line; keep a heading, a cell and a text that leads to a list for others.
-
-    `before` is the token that opened the paragraph, `follows` the type of the one after it is closed.
+    `under` is the nearest list item, or text that leads to a list, above them.
     """
-    if before.type == "heading_open":
-        begin_section(int(before.tag[1:]), plain_text(text), page)
-        return
-    if page.row is not None:
-        page.row.append(plain_text(text))
-        return
-    is_item = bool(page.above) and page.above[-1] is None
-    box = BOX.match(text) if is_item else None
-    said = plain_text(text[box.end() :] if box else text)
-    if page.under and page.under.endswith(LEADS):
-        said = f"{page.under} {said}"
-    is_lead, leads_to_list = said.endswith(LEADS), follows.endswith("list_open")
-    if not (is_lead and leads_to_list):
-        yield from page.note(line, said, ({" ": "open"}.get(box[1], "done"),) if box else ())
-    shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
-    if is_item:
-        page.above[-1] = shown
-    elif leads_to_list and is_lead:
-        page.lead = shown
+    lead = ""
+    for node in nodes:
+        line = page.start + 1 + (node.map[0] if node.map else 0)
+        match node.type:
+            case "heading":
+                begin_section(int(node.tag[1:]), plain_text(node.children[0].content), page)
+            case "paragraph":
+                under, lead = yield from read_paragraph(node, line, page, under, is_item=is_item)
+                is_item = False
+            case "table":
+                yield from read_table(node, page, under)
+            case "html_block":
+                yield from page.note(line, plain_text(HTML_TAG.sub(" ", node.content)), under)
+            case "fence":
+                page.left_out[CODE] += 1
+            case _:  # a list, an item or a quotation
+                is_inner = node.type == "list_item" or (is_item and node.type == "blockquote")
+                yield from read_blocks(node.children, page, lead or under, is_item=is_inner)
+                lead = ""
 
 
-def read_row(line: int, page: Page) -> Iterator[PageNote]:
-    """Yield a row of a table as "column: cell, column: cell"; the first row holds the names of the columns.
+def read_paragraph(
+    node: SyntaxTreeNode, line: int, page: Page, under: str, *, is_item: bool
+) -> Generator[PageNote, None, tuple[str, str]]:
+    """Yield the statement of a paragraph; return the text above what follows it, and the text that leads to a list."""
+    leads_to_list = node.next_sibling is not None and node.next_sibling.type.endswith("_list")
+    content, lead = node.children[0].content, ""
+    lines = content.splitlines()
+    is_form = len(lines) >= FORM_LINES and all(map(FORM_LINE.fullmatch, lines))
+    for number, text in enumerate(lines if is_form else [content]):
+        is_first = is_item and not number
+        box = BOX.match(text) if is_first else None
+        said = plain_text(text[box.end() :] if box else text)
+        if under.endswith(LEADS):
+            said = f"{under} {said}"
+        is_lead = leads_to_list and said.endswith(LEADS)
+        if not is_lead:
+            yield from page.note(line + number, said, under, ({" ": "open"}.get(box[1], "done"),) if box else ())
+        shown = "" if holds_credential(said) else said[:MAX_STATEMENT_CHARACTERS]
+        under, lead = (shown or under, lead) if is_first else (under, shown if is_lead else lead)
+    return under, lead
+
+
+def read_table(table: SyntaxTreeNode, page: Page, under: str) -> Iterator[PageNote]:
+    """Yield each row of a table as "column: cell, column: cell"; the first row holds the names of the columns.
 
     A day on which the row was said dates it, and is no part of its text.
     """
-    cells, page.row = page.row or [], None
-    if not page.columns:
-        page.columns = cells
-        return
-    row = [(name, cell) for name, cell in zip(page.columns, cells, strict=False) if cell]
-    dates = ((each, day) for each in row if (day := day_said(*each, read_at=page.read_at)))
-    dated, said_at = next(dates, (None, None))
-    shown = [f"{name}: {cell}" if name else cell for name, cell in row if (name, cell) != dated]
-    yield from page.note(line, ", ".join(shown), said_at=said_at)
+    rows = [row for part in table.children for row in part.children]
+    columns, *cells = [[plain_text(cell.children[0].content) for cell in row.children] for row in rows]
+    for row, values in zip(rows[1:], cells, strict=True):
+        named = [(name, value) for name, value in zip(columns, values, strict=False) if value]
+        dates = ((each, day) for each in named if (day := day_said(*each, read_at=page.read_at)))
+        dated, said_at = next(dates, (None, None))
+        shown = [f"{name}: {value}" if name else value for name, value in named if (name, value) != dated]
+        line = page.start + 1 + (row.map[0] if row.map else 0)
+        yield from page.note(line, ", ".join(shown), under, said_at=said_at)
 
 
 def day_said(column: str, cell: str, *, read_at: datetime) -> datetime | None:

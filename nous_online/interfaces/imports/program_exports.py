@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -28,10 +28,10 @@ from nous_online.interfaces.imports.import_files import (
     ReaderState,
     episodes_of,
     open_export,
-    open_file,
     read_export,
     read_messages,
     read_objects,
+    read_value,
     text_of_parts,
 )
 from nous_online.interfaces.imports.markdown_notes import Page, is_secret, notes_of
@@ -110,7 +110,6 @@ CAPITAL_OF_A_WORD = re.compile(r"(?<=[a-z])([A-Z])(?=[a-z])")
 
 
 def read_mem0(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the memories of an export as facts, and the problems of some of them."""
     for place, fields in read_rows(path, lists=MEM0_LISTS, is_lines=path.suffix in (".jsonl", ".ndjson")):
         yield place if place.problem or fields is None else mem0_item(fields, place)
 
@@ -135,7 +134,6 @@ def mem0_item(memory: Fields, place: ImportItem) -> ImportItem:
 
 
 def mem0_fact(memory: Fields) -> dict[str, Any]:
-    """Return the fields of a memory's fact; raise `InvalidInput` if it has no text or an invalid date."""
     content = memory.get("memory") or memory.get("data") or memory.get("text") or memory.get("content")
     if not isinstance(content, str) or is_blank(content):
         raise InvalidInput("the memory has no text; it belongs under `memory`")
@@ -163,7 +161,6 @@ def names_in(value: object) -> list[str]:
 
 
 def is_mem0(fields: Fields) -> bool:
-    """Return whether an object is a memory of mem0."""
     if isinstance(payload := fields.get("payload"), Mapping):
         return {"data", "hash"} <= payload.keys()
     return isinstance(fields.get("memory"), str) and bool({"hash", "categories", "metadata"} & set(fields))
@@ -183,7 +180,6 @@ def read_openmemory(path: Path, _: ReaderState) -> Iterator[ImportItem]:
 
 
 def memories_of(backup: Fields, end: int) -> Iterator[ImportItem]:
-    """Yield the memories of a backup as facts; `end` is its size in bytes."""
     categories, apps = names_by_id(backup, "categories"), names_by_id(backup, "apps")
     for number, memory in enumerate(map(fields_of, list_of(backup.get("memories"))), start=1):
         place, labels = ImportItem(number, end), map(str, list_of(memory.get("category_ids")))
@@ -201,13 +197,11 @@ def memories_of(backup: Fields, end: int) -> Iterator[ImportItem]:
 
 
 def names_by_id(backup: Fields, table: str) -> dict[str, str]:
-    """Return the names of a table of a backup by their ids."""
     rows = map(fields_of, list_of(backup.get(table)))
     return {str(row.get("id")): str(row["name"]) for row in rows if row.get("name")}
 
 
 def is_openmemory(fields: Fields) -> bool:
-    """Return whether an object is a memory of such a backup."""
     return isinstance(fields.get("content"), str) and {"state", "category_ids", "app_id"} <= set(fields)
 
 
@@ -271,18 +265,15 @@ def once(fields: Fields, place: ImportItem, seen: Occurrences) -> ImportItem:
 
 
 def is_entity(fields: Fields) -> bool:
-    """Return whether an object is an entity of the graph."""
     is_named = isinstance(fields.get("name"), str) and isinstance(fields.get("observations"), list)
     return is_named and fields.get("type", ENTITY) == ENTITY
 
 
 def is_relation(fields: Fields) -> bool:
-    """Return whether an object is a relation of the graph."""
     return all(isinstance(fields.get(name), str) for name in ("from", "to", "relationType"))
 
 
 def is_mcp_memory(fields: Fields) -> bool:
-    """Return whether an object is an entity or a relation of the graph."""
     return is_entity(fields) or is_relation(in_names_of_the_server(fields))
 
 
@@ -296,7 +287,6 @@ PLAIN_KIND = "Memory"
 
 
 def read_langgraph(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the items of a store as facts, and the problems of some of them."""
     for place, fields in read_rows(path, lists=STORE_LISTS, is_lines=path.suffix != ".json"):
         yield place if place.problem or not fields else store_item(fields, place)
 
@@ -343,7 +333,6 @@ def in_words(value: object) -> str:
 
 
 def is_langgraph(fields: Fields) -> bool:
-    """Return whether an object is an item of a store."""
     has_labels = isinstance(fields.get("namespace"), list | str)
     return has_labels and "key" in fields and isinstance(fields.get("value"), Mapping)
 
@@ -360,27 +349,20 @@ OF_THE_PROGRAM = ("heartbeat", "login", "system_alert", "bootup", "summary")
 
 def read_letta(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     """Yield the memory blocks of the agents in a file as facts, then the conversation of each as episodes."""
-    with open_file(path) as file:
-        stream = JsonStream(file)
-        found = stream.take_value()
+    found, end = read_value(path)
     exported = fields_of(json.loads(found) if isinstance(found, str) else found)  # some exports are JSON in a text
     blocks = [fields_of(block) for name in LETTA_BLOCKS for block in list_of(exported.get(name))]
     agents = [fields_of(agent) for agent in list_of(exported.get("agents"))] or [exported]
     for number, block in enumerate(blocks, start=1):
         label, value = str(block.get("label") or "memory"), block.get("value")
         said_at = block.get("updated_at") or block.get("created_at") or exported.get("created_at")
-        given = {
-            "learned_at": said_at,
-            "subject": label[:500],
-            "context": label[:500],
-            "source": f"letta:{label}"[:500],
-        }
+        named = {"subject": label[:500], "context": label[:500], "source": f"letta:{label}"[:500]}
         if isinstance(value, str) and value.strip():
-            place = ImportItem(number, stream.bytes_read)
-            yield from facts_of_text(value, place, given, name=f"block:{label}"[:200])
+            place = ImportItem(number, end)
+            yield from facts_of_text(value, place, {"learned_at": said_at, **named}, name=f"block:{label}"[:200])
     for number, agent in enumerate(agents, start=1):
         named = "/".join(str(agent[name]) for name in ("name", "id") if agent.get(name))
-        place = ImportItem(len(blocks) + number, stream.bytes_read)
+        place = ImportItem(len(blocks) + number, end)
         session = ImportedSession(path, "letta", named or f"{path.stem}#{number}", tags=("letta",), at=place)
         objects = [{**fields_of(each), "number": index} for index, each in enumerate(list_of(agent.get("messages")), 1)]
         messages = read_messages(session, objects, partial(letta_message, session=session))
@@ -415,8 +397,58 @@ def letta_text(fields: Fields, speaker: str) -> str:
 
 
 def is_letta(fields: Fields) -> bool:
-    """Return whether an object is an agent or a memory block of an export."""
     return {"agent_type", "llm_config"} <= set(fields) or {"label", "value", "limit"} <= set(fields)
+
+
+# --- conversations of ChatGPT and claude.ai ---
+
+Conversation = tuple[Sequence[Message], Iterable[ImportItem]]
+"""The messages of a conversation, and the facts that the program remembered of it."""
+
+
+def read_conversations(
+    path: Path,
+    state: ReaderState,
+    name: str,
+    conversation_of: Callable[[Fields, ImportedSession, ReaderState, datetime | None], Conversation],
+    **where: Any,
+) -> Iterator[ImportItem]:
+    """Yield conversations as episodes and what was remembered as facts; `where` goes to `read_export`."""
+    for place, fields, written_at in read_export(path, **where):
+        if place.problem:
+            yield place
+            continue
+        session = ImportedSession(path, name, tags=(name,), at=place)
+        try:
+            messages, facts = conversation_of(fields, session, state, written_at)
+        except InvalidInput as error:
+            yield replace(place, problem=str(error))
+            continue
+        yield from facts
+        yield from episodes_of(session, messages, replace(state, is_over=True))
+
+
+def branch_to(last: object, nodes: Fields, parent: str) -> dict[str, Fields]:
+    """Return the nodes that led to the last one, by id, oldest first: those that were edited or regenerated did not."""
+    branch: dict[str, Fields] = {}
+    while isinstance(last, str) and last not in branch and isinstance(nodes.get(last), Mapping):
+        branch[last] = fields_of(nodes[last])
+        last = branch[last].get(parent)
+    return dict(reversed(branch.items()))
+
+
+def dated_messages(said: Iterable[tuple[str, object, str, str]], began_at: datetime | None, date: str) -> list[Message]:
+    """Return messages by time, of id, date, speaker and text; one without a date has that of the message before it."""
+    messages: list[Message] = []
+    said_at = began_at
+    for name, moment, speaker, text in said:
+        said_at = imported_moment(date, moment) or said_at
+        if is_blank(text):
+            continue
+        if said_at is None:
+            raise InvalidInput(f"neither the conversation nor its messages say when it was: `{date}` is missing")
+        messages.append(Message(name, said_at, speaker, text))
+    return sorted(messages, key=lambda message: message.said_at)
 
 
 # --- ChatGPT: conversations.json, or the zip it comes in ---
@@ -434,28 +466,12 @@ SAID = ("text", "multimodal_text")
 
 def read_chatgpt(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes and the remembered facts of an export, and the problems of its conversations."""
-    for place, fields, _ in read_export(
-        path, names=[CONVERSATIONS], lists=["conversations"], alone=[MAPPING], program="ChatGPT"
-    ):
-        if place.problem:
-            yield place
-            continue
-        session = ImportedSession(path, "chatgpt", tags=("chatgpt",), at=place)
-        try:
-            shown, began_at = read_conversation(fields, session)
-            messages = sorted(dated_messages(shown, began_at), key=lambda message: message.said_at)
-        except InvalidInput as error:
-            yield replace(place, problem=str(error))
-            continue
-        yield from remembered_facts(shown, place, began_at, state)
-        yield from episodes_of(session, messages, replace(state, is_over=True))
+    where: dict[str, Any] = {"names": [CONVERSATIONS], "lists": ["conversations"], "alone": [MAPPING]}
+    yield from read_conversations(path, state, "chatgpt", chatgpt_conversation, program="ChatGPT", **where)
 
 
-def read_conversation(fields: Fields, session: ImportedSession) -> tuple[list[Fields], datetime | None]:
-    """Return the messages of a conversation that were shown last, and when it began; keep its id and title.
-
-    Raises `InvalidInput` for anything else than a conversation.
-    """
+def chatgpt_conversation(fields: Fields, session: ImportedSession, state: ReaderState, _: object) -> Conversation:
+    """Return the messages that were shown last, and as facts what was to be remembered; keep id and title."""
     if not isinstance(fields.get(MAPPING), Mapping):
         raise InvalidInput("a conversation must be an object with a `mapping` of its messages")
     name, title = fields.get("conversation_id") or fields.get("id"), fields.get("title")
@@ -463,7 +479,15 @@ def read_conversation(fields: Fields, session: ImportedSession) -> tuple[list[Fi
         raise InvalidInput("the conversation has no id; export it again")
     session.id, session.title = name, title if isinstance(title, str) else None
     began_at = imported_moment("create_time", fields.get("create_time"))
-    return shown_branch(fields_of(fields[MAPPING]), fields.get("current_node")), began_at
+    nodes, last = fields_of(fields[MAPPING]), fields.get("current_node")
+    branch = branch_to(last if isinstance(last, str) and last in nodes else latest_leaf(nodes), nodes, "parent")
+    shown = [(name, fields_of(node["message"])) for name, node in branch.items() if node.get("message")]
+    said = [
+        (own_id if isinstance(own_id := each.get("id"), str) else name, each.get("create_time"), *spoken_text(each))
+        for name, each in shown
+    ]
+    facts = remembered_facts([each for _, each in shown], session.at, began_at, state)
+    return dated_messages(said, began_at, "create_time"), facts
 
 
 def remembered_facts(
@@ -482,23 +506,6 @@ def remembered_facts(
                 yield from facts_of_text(text, place, {**details, "context": context}, name=context)
 
 
-def shown_branch(mapping: Fields, current: object) -> list[Fields]:
-    """Return the messages that led to the one shown last, oldest first: those that were edited or regenerated are not.
-
-    `mapping` holds the nodes of the conversation by id; `current` is the id of the last one.
-    """
-    branch: list[Fields] = []
-    passed: set[str] = set()  # a damaged export may hold a cycle
-    here = current if isinstance(current, str) and current in mapping else latest_leaf(mapping)
-    while isinstance(here, str) and here not in passed and isinstance(mapping.get(here), Mapping):
-        passed.add(here)
-        node = fields_of(mapping[here])
-        if isinstance(node.get("message"), Mapping):
-            branch.append({**node["message"], "node": here})
-        here = node.get("parent")
-    return branch[::-1]
-
-
 def latest_leaf(mapping: Fields) -> str | None:
     """Return the id of the node without children whose message is the latest."""
 
@@ -508,20 +515,6 @@ def latest_leaf(mapping: Fields) -> str | None:
 
     parents = {fields_of(node).get("parent") for node in mapping.values()}
     return max((name for name in mapping if name not in parents), key=created, default=None)
-
-
-def dated_messages(shown: list[Fields], began_at: datetime | None) -> Iterator[Message]:
-    """Yield the messages that have a text; one without a date has that of the message before it."""
-    said_at = began_at
-    for fields in shown:
-        said_at = imported_moment("create_time", fields.get("create_time")) or said_at
-        speaker, text = spoken_text(fields)
-        if is_blank(text):
-            continue
-        if said_at is None:
-            raise InvalidInput("neither the conversation nor its messages say when it was: `create_time` is missing")
-        message_id = fields.get("id")
-        yield Message(message_id if isinstance(message_id, str) else str(fields["node"]), said_at, speaker, text)
 
 
 def spoken_text(fields: Fields) -> tuple[str, str]:
@@ -543,22 +536,37 @@ CLAUDE_AI_MEMORY = "claude.ai memory"
 
 def read_claude_ai(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     """Yield the conversations of an export as episodes, and what claude.ai remembered as facts."""
-    for place, fields, written_at in read_export(
-        path, names=CLAUDE_AI_FILES, lists=["conversations"], alone=["chat_messages", "conversations_memory"]
-    ):
-        if place.problem:
-            yield place
-            continue
-        if is_claude_ai_memory(fields):
-            yield from claude_ai_memories(fields, place, written_at)
-            continue
-        session = ImportedSession(path, "claude-ai", tags=("claude-ai",), at=place)
-        try:
-            messages = claude_ai_messages(fields, session)
-        except InvalidInput as error:
-            yield replace(place, problem=str(error))
-            continue
-        yield from episodes_of(session, messages, replace(state, is_over=True))
+    alone = ("chat_messages", "conversations_memory")
+    where: dict[str, Any] = {"names": CLAUDE_AI_FILES, "lists": ["conversations"], "alone": alone}
+    yield from read_conversations(path, state, "claude-ai", claude_ai_conversation, **where)
+
+
+def claude_ai_conversation(
+    fields: Fields, session: ImportedSession, state: ReaderState, written_at: datetime | None
+) -> Conversation:
+    """Return the messages of a conversation, keeping its id and title, or what claude.ai remembered as facts."""
+    if is_claude_ai_memory(fields):
+        return [], claude_ai_memories(fields, session.at, written_at)
+    name, title = fields.get("uuid"), fields.get("name")
+    if not isinstance(name, str) or not isinstance(fields.get("chat_messages"), list):
+        raise InvalidInput("a conversation must be an object with a `uuid` and `chat_messages`")
+    session.id, session.title = name, title if isinstance(title, str) else None
+    messages = [fields_of(message) for message in fields["chat_messages"]]
+    by_id = {str(each.get("uuid")): each for each in messages}
+    if any(each.get("parent_message_uuid") in by_id for each in messages):
+        latest = max(messages, key=lambda each: str(each.get("created_at") or ""))
+        messages = [*branch_to(str(latest.get("uuid")), by_id, "parent_message_uuid").values()]
+    spoken = [(each, text) for each in messages if (text := claude_ai_text(each))]
+    said = [
+        (
+            str(each.get("uuid") or place),
+            each.get("created_at"),
+            CLAUDE_AI_SPEAKERS.get(str(each.get("sender")), "user"),
+            text,
+        )
+        for place, (each, text) in enumerate(spoken)
+    ]
+    return dated_messages(said, imported_moment("created_at", fields.get("created_at")), "created_at"), ()
 
 
 def claude_ai_memories(fields: Fields, place: ImportItem, written_at: datetime | None) -> Iterator[ImportItem]:
@@ -574,41 +582,6 @@ def claude_ai_memories(fields: Fields, place: ImportItem, written_at: datetime |
             yield from facts_of_text(text, place, of_project, name=f"memory:{project}")
 
 
-def claude_ai_messages(fields: Fields, session: ImportedSession) -> list[Message]:
-    """Return the messages of a conversation by time; keep its id and title.
-
-    Raises `InvalidInput` for anything else than a conversation.
-    """
-    name, title = fields.get("uuid"), fields.get("name")
-    if not isinstance(name, str) or not isinstance(fields.get("chat_messages"), list):
-        raise InvalidInput("a conversation must be an object with a `uuid` and `chat_messages`")
-    session.id, session.title = name, title if isinstance(title, str) else None
-    began_at = imported_moment("created_at", fields.get("created_at"))
-    messages: list[Message] = []
-    for each in claude_ai_branch([fields_of(message) for message in fields["chat_messages"]]):
-        said_at = imported_moment("created_at", each.get("created_at")) or began_at
-        text = claude_ai_text(each)
-        if text and said_at is None:
-            raise InvalidInput("neither the conversation nor its messages say when it was: `created_at` is missing")
-        if text and said_at:
-            speaker = CLAUDE_AI_SPEAKERS.get(str(each.get("sender")), "user")
-            messages.append(Message(str(each.get("uuid") or len(messages)), said_at, speaker, text))
-    return sorted(messages, key=lambda message: message.said_at)
-
-
-def claude_ai_branch(messages: list[Fields]) -> list[Fields]:
-    """Return the messages that led to the latest one: those that were edited or regenerated are not among them."""
-    by_id = {str(each.get("uuid")): each for each in messages}
-    if not any(each.get("parent_message_uuid") in by_id for each in messages):
-        return messages
-    branch: list[Fields] = []
-    here: Fields | None = max(messages, key=lambda each: str(each.get("created_at") or ""))
-    while here is not None and here not in branch:
-        branch.append(here)
-        here = by_id.get(str(here.get("parent_message_uuid")))
-    return branch[::-1]
-
-
 def claude_ai_text(message: Fields) -> str:
     """Return the text of a message with the names of its attachments; thinking and tools are left out."""
     text = text_of_parts(message.get("content"), kinds=("text",)) or str(message.get("text") or "").strip()
@@ -618,7 +591,6 @@ def claude_ai_text(message: Fields) -> str:
 
 
 def is_claude_ai(fields: Fields) -> bool:
-    """Return whether an object is a conversation of claude.ai, or its memory of a person."""
     return isinstance(fields.get("chat_messages"), list) or is_claude_ai_memory(fields)
 
 

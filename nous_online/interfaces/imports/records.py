@@ -63,7 +63,6 @@ class ReplayedRecall:
 
     @property
     def marked(self) -> list[str]:
-        """The keys of all memories that were cited or ignored, without repeats."""
         return list(dict.fromkeys((*self.cited, *self.ignored)))
 
 
@@ -81,7 +80,6 @@ class ImportedRecord:
 
     @property
     def ignored_fields(self) -> frozenset[str]:
-        """The fields that an import does not read."""
         return frozenset(self.fields) - KNOWN_FIELDS[self.kind]
 
 
@@ -184,7 +182,6 @@ def entries_of(record: ImportedRecord, *, source: str, name: str, now: datetime,
 
 
 def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewFact:
-    """Return the fact of a record."""
     content = next((record.fields[name] for name in CONTENT_FIELDS if record.fields.get(name) is not None), None)
     if content is None:
         raise InvalidInput(
@@ -199,7 +196,6 @@ def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Ri
 
 
 def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights: Rights) -> NewEpisode:
-    """Return the closed episode of a record."""
     fields = record.fields
     details = {name: fields[name] for name in EPISODE_FIELDS if fields.get(name) is not None}
     for name in ("started_at", "ended_at"):
@@ -209,7 +205,6 @@ def imported_episode(record: ImportedRecord, *, key: str, now: datetime, rights:
 
 
 def imported_recall(record: ImportedRecord, *, source: str, name: str) -> ReplayedRecall:
-    """Return the past question of a record."""
     fields = record.fields
     at = imported_moment("at", fields.get("at"))
     if at is None:
@@ -225,7 +220,6 @@ def imported_recall(record: ImportedRecord, *, source: str, name: str) -> Replay
 
 
 def listed_ids(name: str, value: object) -> list[str]:
-    """Return a list of ids as texts."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -263,7 +257,6 @@ def imported_moment(name: str, value: object) -> datetime | None:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Return the moment in a text in UTC, or None."""
     try:
         moment = datetime.fromisoformat(text.strip())
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -350,7 +343,6 @@ def sessions_of(fields: Fields) -> Iterator[tuple[datetime | None, list[object]]
 
 
 def checked_list(name: str, value: object) -> list[object]:
-    """Return a list; raise `InvalidInput` for anything else."""
     if not isinstance(value, list):
         raise InvalidInput(f"{name} must be a list, got {type(value).__name__}")
     return cast("list[object]", value)

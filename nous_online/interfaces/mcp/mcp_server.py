@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
-from uuid import uuid4
 
 import anyio
 import anyio.to_thread
@@ -70,35 +69,6 @@ OpenHeartOf = Callable[[McpRequest], AbstractContextManager[tuple[Heart, Visit]]
 # --- the heart of a request ---
 
 
-class InFlightGate:
-    """Counts calls in flight, and refuses new ones once it is closed."""
-
-    def __init__(self) -> None:
-        self._is_closed = False
-        self._in_flight = 0
-        self._lock = threading.Condition()
-
-    @contextmanager
-    def call(self) -> Generator[None]:
-        """Count one call as in flight for a block; raise `Unavailable` once the server is stopping."""
-        with self._lock:
-            if self._is_closed:
-                raise Unavailable("the server is stopping; start it again, then repeat the call")
-            self._in_flight += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._in_flight -= 1
-                self._lock.notify_all()
-
-    def close(self) -> None:
-        """Refuse new calls, and wait for those in flight: each ends by its deadline."""
-        with self._lock:
-            self._is_closed = True
-            self._lock.wait_for(lambda: not self._in_flight)
-
-
 class ServedHearts:
     """The hearts that calls use: that of a key's holder, for an administrator's key or without keys that of one agent.
 
@@ -110,7 +80,7 @@ class ServedHearts:
         self._hearts = hearts
         self._visit = visit
         self._agent_id = agent_id
-        self._gate = InFlightGate()
+        self._is_closed, self._in_flight, self._lock = False, 0, threading.Condition()
         self.keys = KeyRing(hearts.database, memory_s=ApiPolicy.key_memory_s)
 
     @contextmanager
@@ -130,12 +100,22 @@ class ServedHearts:
     def entered(self, holder: str = ADMINISTRATOR) -> Generator[Heart]:
         """Yield the heart of a key's holder for one call; raise `Unavailable` once the server is stopping."""
         agent_id = self._agent_id if holder == ADMINISTRATOR else holder
-        with self._gate.call():
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the server is stopping; start it again, then repeat the call")
+            self._in_flight += 1
+        try:
             yield self._hearts.of(agent_id, seconds=settings().deadline_s)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+                self._lock.notify_all()
 
     def close(self) -> None:
-        """Refuse new calls, wait for those in flight, and close all hearts and connections."""
-        self._gate.close()
+        """Refuse new calls, wait for those in flight, which end by their deadlines, and close all hearts."""
+        with self._lock:
+            self._is_closed = True
+            self._lock.wait_for(lambda: not self._in_flight)
         self._hearts.close()
 
 
@@ -146,11 +126,6 @@ def warm_up(hearts: ServedHearts) -> None:
             pass
     except NousError as error:
         logger.warning("%s", error)
-
-
-def new_session() -> str:
-    """Return a new name for the session of a connection."""
-    return f"mcp-{uuid4().hex[:12]}"
 
 
 def session_of(headers: Mapping[str, str], default: str) -> str:
@@ -177,12 +152,9 @@ def server_of(heart_for: OpenHeartOf) -> Server[Any]:
     async def call_tool(request: McpRequest, params: types.CallToolRequestParams) -> types.CallToolResult:
         return await anyio.to_thread.run_sync(call, heart_for, request, params.name, params.arguments)
 
-    async def list_resources(
-        request: McpRequest, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[types.Resource(uri=CONTEXT_URI, name="context", mime_type="text/plain")]
-        )
+    async def list_resources(request: McpRequest, params: object) -> types.ListResourcesResult:
+        found = types.Resource(uri=CONTEXT_URI, name="context", mime_type="text/plain")
+        return types.ListResourcesResult(resources=[found])
 
     async def read_resource(request: McpRequest, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await anyio.to_thread.run_sync(read, heart_for, request, str(params.uri))
@@ -199,7 +171,6 @@ def server_of(heart_for: OpenHeartOf) -> Server[Any]:
 
 
 def published(tool: Tool) -> types.Tool:
-    """Return the protocol's description of a tool."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -279,13 +250,7 @@ def read(heart_for: OpenHeartOf, request: McpRequest, uri: str) -> types.ReadRes
 # --- over stdio ---
 
 
-def serve_stdio(hearts: ServedHearts) -> None:
-    """Serve the client at stdin and stdout until it closes them; Ctrl-C and SIGTERM end the process."""
-    anyio.run(stdio, hearts)
-
-
-async def stdio(hearts: ServedHearts) -> None:
-    """Serve one connection over stdin and stdout."""
+async def serve_stdio(hearts: ServedHearts) -> None:
     server = server_of(hearts.heart_for)
 
     def leave(number: int) -> None:
@@ -383,13 +348,11 @@ def refusal(scope: Scope, why: str, *, key: str | None = None) -> PlainTextRespo
     return PlainTextResponse(why, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def serve_http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket) -> int | None:
-    """Serve clients over streamable HTTP at `/mcp` until a signal arrives, and return that signal."""
-    return anyio.run(http, app, hearts, listener)
+async def serve_http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket) -> int | None:
+    """Serve clients over streamable HTTP at `/mcp` on loopback until a signal arrives, and return that signal.
 
-
-async def http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket) -> int | None:
-    """Serve connections on loopback; the SDK refuses requests of web pages by their Host and Origin."""
+    The SDK refuses requests of web pages by their Host and Origin.
+    """
     import uvicorn
 
     class UnsignalledServer(uvicorn.Server):

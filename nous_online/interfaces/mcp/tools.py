@@ -59,7 +59,6 @@ class Visit:
 
     @property
     def reach(self) -> dict[str, Any]:
-        """User and project, as arguments of a verb."""
         return {"user_id": self.user_id, "project_id": self.project_id}
 
 
@@ -93,7 +92,6 @@ class Tool:
 
     @property
     def takes(self) -> Schema:
-        """The schema of its arguments, as it is published."""
         schema = {"type": "object", "properties": dict(self.arguments)}
         return {**schema, "required": list(self.required)} if self.required else schema
 
@@ -102,8 +100,6 @@ TOOLS: list[Tool] = []
 
 
 def tool(description: str, arguments: Mapping[str, Schema], returns: Schema, **hints: Any) -> Callable[[Act], Act]:
-    """Register a function as a tool."""
-
     def published(act: Act) -> Act:
         TOOLS.append(Tool(act, description, arguments, returns, **hints))
         return act
@@ -137,7 +133,6 @@ def checked_arguments(called: Tool, sent: Mapping[str, Any] | None) -> dict[str,
 
 
 def about(description: str, schema: Schema = TEXT) -> Schema:
-    """Return a schema with a description."""
     return {**schema, "description": description}
 
 
@@ -414,12 +409,7 @@ def focus(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     return ToolAnswer("\n".join(lines), values)
 
 
-@tool(
-    "Record a decision and why.",
-    arguments_of(Heart.record_decision),
-    holding(decision_id=TEXT),
-    required=("title",),
-)
+@tool("Record a decision and why.", arguments_of(Heart.record_decision), holding(decision_id=TEXT), required=("title",))
 def record_decision(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
     decision = heart.record_decision(session_id=visit.session_id, **arguments)
     return ToolAnswer(f"decision {decision.id} recorded", {"decision_id": str(decision.id)})

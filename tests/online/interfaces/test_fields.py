@@ -82,8 +82,8 @@ def test_a_row_is_in_the_signature_the_help_and_every_interface(verb: str, name:
         (asked,) = (each.arguments for each in TOOLS if each.name == tool)
         assert (name in asked) is (name not in ELSEWHERE.get(tool, ()))
         assert asked.get(name, {}).get("description", row.field.brief) == row.field.brief
-    if command and row.field.option:
-        option = row.field.option.split()[0]
+    if command and row.field.option is not None:
+        option = (row.field.option or f"--{name.replace('_', '-')}").split()[0]
         taken = command_called(command).params
         assert [each.name for each in taken if option in each.opts] == [name]
         assert re.search(rf"`{option}[ `]", page("reference/cli.md"))

@@ -24,7 +24,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.cli.command_line import application
-from nous_online.interfaces.mcp.mcp_server import ServedHearts, http, open_by_key
+from nous_online.interfaces.mcp.mcp_server import ServedHearts, open_by_key, serve_http
 from nous_online.interfaces.mcp.tools import Visit
 from nous_online.interfaces.request_checks import listening
 
@@ -73,7 +73,7 @@ def served(hearts: Hearts, story: Callable[[str], Awaitable[None]]) -> int | Non
                     signal.raise_signal(signal.SIGTERM)
 
                 group.start_soon(tell)
-                heard.append(await http(open_by_key(doors), doors, listener))
+                heard.append(await serve_http(open_by_key(doors), doors, listener))
 
     anyio.run(serve)
     return heard[0]

@@ -215,7 +215,7 @@ def test_doctor_names_the_episodes_that_were_set_aside_why_and_how_to_try_them_a
         moody.retry_episode(episode.id)
         again = doctor.checked("episodes", doctor.look_at_episodes)
 
-    assert well == again == doctor.Check("episodes", is_ok=True, message="none was set aside")
+    assert well == again == doctor.HealthCheck("episodes", is_ok=True, message="none was set aside")
     assert not ill.is_ok
     assert ill.message.startswith("1 set aside")
     assert f"ZeroDivisionError('oops'): nous retry {episode.id} --agent aria" in ill.message
