@@ -502,7 +502,7 @@ def longer_levels(entries: Sequence[ContextEntry], levels: Mapping[int, int], le
 
 def tokens_used(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
     """Return the tokens of entries, given by their places, at some levels."""
-    return sum(Placed(entries[place], level).tokens for place, level in levels.items())
+    return sum(entries[place].costs[level] if level else entries[place].first_cost for place, level in levels.items())
 
 
 def heading_tokens() -> int:
