@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from typing import Any, Unpack
 from uuid import UUID, uuid4
 
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, RawCursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 from psycopg.types.json import Jsonb
@@ -79,7 +79,7 @@ from nous_online.memories.agent import Agent, Verbs, loggable
 from nous_online.memories.sessions import NOTE, Session, held_items
 from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import BLOCKS as RECALL
-from nous_online.recall.recall import Cue, FoundMemory, recall
+from nous_online.recall.recall import Cue, FoundMemory, numbered, recall
 
 BLOCKS = statements("nous_online.context", "context.sql")
 LINKED_FROM = 10
@@ -302,8 +302,9 @@ def query_known(connection: Connection, statement: str, reach: ContextReach, **o
         "pairs": POLICY.contradictions,
         **others,
     }
-    text = statements_of(is_past=reach.is_past)[statement]
-    return connection.cursor(row_factory=dict_row).execute(text, parameters, prepare=True)
+    text, names = statements_of(is_past=reach.is_past)[statement]
+    cursor = RawCursor(connection, row_factory=dict_row)
+    return cursor.execute(text, [parameters[name] for name in names], prepare=True)
 
 
 def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
@@ -457,8 +458,8 @@ def sections() -> tuple[Section, ...]:
 
 
 @cache
-def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
-    """Return the queries of a context by name, each one statement for all kinds it reads; cached."""
+def statements_of(*, is_past: bool) -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
+    """Return the queries of a context by name, each one statement for all kinds it reads, as `numbered`; cached."""
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = {
         section: SQL(BLOCKS["section"]).format(
@@ -479,7 +480,7 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
         "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
         "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
     }
-    return {name: statement.as_bytes() for name, statement in composed.items()}
+    return {name: numbered(statement) for name, statement in composed.items()}
 
 
 def parts_of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:
