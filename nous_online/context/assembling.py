@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from typing import Any, Unpack
 from uuid import UUID, uuid4
 
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, RawCursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Identifier, Literal
 from psycopg.types.json import Jsonb
@@ -79,7 +79,7 @@ from nous_online.memories.agent import Agent, Verbs, loggable
 from nous_online.memories.sessions import NOTE, Session, held_items
 from nous_online.recall.ranking import RecallPolicy, periods_in
 from nous_online.recall.recall import BLOCKS as RECALL
-from nous_online.recall.recall import Cue, FoundMemory, recall
+from nous_online.recall.recall import Cue, FoundMemory, numbered, recall
 
 BLOCKS = statements("nous_online.context", "context.sql")
 LINKED_FROM = 10
@@ -139,7 +139,7 @@ class ContextVerbs(Verbs):
         # Embedded in one call and before the transaction opens; texts that `predict` has embedded come from its cache.
         texts = [cue.searched for cue in request.cues]
         vectors = vectors_of(agent, request.reach.session_id, texts, deadline) if texts else []
-        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+        with agent.transaction(deadline, is_pipelined=True) as connection:
             prepared = connection.execute(BLOCKS["prepare_context"], prepare=True)
             known = read_known(connection, agent, request, vectors or [None] * len(texts))
             placed, left_out = arrangement(known, request)
@@ -203,7 +203,7 @@ def checked_request(agent: Agent, details: AssemblyDetails, deadline: Deadline) 
     is_for_anyone = details.get("user_id") is None and details.get("project_id") is None
     session = None
     if at is None and (session_id is not None or is_for_anyone):
-        with agent.transaction(deadline) as connection:
+        with agent.transaction(deadline, is_pipelined=True) as connection:
             session = sessions.read_session(connection, agent.id, session_id or DEFAULT_SESSION)
     frame = values["frame"] or signals.activity or (session.frame if session else None)
     return ContextRequest(
@@ -254,8 +254,11 @@ def read_known(
     held = held_items(session.items) if session else []
     best = [answer.id for each in answered[:1] for answer in relevant_answers(each)[:LINKED_FROM]]
     ids = [each.memory_id for each in predicted] + [item.id for item in held if item.kind != NOTE]
+    memories = by_section([*standing.fetchall(), *(latest.fetchall() if latest else ())])
+    countable = {each.id for each in chain(*memories.values(), *(each.answers for each in answered))}
+    counts = connection.execute(BLOCKS["use_counts"], {"agent_id": agent.id, "ids": sorted(countable)}, prepare=True)
     known = Known(
-        memories=by_section([*standing.fetchall(), *(latest.fetchall() if latest else ())]),
+        memories=memories,
         contradictions=list(pairs_of(pairs.fetchall())),
         decisions=decisions.fetchall(),
         answered=answered,
@@ -265,9 +268,7 @@ def read_known(
         threads=session.open_threads if session else (),
     )
     known = with_contradictions(connection, known, reach)
-    recalled = {answer.id for each in known.answered for answer in each.answers}
-    listed = {memory.id for memories in known.memories.values() for memory in memories}
-    return replace(known, use_counts=use_counts(connection, agent.id, sorted(recalled | listed)))
+    return replace(known, use_counts=dict(counts.fetchall()))
 
 
 def recall_for(
@@ -302,8 +303,9 @@ def query_known(connection: Connection, statement: str, reach: ContextReach, **o
         "pairs": POLICY.contradictions,
         **others,
     }
-    text = statements_of(is_past=reach.is_past)[statement]
-    return connection.cursor(row_factory=dict_row).execute(text, parameters, prepare=True)
+    text, names = statements_of(is_past=reach.is_past)[statement]
+    cursor = RawCursor(connection, row_factory=dict_row)
+    return cursor.execute(text, [parameters[name] for name in names], prepare=True)
 
 
 def by_section(rows: Sequence[DictRow]) -> dict[str, list[FoundMemory]]:
@@ -351,14 +353,6 @@ def with_contradictions(connection: Connection, known: Known, reach: ContextReac
     own = sorted(pairs_of(rows), key=lambda pair: min(places.get(each, len(ids)) for each in pair.ids))
     pairs = {each.ids: each for each in (*own, *known.contradictions)}
     return replace(known, contradictions=list(pairs.values()))
-
-
-def use_counts(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Return how often memories were used, a citation counting twice."""
-    if not ids:
-        return {}
-    rows = connection.execute(BLOCKS["use_counts"], {"agent_id": agent_id, "ids": list(ids)}, prepare=True)
-    return dict(rows.fetchall())
 
 
 # --- arranging ---
@@ -457,8 +451,8 @@ def sections() -> tuple[Section, ...]:
 
 
 @cache
-def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
-    """Return the queries of a context by name, each one statement for all kinds it reads; cached."""
+def statements_of(*, is_past: bool) -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
+    """Return the queries of a context by name, each one statement for all kinds it reads, as `numbered`; cached."""
     reference, file = (SQL(BLOCKS["normal_path"]).format(path=SQL(path)) for path in ("a.reference", "file"))
     parts = {
         section: SQL(BLOCKS["section"]).format(
@@ -479,7 +473,7 @@ def statements_of(*, is_past: bool) -> Mapping[str, bytes]:
         "decisions": SQL(BLOCKS["decisions"]).format(file=file, limit=Literal(POLICY.decisions)),
         "named": SQL(BLOCKS["named"]).format(kinds=both.join(kinds), links=Literal(POLICY.links)),
     }
-    return {name: statement.as_bytes() for name, statement in composed.items()}
+    return {name: numbered(statement) for name, statement in composed.items()}
 
 
 def parts_of_kind(kind: str, *, is_past: bool) -> dict[str, Composable]:

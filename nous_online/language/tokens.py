@@ -30,7 +30,10 @@ STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff]")  # character
 SPACES = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")  # characters that are read as a space
 SEAM = "\ufdd2"  # the one space between two things that close and open: it costs nothing
 ENDINGS = ("'s", "'t", "'d", "'m", "'ll", "'re", "'ve")  # short endings, which their apostrophe opens
-LINE_START = re.compile("(?<=[A-Za-z])(?=\n)")
+LINE_START = re.compile("\n(?<=[A-Za-z]\n)")  # it begins with the line end, which is searched fastest
+PLAIN = re.compile(r"[\t\n -&(-~]*")
+"""Text that needs no normalising. An apostrophe may belong to the word before it or to the one after it."""
+WORD = re.compile("([A-Za-z]+)")
 MOST_KEPT, MOST_STRETCHES = 8_192, 100_000
 """Counts that are kept, of texts and of words: lines come back in every context."""
 SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -81,12 +84,38 @@ def counting() -> str:
 def claude_tokens(text: str) -> int:
     """Return how many tokens a text has for a Claude since Opus 4.7, by the reconstruction."""
     # No piece reaches from a letter into the next line. Lines come back: of a tier, of the whole, of other contexts.
-    return sum(map(claude_tokens_of_part, LINE_START.split(text)))
+    first, *others = LINE_START.split(text)
+    return claude_tokens_of_part(first) + sum(claude_tokens_of_part(f"\n{each}") for each in others)
+
+
+def claude_tokens_of_part(text: str) -> int:
+    """Return how many tokens a text has that is short, or has no line that begins after a letter."""
+    first = WORD.search(text) if PLAIN.fullmatch(text) else None
+    if first is None:
+        return tokens_of_stretches(text)
+    # Words and what stands between them come back in other texts, and nothing else tells what either costs.
+    return between_cost(text[: first.start()], is_after_word=False) + plain_tokens(text[first.start() :])
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def claude_tokens_of_part(text: str) -> int:
-    """Return how many tokens a text has that is short, or has no line that begins after a letter."""
+def plain_tokens(text: str) -> int:
+    """Return the tokens of a plain text from its first word on: a line comes back behind a bullet and a line end."""
+    *rest, end = WORD.split(text)[1:]
+    return (
+        sum(map(stretch_cost, rest[::2])) + sum(map(between_cost, rest[1::2])) + between_cost(end, is_before_word=False)
+    )
+
+
+@lru_cache(maxsize=MOST_STRETCHES)
+def between_cost(text: str, *, is_after_word: bool = True, is_before_word: bool = True) -> int:
+    """Return the tokens of plain text without letters that stands beside words; which words makes no difference."""
+    words = is_after_word + is_before_word
+    return tokens_of_stretches("a" * is_after_word + text + "a" * is_before_word) - words * stretch_cost("a")
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def tokens_of_stretches(text: str) -> int:
+    """Return how many tokens a text has, stretch by stretch."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", well_formed(text))
         text = MARKERS.sub(NO_MARKER, SPACES.sub(" ", text))

@@ -95,9 +95,10 @@ class Agent:
         return Deadline(self.deadline_s if seconds is None else seconds)
 
     @contextmanager
-    def transaction(self, deadline: Deadline) -> Generator[Connection]:
+    def transaction(self, deadline: Deadline, *, is_pipelined: bool = False) -> Generator[Connection]:
         """Yield a connection that sees this agent only."""
-        with self.database.transaction(self.id, timeout_s=deadline.remaining()) as connection:
+        seconds = deadline.remaining()
+        with self.database.transaction(self.id, timeout_s=seconds, is_pipelined=is_pipelined) as connection:
             yield connection
 
     @contextmanager
@@ -187,7 +188,10 @@ def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, de
     if session_id is None or not missing:
         return given
     key = {"agent_id": agent.id, "session_id": session_id}
-    with agent.transaction(deadline) as connection, connection.cursor(row_factory=dict_row) as cursor:
+    with (
+        agent.transaction(deadline, is_pipelined=True) as connection,
+        connection.cursor(row_factory=dict_row) as cursor,
+    ):
         row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}
     return given | {name: row[name] for name in missing if row.get(name) is not None}
 

@@ -11,7 +11,7 @@ limit %(limit)s
 -- name: find_suspects
 -- One round trip, every active censor of the agent: those that must occur as written, and those near in meaning to
 -- a part of the action. No vector index: it would answer approximately, and a thousand cosines take a millisecond.
-select f.id, f.trigger, f.is_literal, f.severity, f.trust, f.exceptions, part.number::integer as part,
+select f.id, f.trigger, f.is_literal, f.severity, f.trust, nullif(f.exceptions, '[]') as exceptions, part.number::integer as part,
        1 - (f.embedding <=> part.embedding) as similarity
 from heart.censors f
 cross join unnest(%(embeddings)s::vector[]) with ordinality part(embedding, number)

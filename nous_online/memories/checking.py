@@ -116,7 +116,8 @@ class Suspect:
     is_literal: bool
     severity: str
     trust: int
-    exceptions: list[dict[str, Any]]
+    exceptions: list[dict[str, Any]] | None
+    """None where there are none, which is nearly always so: nothing is parsed then."""
     part: int
     similarity: float
     read: float | None = None
@@ -170,7 +171,7 @@ def find_matches(
         similarity = suspect.similarity if suspect.unsaid is None else 1.0  # that of the act is not known yet
         if may_fire(replace(words, similarity=similarity, narrowness=NARROWEST), suspect):
             texts += [warned_act(suspect.trigger), *variants(suspect.trigger)]
-            texts += [each["action"] for each in suspect.exceptions if each["action"]]
+            texts += [each["action"] for each in suspect.exceptions or () if each["action"]]
     return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 

@@ -338,7 +338,14 @@ def search_statement(
         sizes=union_of_kinds("size_of_kind", parts, "\n    union all\n"),
         nominations=union_of_kinds("nominations_of_kind", parts, "\n        union all\n"),
     )
-    # Numbered once, here: the driver would parse this long text at every call, which takes as long as the search.
+    return numbered(composed)
+
+
+def numbered(composed: Composed) -> tuple[bytes, tuple[str, ...]]:
+    """Return a statement for a `RawCursor`, its parameters numbered, and their names in order.
+
+    The driver parses a long text at every call, which takes as long as a search; this is done once.
+    """
     numbers: dict[str, int] = {}
     text = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", composed.as_string())
     return text.encode(), tuple(numbers)

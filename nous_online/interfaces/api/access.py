@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,9 +15,6 @@ from typing import Annotated
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Request
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import DeadlineExceeded, NousError
@@ -32,6 +29,7 @@ from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TO
 from nous_online.interfaces.request_checks import bearer_of, secrets_match
 from nous_online.memories.status import UNNAMED
 
+MINUTE_S = 60.0
 MOST_COUNTED = 10_000
 """Callers whose calls are counted; beyond it the oldest is dropped, or made-up addresses would fill the memory."""
 
@@ -40,32 +38,33 @@ class RateLimit:
     """A limit on the calls of one caller in any minute."""
 
     def __init__(self, calls_per_minute: int, *, most_callers: int = MOST_COUNTED) -> None:
-        self._callers: OrderedDict[str, None] = OrderedDict()
-        self._most_callers = most_callers
+        self._most, self._most_callers = calls_per_minute, most_callers
+        self._callers: OrderedDict[str, deque[float]] = OrderedDict()
+        """When each caller made its calls, those of the last minute at least."""
         self._lock = threading.Lock()
-        self._window = MovingWindowRateLimiter(MemoryStorage())
-        self._item = RateLimitItemPerMinute(calls_per_minute)
 
     def count(self, caller: str) -> None:
         """Count a call; raise `InterfaceProblem` 429 with Retry-After beyond the limit."""
         with self._lock:
-            self._callers[caller] = None
-            oldest = self._callers.popitem(last=False)[0] if len(self._callers) > self._most_callers else None
-        if oldest is not None:
-            self._window.clear(self._item, oldest)
-        if not self._window.hit(self._item, caller):
-            raise self._refusal(caller)
+            calls = self._callers.setdefault(caller, deque())
+            if len(self._callers) > self._most_callers:
+                self._callers.popitem(last=False)
+            self._refuse_beyond(calls)
+            calls.append(time.monotonic())
 
     def check(self, caller: str) -> None:
         """Raise `InterfaceProblem` 429 if one more call would be beyond the limit; count nothing."""
-        if not self._window.test(self._item, caller):
-            raise self._refusal(caller)
+        with self._lock:
+            self._refuse_beyond(self._callers.get(caller, deque()))
 
-    def _refusal(self, caller: str) -> InterfaceProblem:
-        reset_at = self._window.get_window_stats(self._item, caller).reset_time
-        seconds = max(1, int(reset_at - time.time()) + 1)  # rounded up: Retry-After is in whole seconds
-        detail = f"more than {self._item.amount} calls in a minute; wait {seconds} s"
-        return InterfaceProblem(TOO_MANY, detail, headers={"Retry-After": str(seconds)})
+    def _refuse_beyond(self, calls: deque[float]) -> None:
+        now = time.monotonic()
+        while calls and calls[0] <= now - MINUTE_S:
+            calls.popleft()
+        if len(calls) >= self._most:
+            seconds = int(calls[0] + MINUTE_S - now) + 1  # rounded up: Retry-After is in whole seconds
+            detail = f"more than {self._most} calls in a minute; wait {seconds} s"
+            raise InterfaceProblem(TOO_MANY, detail, headers={"Retry-After": str(seconds)})
 
 
 class CallerSlots:

@@ -55,7 +55,7 @@ EXTRA_COMMANDS = {
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {
     NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sqlalchemy"}),
-    "api": frozenset({"fastapi", "jinja2", "limits", "markupsafe", "prometheus_client", "uvicorn"}),
+    "api": frozenset({"fastapi", "jinja2", "markupsafe", "prometheus_client", "uvicorn"}),
     "mcp": frozenset({"mcp", "mcp_types"}),
     "claude": frozenset({"anthropic"}),
     "code": frozenset({"tree_sitter"}),

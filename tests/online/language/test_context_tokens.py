@@ -15,6 +15,7 @@ from nous_online.language.tokens import (
     openai_tokens,
     pieces_of_claude,
     tokens_of,
+    tokens_of_stretches,
 )
 
 COUNTED = [
@@ -68,6 +69,17 @@ def test_lines_put_together_have_no_more_tokens_than_their_sum(lines):
 )
 def test_a_text_read_line_by_line_has_the_tokens_of_the_whole(text):
     assert claude_tokens(text) == claude_tokens_of_part(text)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(st.characters(max_codepoint=127), max_size=6), st.sampled_from(["Ab", " ", ".", "\n- ", "'s"])
+        )
+    ).map("".join)
+)
+def test_a_plain_text_has_the_tokens_of_its_stretches(text):
+    assert claude_tokens(text) == tokens_of_stretches(text)
 
 
 @given(
