@@ -37,7 +37,8 @@ from nous_pipelines.phases.rulings import follow_successors
 from nous_pipelines.phases.tiers import COLUMNS, LEVELS, SUMMARIES, due_episodes, lacking
 from nous_pipelines.plan.checks import isolate_failures
 from nous_pipelines.plan.night_files import NightFiles, writing
-from nous_pipelines.snapshots.snapshot import Chunk, identity_of
+from nous_pipelines.snapshots.agent_chunks import Chunk
+from nous_pipelines.snapshots.snapshot import identity_of
 
 Table = pl.DataFrame | Path
 """Rows, or for another process the file they are in."""

@@ -167,13 +167,13 @@ class AgentsAtRest:
 
     def rows(self, schema: TableSchema) -> pl.DataFrame:
         """Return the rows of these agents in a table of the earlier night."""
-        if self.files is None or schema not in TABLES:
+        if self.files is None or not self.agent_ids or schema not in TABLES:
             return schema.empty()
         return self.files.read_table(schema.name).filter(pl.col("agent_id").is_in(list(self.agent_ids)))
 
     def phase(self, name: str) -> Phase:
         """Return the account of these agents in a phase of the earlier night, which proposed nothing for them."""
-        return Phase(name) if self.files is None else self.files.read_phase(name).of(self.agent_ids)
+        return self.files.read_phase(name).of(self.agent_ids) if self.files and self.agent_ids else Phase(name)
 
 
 def write_kept(files: NightFiles, basis: Mapping[str, Any], taken: Snapshot, agent_ids: Iterable[str]) -> None:
@@ -266,9 +266,11 @@ def find_agents_at_rest(taken: Snapshot, basis: Mapping[str, Any]) -> AgentsAtRe
         document = files.read_json(NAME)
         if {name: document[name] for name in basis} != basis or document["checksums"] != output_checksums(files):
             return AgentsAtRest()
-        left_out = {row["agent_id"] for row in files.read_json("checks")["left_out"]}
-        proposed = {each.agent_id for phase in PHASES for each in files.read_phase(phase.name).proposals}
-        agents = ({*document["agents"]} & unchanged_agents(before, taken)) - left_out - proposed
+        agents = {*document["agents"]} & unchanged_agents(before, taken)
+        if not agents:  # as in a store of one agent: what follows reads thousands of proposals
+            return AgentsAtRest()
+        agents -= {row["agent_id"] for row in files.read_json("checks")["left_out"]}
+        agents -= {each["agent_id"] for phase in PHASES for each in files.read_json(phase.name)["proposals"]}
         # A fact that was fresh in the earlier night met its nearest however far they are; tonight it may not.
         agents -= agents_with_facts_since(taken, end_of(before.night) - FRESH_FOR)
         return AgentsAtRest(frozenset(agents), files)

@@ -50,7 +50,8 @@ from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, NightPhase, 
 from nous_pipelines.phases.rulings import FOLLOWED
 from nous_pipelines.plan.checks import left_out_agents
 from nous_pipelines.plan.night_files import PUT_OFF, NightFiles
-from nous_pipelines.snapshots.snapshot import Chunk, late_rows, take_snapshot
+from nous_pipelines.snapshots.agent_chunks import Chunk
+from nous_pipelines.snapshots.snapshot import late_rows, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
 

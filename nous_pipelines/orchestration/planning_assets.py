@@ -119,7 +119,7 @@ def plan(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materiali
     whole = combine_plans(without_conflicts, parts)
     reach("plan made")
     files.write_json("account", NightAccount.of(whole, phases_of(night, night_run) if faults else phases).values)
-    files.write_json("plan", whole.as_dict())
+    files.write_plan(whole)
     write_kept(files, night_run.decision_basis, night_run.snapshot(night), evidence.others)
     reach("plan written")
     return dg.MaterializeResult(

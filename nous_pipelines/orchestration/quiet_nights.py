@@ -35,7 +35,8 @@ from nous_pipelines.orchestration.running import NightOptions
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, MakesTable, NightPhase, NightTable, Reads
 from nous_pipelines.plan.checks import FAULTS
-from nous_pipelines.snapshots.snapshot import Chunk, unchanged_agents_at
+from nous_pipelines.snapshots.agent_chunks import Chunk
+from nous_pipelines.snapshots.snapshot import unchanged_agents_at
 
 SQL = statements("nous_pipelines.orchestration", "quiet_nights.sql")
 TIMEOUT_S = 60.0

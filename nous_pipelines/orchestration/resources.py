@@ -31,15 +31,13 @@ from nous_pipelines.plan.apply import applied_since, find_agents, is_applied
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.evidence import Searchable
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
+from nous_pipelines.snapshots.agent_chunks import Chunk, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
-    Chunk,
     Snapshot,
-    chunked,
     late_memories,
     late_rows,
     night_folder,
     open_snapshot,
-    rows_at_once,
     take_snapshot,
 )
 

@@ -246,14 +246,11 @@ def _join_all(own: NDArray[np.float32], place: NDArray[np.uint32], fresh: Mask, 
 
 
 def _join_fresh(own: NDArray[np.float32], fresh: Mask, *, threshold: float) -> Pairs:
-    new, known = np.flatnonzero(fresh).astype(np.int32), np.flatnonzero(~fresh).astype(np.int32)
-    across = similar_pairs_between(own[new], own[known], threshold=threshold)
-    within = similar_pairs(own[new], threshold=threshold)
-    return Pairs(
-        np.concatenate([new[across.left], new[within.left]]),
-        np.concatenate([known[across.right], new[within.right]]),
-        np.concatenate([across.similarity, within.similarity]),
-    )
+    new = np.flatnonzero(fresh).astype(np.int32)
+    found = similar_pairs_between(own[new], own, threshold=threshold)
+    left = new[found.left]
+    is_once = ~fresh[found.right] | (left < found.right)  # of two fresh rows, and none with itself
+    return Pairs(left[is_once], found.right[is_once], found.similarity[is_once])
 
 
 def vector_matrix(vectors: pl.Series) -> NDArray[np.float32]:

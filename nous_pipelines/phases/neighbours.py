@@ -40,7 +40,7 @@ MOST_CANDIDATES = 60
 """Nearest candidates a fact is compared with at most; the others wait until those are merged."""
 ROWS_AT_ONCE = 4096  # rows converted to 64 bits together: a few megabytes
 CELLS_AT_ONCE = 1 << 24  # of a matrix of float32 cosines: 64 MB; 4,096 new facts against 100,000 at once took 1.5 GB
-CROWDED = 16  # times as many rows within reach as are kept: sorting all of them would take longer than finding the last
+STRETCH = 64  # cosines of which only the highest is looked at to bound the nearest: sorting all would take longer
 FURTHEST = SHARED_WORD_LEAD * MOST_SHARED + 1e-3
 """The most that shared words are worth as a cosine, and more than float32 can be off by."""
 PAIR = {
@@ -387,16 +387,18 @@ def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: N
     """Return the nearest other rows of each row in `asked`, as far as a bonus may reach them (`RANKED_PAIR`)."""
     count = min(max(policy.neighbour_count, policy.ranked_count), len(rows) - 1)
     at_once = max(1, CELLS_AT_ONCE // (len(rows) * CORES))
+    stretches = np.arange(0, len(rows), STRETCH)
 
     def of_chunk(start: int) -> pl.DataFrame:
         chunk = asked[start : start + at_once]
         cosines = rows[chunk] @ rows.T
         cosines[np.arange(len(chunk)), chunk] = -1  # itself
-        # What no bonus brings within reach of the nearest is dropped by `_ranked_pairs` in any case.
-        least = np.maximum(cosines.max(axis=1) - np.float32(policy.ranked_within + FURTHEST), policy.ranked_similarity)
-        is_crowded = np.count_nonzero(cosines >= least[:, None], axis=1) > CROWDED * count
-        # Else the k-th largest bounds what has to be sorted; ties at it, by smaller row, are settled below.
-        least[is_crowded] = np.maximum(least[is_crowded], np.partition(cosines[is_crowded], -count, axis=1)[:, -count])
+        # What no bonus brings within reach of the nearest is dropped by `_ranked_pairs` in any case. As many stretches
+        # as are wanted hold a cosine at or above the last of their highest: no row below it is among the nearest.
+        highest = np.maximum.reduceat(cosines, stretches, axis=1)
+        least = np.maximum(highest.max(axis=1) - np.float32(policy.ranked_within + FURTHEST), policy.ranked_similarity)
+        if count <= len(stretches):
+            least = np.maximum(least, np.partition(highest, -count, axis=1)[:, -count])
         one, other = np.nonzero(cosines >= least[:, None])
         order = np.lexsort((other, -cosines[one, other], one))
         one, other = one[order], other[order]

@@ -29,6 +29,7 @@ BLOCK_ROWS = 512  # a 512 x 512 float32 tile is 1 MB: it stays in a core's cache
 FITTED_ROWS = 2048  # enough to find good directions; any orthonormal ones keep the bound valid
 TRIED_ROWS = 512  # other rows, to see how many pairs would survive: 130,000 pairs are enough for that
 NARROW_ROWS = 1024  # with fewer rows, finding directions costs more than it saves
+FEW_ROWS = 256  # beside them, narrowing many others costs more than the products it saves
 KEPT_DIMENSIONS = (16, 24, 32, 40, 48, 64, 96, 128)
 SURVIVOR_COST = 110  # a dimension of a scattered comparison, in dimensions of a blocked product (1.1 ns / 0.01 ns)
 PAIRS_AT_ONCE = 4096  # survivors compared together; a tile with more of them is compared as a whole
@@ -106,7 +107,8 @@ def checked(vectors: Float32, threshold: float) -> Float32:
 
 def _bounding_rows(left: Float32, right: Float32, *, threshold: float) -> tuple[Float32, Float32]:
     """Return narrow rows whose products are upper bounds of the full products (the rows themselves when few)."""
-    if min(len(left), len(right)) < NARROW_ROWS or left.shape[1] <= KEPT_DIMENSIONS[0]:
+    fewer, more = sorted((len(left), len(right)))
+    if fewer < FEW_ROWS or more < NARROW_ROWS or left.shape[1] <= KEPT_DIMENSIONS[0]:
         return left, right
     rng, size = np.random.default_rng(0), min(len(right), FITTED_ROWS + TRIED_ROWS)
     sample = right[rng.choice(len(right), size=size, replace=False)].astype(np.float64)

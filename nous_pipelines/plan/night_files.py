@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import polars as pl
+from pydantic import TypeAdapter
 
 from nous_online.core.errors import Refused, Unavailable
 from nous_pipelines.phases.phase import PHASE, Phase
@@ -19,6 +20,9 @@ from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import PLAN, Plan
 from nous_pipelines.plan.checks import NOBODY_LEFT_OUT, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
+from nous_pipelines.snapshots.parts import stamp
+
+Value = TypeVar("Value", Phase, Plan)
 
 LEFT_OUT = "left_out"
 UNSEEN = "unseen"
@@ -121,19 +125,33 @@ class NightFiles:
         for path in self.folder.glob(f"{LEFT_OUT}.*.json"):
             path.unlink(missing_ok=True)
 
-    def write_phase(self, phase: Phase) -> Path:
+    def write_phase(self, phase: Phase) -> None:
         """Write the result of a phase under its name."""
-        return self.write_json(phase.name, phase.as_dict())
+        self._write_value(phase.name, phase)
 
     def read_phase(self, name: str) -> Phase:
-        """Read the result of a phase."""
-        return PHASE.validate_python(self.read_json(name))
+        """Read the result of a phase, which is shared by all who read it; raise `Unavailable` as `read_json` does."""
+        return self._read_value(name, PHASE)
+
+    def write_plan(self, plan: Plan) -> None:
+        """Write the plan of the night."""
+        self._write_value("plan", plan)
 
     def read_plan(self) -> Plan:
         """Read the plan of the night; raise `Unavailable` when it is missing or damaged."""
-        path = self.folder / "plan.json"
-        written = path.stat() if path.exists() else None
-        return plan_at(path, *((written.st_mtime_ns, written.st_size) if written else (0, 0)))
+        return self._read_value("plan", PLAN)
+
+    def _write_value(self, name: str, value: Phase | Plan) -> None:
+        path = self.write_json(name, value.as_dict())
+        remember_value(path, value)
+
+    def _read_value(self, name: str, form: TypeAdapter[Value]) -> Value:
+        path = self.folder / f"{name}.json"
+        written, value = KNOWN.get(path, (None, None))
+        if value is None or not path.exists() or stamp(path) != written:
+            value = form.validate_python(document_at(path))
+            remember_value(path, value)
+        return cast("Value", value)
 
     def read_checked_plan(self) -> CheckedPlan:
         """Read the plan with the results of its checks; raise `Refused` if they failed or are of another plan."""
@@ -161,7 +179,14 @@ def document_at(path: Path) -> dict[str, Any]:
         raise Unavailable(f"{path.name} in {path.parent} can't be read ({error}); run the night again") from error
 
 
-@lru_cache(maxsize=1)
-def plan_at(path: Path, _modified_ns: int, _size: int) -> Plan:
-    """Return the plan in a file, cached by time and size: checks, apply and report parse and hash it only once."""
-    return PLAN.validate_python(document_at(path))
+KNOWN: OrderedDict[Path, tuple[tuple[Path, int, int], Phase | Plan]] = OrderedDict()
+"""The values last written or read, each with the stamp of its file: the steps of a night parse none of them again."""
+MOST_KNOWN = 16
+
+
+def remember_value(path: Path, value: Phase | Plan) -> None:
+    """Keep a value for those who read its file, while that does not change."""
+    KNOWN[path] = (stamp(path), value)
+    KNOWN.move_to_end(path)
+    if len(KNOWN) > MOST_KNOWN:
+        KNOWN.popitem(last=False)

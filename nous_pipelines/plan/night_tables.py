@@ -29,6 +29,7 @@ from nous_pipelines.phases.neighbours import COPY, FOUND
 from nous_pipelines.phases.tiers import SUMMARIES
 from nous_pipelines.phases.usage import RANKS
 from nous_pipelines.snapshots.copy_binary import read_parts, write_parquet_as_read
+from nous_pipelines.snapshots.parts import FACT_ROWS, PART_PREFIX
 from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, open_snapshot, parts_of, to_stored_types
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES, TableSchema
 
@@ -262,6 +263,11 @@ class StoredNights:
         found -= {self.folder(night) for night in self.nights}
         return sorted(str(path) for folder in found if (path := folder / f"{table}.parquet").is_file())
 
+    def fact_row_files(self) -> list[str]:
+        """Return the files that say in which part each fact lies, of the parts that have one."""
+        found = {part.folder for night in self.nights for part in parts_of(self.folder(night)) if part.others}
+        return sorted(str(folder / f"{FACT_ROWS}.parquet") for folder in found)
+
     def placement_files(self) -> list[str]:
         """Return the files with the part of each agent's rows, one a night."""
         return [str(path) for night in self.nights if (path := self.folder(night) / "placed.parquet").is_file()]
@@ -416,6 +422,13 @@ def rows_of(
         rows = engine.read_parquet(parts, union_by_name=True, hive_partitioning=True)
         placed = engine.read_parquet(nights.placement_files(), union_by_name=True, hive_partitioning=True)
         placed = placed.select(*map(duckdb.ColumnExpression, ("night", "agent_id", "part")))
+        if name == "facts" and (spread := nights.fact_row_files()):
+            lies = engine.read_parquet(spread, hive_partitioning=True).join(placed, "agent_id, part")
+            part = duckdb.CoalesceOperator(duckdb.ColumnExpression("lies_in"), duckdb.ColumnExpression("part"))
+            lies = lies.select(*map(duckdb.ColumnExpression, ("night", "agent_id", "id")), part.alias("part"))
+            found.append(rows.join(lies, "agent_id, id, part"))
+            names = (Path(path).parent.name.removeprefix(PART_PREFIX) for path in spread)
+            placed = placed.filter(duckdb.ColumnExpression("part").isnotin(*map(duckdb.ConstantExpression, names)))
         found.append(rows.join(placed, "agent_id, part"))
     columns = dict.fromkeys(["night", *(column for each in found for column in each.columns if column != "part")])
     first, *others = (each.select(*(column_of(each, column) for column in columns)) for each in found)

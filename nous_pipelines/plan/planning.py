@@ -18,7 +18,7 @@ from nous_pipelines.phases.incremental_join import vector_matrix
 from nous_pipelines.phases.phase_table import PRECEDENCE
 from nous_pipelines.phases.proposals import Plan, Proposal
 from nous_pipelines.plan.evidence import RECALLED, Evidence, final_successor
-from nous_pipelines.snapshots.snapshot import chunked
+from nous_pipelines.snapshots.agent_chunks import chunked
 
 
 def planned(night: date, proposals: Iterable[Proposal], *, agent_ids: Sequence[str], policy: Mapping[str, Any]) -> Plan:

@@ -1,4 +1,7 @@
-"""The parts of snapshots: each holds all rows of some agents, is written once and shared by later nights."""
+"""The parts of snapshots: each holds all rows of some agents, is written once and shared by later nights.
+
+Facts that did not change stay in the part they lie in: a later one names them in its table `fact_rows`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import polars as pl
@@ -17,8 +20,12 @@ from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE
 PART_PREFIX = "part="
 """The prefix of a part's folder: DuckDB reads `part=NAME` in a path as a column."""
 DESCRIPTION = "part.json"
+FACTS, FACT_ROWS = "facts", "fact_rows"
+KEY = ("agent_id", "id")
 GAP = ROW_GROUP_SIZE
 """Rows between two runs up to which both are read together, rather than opening the file again."""
+
+Stamp: TypeAlias = tuple[Path, int, int]
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class SnapshotPart:
     folder: Path
     counts: Mapping[str, int]
     checksums: Mapping[str, int]
+    others: tuple[str, ...] = ()
+    """The names of the earlier parts in which some of its facts lie."""
 
     @property
     def name(self) -> str:
@@ -45,25 +54,68 @@ class SnapshotPart:
     def is_whole(self) -> bool:
         """Whether all its files are as written; Parquet itself would not notice a damaged byte in a vector."""
         try:
-            return all(self.file(table).is_file() for table in self.checksums)
+            return all(self.file(table).is_file() for table in self.checksums) and all(
+                self.beside(name).file(FACTS).is_file() for name in self.others
+            )
         except (OSError, ValueError):
             return False
 
+    def beside(self, name: str) -> SnapshotPart:
+        """Return another part, or this one; raise what `open_part` raises."""
+        return open_part(self.folder.with_name(f"{PART_PREFIX}{name}")) if name != self.name else self
+
+    def is_spread(self, table: str) -> bool:
+        """Whether rows of a table lie in other parts."""
+        return table == FACTS and bool(self.others)
+
     def has_rows(self, table: str) -> bool:
         """Whether a table has any, once its file is known to be the one that was written."""
-        return self.file(table).is_file() and self.counts.get(table) != 0
+        return self.file(table).is_file() and self.counts.get(FACT_ROWS if self.is_spread(table) else table) != 0
 
     def places(self, table: str) -> pl.DataFrame:
         """Return first row and number of rows of each agent in a table: agent_id, first, size."""
-        return places_at(*stamp(self.file(table)))
+        return places_at(*stamp(self.file(FACT_ROWS if self.is_spread(table) else table)))
+
+    def fact_rows(self) -> pl.DataFrame:
+        """Return the facts of its agents and the part each lies in: agent_id, id, lies_in."""
+        if not self.others:
+            return pl.read_parquet(self.file(FACTS), columns=list(KEY)).with_columns(lies_in=pl.lit(self.name))
+        return pl.read_parquet(self.file(FACT_ROWS)).with_columns(pl.col("lies_in").fill_null(self.name))
 
     def no_rows(self, table: str, columns: Sequence[str] | None) -> pl.DataFrame:
         """Return a table, or some of its columns, without a row."""
         rows = none_at(*stamp(self.file(table)))
         return rows if columns is None else rows.select(columns)
 
+    def _fact_places(self) -> pl.DataFrame:
+        """Return for each fact the part it lies in, and its row in that file, in order: agent_id, lies_in, at."""
+        files = {name: stamp(self.beside(name).file(FACTS)) for name in (*self.others, self.name)}
+        return fact_places_at(stamp(self.file(FACT_ROWS)), tuple(files.items()))
+
     def slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the rows of each run (first, size; in order), reading only those and gaps of up to `GAP` rows."""
+        if self.is_spread(table):
+            rows = self._fact_places()
+            for first, size in runs.select("first", "size").iter_rows():
+                yield self._gathered(rows.slice(first, size), columns)
+            return
+        yield from self._own_slices(table, columns, runs)
+
+    def _gathered(self, wanted: pl.DataFrame, columns: Sequence[str] | None) -> pl.DataFrame:
+        """Return these facts (agent_id, lies_in, at), in order, from the parts they lie in."""
+        read, order, start = [self.no_rows(FACTS, columns)], list[pl.DataFrame](), 0
+        for (name,), own in wanted.with_row_index("place").group_by("lies_in"):
+            part = self.beside(str(name))
+            places = places_at(*stamp(part.file(FACTS))).join(own, on="agent_id", how="semi", maintain_order="left")
+            read += part._own_slices(FACTS, columns, places)
+            begins = places.select(
+                "agent_id", begin=start + pl.col("size").cum_sum() - pl.col("size") - pl.col("first")
+            )
+            order.append(own.join(begins, on="agent_id").select("place", at=pl.col("at") + pl.col("begin")))
+            start += int(places["size"].sum())
+        return pl.concat(read)[pl.concat(order).sort("place")["at"]] if order else read[0]
+
+    def _own_slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
         ends = pl.col("first") + pl.col("size")
         is_far = (pl.col("first") - ends.shift() > GAP).fill_null(value=False)
         for near in runs.with_columns(near=is_far.cum_sum()).partition_by("near", maintain_order=True):
@@ -81,11 +133,12 @@ def open_part(folder: Path) -> SnapshotPart:
         raise ValueError(f"{folder / DESCRIPTION} is damaged ({error!r})") from error
 
 
-def describe_part(folder: Path, written: Mapping[str, tuple[int, int]]) -> None:
-    """Write the description of a part: number of rows and CRC-32 of each table."""
+def describe_part(folder: Path, written: Mapping[str, tuple[int, int]], others: Sequence[str] = ()) -> None:
+    """Write the description of a part: number of rows and CRC-32 of each table, and where else facts of it lie."""
     description = {
         "counts": {name: count for name, (count, _) in written.items()},
         "checksums": {name: checksum for name, (_, checksum) in written.items()},
+        "others": list(others),
     }
     (folder / DESCRIPTION).write_text(json.dumps(description), "utf-8")
 
@@ -119,7 +172,7 @@ def rows_of_runs(
 # --- files, each read once in a process while it does not change ---
 
 
-def stamp(path: Path) -> tuple[Path, int, int]:
+def stamp(path: Path) -> Stamp:
     """Return a path with time and size of its file, a cache key that changes when the file is written again."""
     written = path.stat()
     return path, written.st_mtime_ns, written.st_size
@@ -129,7 +182,8 @@ def stamp(path: Path) -> tuple[Path, int, int]:
 def described_at(path: Path, _modified_ns: int, _size: int) -> SnapshotPart:
     """Return the part described by a file."""
     values: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return SnapshotPart(path.parent, dict(values["counts"]), dict(values["checksums"]))
+    others = tuple(values.get("others", ()))
+    return SnapshotPart(path.parent, dict(values["counts"]), dict(values["checksums"]), others)
 
 
 @lru_cache(maxsize=1024)
@@ -138,6 +192,19 @@ def places_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
     runs = pl.read_parquet(path, columns=["agent_id"])["agent_id"].rle().struct.unnest()
     size = pl.col("len").cast(pl.Int64)
     return runs.select(agent_id="value", first=size.cum_sum() - size, size=size)
+
+
+@lru_cache(maxsize=64)
+def fact_places_at(path: Stamp, files: tuple[tuple[str, Stamp], ...]) -> pl.DataFrame:
+    """Return the part of each fact named in a file of `fact_rows`, and its row there; `files` are those of parts."""
+    own, _ = files[-1]
+    keys = (
+        pl.read_parquet(file, columns=list(KEY)).with_row_index("at").with_columns(lies_in=pl.lit(name))
+        for name, (file, *_) in files
+    )
+    named = pl.read_parquet(path[0]).with_columns(pl.col("lies_in").fill_null(own))
+    rows = named.join(pl.concat(keys), on=[*KEY, "lies_in"], how="inner", maintain_order="left")
+    return rows.select("agent_id", "lies_in", pl.col("at").cast(pl.Int64))
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """The state of the store at the end of a night, read in one transaction and kept as immutable Parquet.
 
-A night reads only the agents that changed since an earlier snapshot; the rows of the others lie in parts that both
-share. See docs/decisions/0032-parts-by-transaction.md.
+A night reads only the agents that changed since an earlier snapshot, and of their facts those that did; the others lie
+in parts that both share. See docs/decisions/0032-parts-by-transaction.md.
 """
 
 from __future__ import annotations
@@ -30,10 +30,19 @@ from nous_online.core.errors import NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
-from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE, Query, read_parts, read_rows, write_parquet_as_read
-from nous_pipelines.snapshots.parts import PART_PREFIX, SnapshotPart, describe_part, open_part, rows_of_runs, stamp
+from nous_pipelines.snapshots.parts import (
+    FACT_ROWS,
+    GAP,
+    KEY,
+    PART_PREFIX,
+    SnapshotPart,
+    describe_part,
+    open_part,
+    rows_of_runs,
+    stamp,
+)
 from nous_pipelines.snapshots.table_schemas import FACTS, PLACED, SNAPSHOT_TABLES, TEXTS
 
 BLOCKS = statements("nous_pipelines.snapshots", "snapshot.sql")
@@ -41,7 +50,6 @@ LISTS = tuple({name for table in SNAPSHOT_TABLES.values() for name, dtype in tab
 """Columns that Postgres sends as JSON."""
 COUNTS = ("retrieved_count", "cited_count", "ignored_count")
 USAGE = FACTS.only(*COUNTS, "last_used_at")
-KEY = ("agent_id", "id")
 USES_DAYS = 365
 EPISODES_AT_ONCE = 256
 """Rows of episodes encoded together: each may hold a text of a hundred pages."""
@@ -57,6 +65,8 @@ class SnapshotTransaction:
     probe_days: int
     agent_ids: Sequence[str] | None = None
     """The agents to read; None for all."""
+    base: EarlierSnapshot | None = None
+    """The snapshot whose facts are not read again where they stayed as they were; None to read all."""
 
     @cached_property
     def bounds(self) -> dict[str, Any]:
@@ -68,7 +78,13 @@ class SnapshotTransaction:
             "probes_from": ends_at - timedelta(days=self.probe_days),
             "uses_from": ends_at - timedelta(days=USES_DAYS),
             "agent_ids": None if self.agent_ids is None else list(self.agent_ids),
+            "fact_ids": None,
         }
+
+    @cached_property
+    def facts(self) -> KnownFacts:
+        """Which facts are to be read, and where the others lie."""
+        return KnownFacts.of(self)
 
     @cached_property
     def usage(self) -> pl.DataFrame:
@@ -80,12 +96,49 @@ class SnapshotTransaction:
         return read_rows(self.connection, query, {**self.bounds, **more})
 
 
+@dataclass(frozen=True)
+class KnownFacts:
+    """The facts that are read, by id, and the part in which each of the others lies: agent_id, id, lies_in."""
+
+    read: list[str] | None = None
+    """None for all."""
+    kept: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @classmethod
+    def of(cls, reading: SnapshotTransaction) -> KnownFacts:
+        """Compare the facts with those of the base; all are read where there is none, or more than half changed."""
+        if reading.base is None or reading.base.snapshot.is_undivided:
+            return cls()
+        before, base = reading.base.snapshot, reading.base
+        dated = end_of(before.night)
+        query = SQL(BLOCKS["fact_changes"]).format(written=SQL(BLOCKS["written"]))
+        now = reading.rows(query, since=base.since, base=before.night, dated=dated)
+        known = before.table("facts", columns=[*KEY, *USAGE], agent_ids=reading.agent_ids)
+        # Their counts are compared: whether a recall was recorded late, or passes out of reach, no row of a fact tells.
+        used = usage_of(known, reading.usage)
+        same = known.filter(pl.all_horizontal(known[name].eq_missing(used[name]) for name in USAGE))
+        kept = (
+            # Small agents are read whole: many of them would have each file opened as often.
+            now.filter(~pl.col("is_changed"), pl.len().over("agent_id") > GAP)
+            .join(same, on=KEY, how="semi", maintain_order="left")
+            .join(before.fact_rows(reading.agent_ids), on=KEY, how="inner", maintain_order="left")
+            .select(*KEY, "lies_in")
+        )
+        if len(kept) <= (1 - MOST_CHANGED) * len(now):
+            return cls()
+        return cls(now.join(kept, on=KEY, how="anti", maintain_order="left")["id"].to_list(), kept)
+
+
 def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Written]:
     """Write the rows of the agents into a folder, a file for each table, sorted by agent."""
     written: dict[str, Written] = {}
     for name, write in TABLES.items():
         written[name] = write(reading, folder / f"{name}.parquet")
         reach("snapshot table written")
+    if reading.facts.read is not None:
+        own = pl.read_parquet(folder / "facts.parquet", columns=list(KEY)).with_columns(lies_in=pl.lit(None, pl.String))
+        rows = pl.concat([reading.facts.kept, own]).sort(KEY)
+        written[FACT_ROWS] = len(rows), write_parquet_as_read([rows], rows.schema, folder / f"{FACT_ROWS}.parquet")
     return written
 
 
@@ -111,9 +164,10 @@ def write_whole(rows: pl.DataFrame, path: Path) -> Written:
 
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the facts by agent and id while they are read."""
-    rewound = reading.rows(memories_query(FACT, "rewound"), kind=FACT.name)
+    parameters = {**reading.bounds, "fact_ids": reading.facts.read}
+    rewound = read_rows(reading.connection, memories_query(FACT, "rewound"), {**parameters, "kind": FACT.name})
     # They come in order as long as the database goes agent by agent; where it does not, the file is sorted below.
-    with closing(read_parts(reading.connection, memories_query(FACT, "present"), reading.bounds)) as present:
+    with closing(read_parts(reading.connection, memories_query(FACT, "present"), parameters)) as present:
         # Without changes since the night, as in most, the join is left out: it would copy every vector.
         unchanged = (
             part.join(rewound, on=KEY, how="anti", maintain_order="left") if len(rewound) else part for part in present
@@ -187,15 +241,18 @@ def write_used(
 
 def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     """Add the usage counters of each memory, before the column of vectors, which is kept out of the join."""
+    return memories.drop("embedding").hstack(usage_of(memories, usage)).hstack([memories["embedding"]])
+
+
+def usage_of(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """Return the usage counters of each memory (`USAGE`), in order."""
     if usage.is_empty():
-        counts = pl.DataFrame([
+        return pl.DataFrame([
             pl.Series(name, [None if name == "last_used_at" else 0], dtype=dtype).new_from_index(0, len(memories))
             for name, dtype in USAGE.items()
         ])  # fmt: skip
-    else:
-        found = memories.select(KEY).join(usage, on=KEY, how="left", maintain_order="left")
-        counts = found.select(pl.col(*COUNTS).fill_null(0), "last_used_at")
-    return memories.drop("embedding").hstack(counts).hstack([memories["embedding"]])
+    found = memories.select(KEY).join(usage, on=KEY, how="left", maintain_order="left")
+    return found.select(pl.col(*COUNTS).fill_null(0), "last_used_at")
 
 
 TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
@@ -217,7 +274,7 @@ TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
 # --- snapshots ---
 
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever a table or a column is added: an older snapshot is made again before a night runs over it."""
 UNDIVIDED = 4
 """The last format without parts: the same tables, all in the folder of the night. Still readable."""
@@ -278,7 +335,20 @@ class Snapshot:
         if self.is_undivided:
             return {"": self.own}
         names = self.placed["part"].unique(maintain_order=True)
-        return {name: open_part(self.folder.parent / f"{PART_PREFIX}{name}") for name in names}
+        placed = [open_part(self.folder.parent / f"{PART_PREFIX}{name}") for name in names]
+        others = (part.beside(name) for part in placed for name in part.others)
+        return {part.name: part for part in (*placed, *others)}
+
+    def fact_rows(self, agent_ids: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the part in which each fact lies, of some agents or all: agent_id, id, lies_in."""
+        placed = self.placed if agent_ids is None else self.placed.filter(pl.col("agent_id").is_in(list(agent_ids)))
+        parts = (
+            self.parts[name]
+            .fact_rows()
+            .join(placed.filter(part=name), on="agent_id", how="semi", maintain_order="left")
+            for name in placed["part"].unique()
+        )
+        return pl.concat([pl.DataFrame(schema=dict.fromkeys((*KEY, "lies_in"), pl.String)), *parts])
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -439,15 +509,16 @@ def earlier_snapshots(root: Path, night: date, probe_days: int) -> list[Snapshot
 def choose_base(reading: SnapshotTransaction, snapshots: Sequence[Snapshot]) -> EarlierSnapshot | None:
     """Return the first snapshot that is of this database's history and has no damaged file, None for none.
 
-    One is of another history if a backup from before it, or a dump, was restored since: see `lifecycle.snapshots`.
+    None, too, where that one has as many parts as one may have. One is of another history if a backup from before it,
+    or a dump, was restored since: see `lifecycle.snapshots`.
     """
     marks = {"ids": [taken.mark for taken in snapshots]}
     known = dict(reading.connection.execute(BLOCKS["bases"], marks).fetchall()) if snapshots else {}
     for taken in snapshots:
         with suppress(OSError, ValueError, pl.exceptions.PolarsError):
             parts = taken.parts.values() if taken.mark in known and taken.own.is_whole else ()
-            if parts and len(parts) < MOST_PARTS and all(part.is_whole for part in parts):
-                return EarlierSnapshot(taken, known[taken.mark])
+            if parts and all(part.is_whole for part in parts):
+                return EarlierSnapshot(taken, known[taken.mark]) if len(parts) < MOST_PARTS else None
     return None
 
 
@@ -466,7 +537,10 @@ def write_snapshot(
         with temporary_folder(part) as new:
             # None, not the names of all, which every query would have to compare.
             agent_ids = None if len(changed) == len(standing) else changed["agent_id"].to_list()
-            describe_part(new, write_tables(replace(reading, agent_ids=agent_ids), new))
+            own_reading = replace(reading, agent_ids=agent_ids, base=base)
+            written = write_tables(own_reading, new)
+            kept = own_reading.facts.kept
+            describe_part(new, written, sorted(kept["lies_in"].unique()) if len(kept) else ())
             reach("snapshot part described")
     part_of = pl.when(pl.col("agent_id").is_in(changed["agent_id"].implode())).then(pl.lit(name)).otherwise("part")
     tables = {
@@ -624,49 +698,3 @@ def write_description(taken: Snapshot) -> None:
     }
     (taken.folder / "snapshot.json").write_text(json.dumps(description), "utf-8")
     reach("snapshot described")
-
-
-# --- chunks of agents ---
-
-CHUNK_ROWS = 120_000
-"""Facts in a chunk: with 384 dimensions 200 MB of vectors, and as much again for what is computed from them."""
-
-CHUNKS_EACH = 4
-"""Chunks for each worker: with one each, all would wait for the slowest."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some agents of one policy, and their rows: the unit of work of every phase."""
-
-    snapshot: Snapshot
-    policy: NightPolicy
-    agent_ids: tuple[str, ...]
-
-    def table(self, name: str, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Read the rows these agents have in one table of the snapshot."""
-        return self.snapshot.table(name, columns=columns, agent_ids=self.agent_ids)
-
-    def own(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows these agents have in a table of all agents."""
-        return table.filter(pl.col("agent_id").is_in(list(self.agent_ids)))
-
-
-def rows_at_once(rows: int, *, width: int) -> int:
-    """Return the most facts in a chunk where an engine works on `width` chunks at once."""
-    return CHUNK_ROWS if width == 1 else max(1, min(CHUNK_ROWS, rows // (width * CHUNKS_EACH)))
-
-
-def chunked(agent_ids: Sequence[str], sizes: Mapping[str, int], *, most: int = CHUNK_ROWS) -> Iterator[list[str]]:
-    """Yield the agents in order in chunks of at most `most` facts; an agent with more is a chunk of its own."""
-    chunk: list[str] = []
-    rows = 0
-    for agent_id in agent_ids:
-        size = sizes.get(agent_id, 0)
-        if chunk and rows + size > most:
-            yield chunk
-            chunk, rows = [], 0
-        chunk.append(agent_id)
-        rows += size
-    if chunk:
-        yield chunk

@@ -19,7 +19,9 @@ from (
     where %(agent_ids)s::text[] is null or id = any(%(agent_ids)s)
     order by id collate "C"
 ) a cross join lateral (
-    select * from heart.facts where agent_id = a.id and learned_at < %(ends_at)s order by id
+    select * from heart.facts
+    where agent_id = a.id and learned_at < %(ends_at)s and (%(fact_ids)s::uuid[] is null or id = any(%(fact_ids)s::uuid[]))
+    order by id
 ) f
 
 -- name: later
@@ -40,7 +42,22 @@ with later as ({later})
 select r.*, l.is_rewound
 from heart.facts f join later l on l.agent_id = f.agent_id and l.memory_id = f.id
     cross join jsonb_populate_record(f, l.before) r
-where f.learned_at < %(ends_at)s
+where f.learned_at < %(ends_at)s and (%(fact_ids)s::uuid[] is null or f.id = any(%(fact_ids)s::uuid[]))
+order by f.agent_id collate "C", f.id
+
+-- name: fact_changes
+-- The facts of a snapshot, and whether the row of each may read otherwise in it than in the one it is built on, as
+-- `standing` asks of agents. How often one was used is compared, not asked here.
+select f.agent_id, f.id, f.is_written or e.memory_id is not null as is_changed
+from (
+    select agent_id, id, {written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s) as is_written
+    from heart.facts
+    where learned_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+) f left join (
+    select distinct agent_id, memory_id from lifecycle.events
+    where memory_kind = 'fact' and effective_at >= %(dated)s and (effective_at < %(ends_at)s or night in (%(base)s, %(night)s))
+      and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+) e on e.agent_id = f.agent_id and e.memory_id = f.id
 order by f.agent_id collate "C", f.id
 
 -- name: as_of

@@ -12,7 +12,7 @@ from nous_online.core.errors import InvalidInput, NousError, Refused, Unavailabl
 from nous_pipelines.engines.engine import picklable_error
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.chunk_work import ChunkOutput, WorkerDatabase, rows_of_chunk, worker_database
-from nous_pipelines.snapshots.snapshot import CHUNK_ROWS, Chunk, chunked, rows_at_once
+from nous_pipelines.snapshots.agent_chunks import CHUNK_ROWS, Chunk, chunked, rows_at_once
 
 
 class Unsendable(NousError):

@@ -227,7 +227,7 @@ class Store:
     def run(self, night: date, tell: Callable[[str], None] | None = None, **more: str) -> NightOutcome:
         """Run a night."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("nous_pipelines.snapshots.snapshot.CHUNKS_EACH", CHUNKS_EACH)
+            patch.setattr("nous_pipelines.snapshots.agent_chunks.CHUNKS_EACH", CHUNKS_EACH)
             for name, value in {"NOUS_ENGINE": self.engine, **more}.items():
                 patch.setenv(name, value)
             settings.cache_clear()

@@ -149,13 +149,13 @@ def test_the_nearest_are_those_of_a_sort_of_all_however_many_are_within_reach(mo
     table = told(at(*[7 * number * number % 170 for number in range(16)]), *"hgfedcba")
     table = table.with_columns(content=pl.Series([f"{words[row % 6]} {row}" for row in range(16)]))
     limits = {"neighbour_count": 4, "ranked_count": 3, "ranked_within": within}
-    monkeypatch.setattr(neighbours, "CROWDED", 0)
     of_all = by_rank(table, **limits)
 
-    monkeypatch.setattr(neighbours, "CROWDED", 16)
+    for stretch in (1, 2, 3, 4):  # with 16 facts as many as 16 stretches bound the nearest, or as few as four
+        monkeypatch.setattr(neighbours, "STRETCH", stretch)
 
-    assert len(of_all) > 0
-    assert by_rank(table, **limits) == of_all
+        assert len(of_all) > 0
+        assert by_rank(table, **limits) == of_all
 
 
 def test_facts_on_other_subjects_take_nobodys_place_among_the_nearest():

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import polars as pl
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
+from examples import examples
 from night_runs import NIGHT, SAID, remember
 
+from nous_online.core.errors import NousError
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.memories.erasure import Erasure
 from nous_pipelines.nights import end_of
+from nous_pipelines.orchestration.night_erasure import Redaction, erase_folder
+from nous_pipelines.plan.night_tables import QueryScope, parsed_query, run_query, stored_nights
 from nous_pipelines.snapshots import snapshot as module
-from nous_pipelines.snapshots.snapshot import Snapshot, take_snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
 NEXT = NIGHT + timedelta(days=1)
 NAMES = ("aria", "ben", "cleo", "dora")
 PROBE_DAYS = 30
+
+
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the facts of agents with two of them lie in several parts."""
+    monkeypatch.setattr(module, "GAP", 0)
 
 
 @pytest.fixture
@@ -80,7 +93,8 @@ def test_a_night_reads_the_agents_that_changed_and_shares_the_rest(hearts, night
     second = taken(night_database, tmp_path, NEXT)
 
     assert changed_since(first, second) == {"ben"}
-    assert [part.counts["facts"] for part in second.parts.values()] == [8, 3]
+    assert [part.counts["facts"] for part in second.parts.values()] == [8, 1]
+    assert second.sizes("facts") == {"aria": 2, "ben": 3, "cleo": 2, "dora": 2}
     assert set(first.table("facts")["content"]) == set(second.table("facts")["content"]) - {"ben lives in Paris"}
     assert_same(second, read_anew(night_database, tmp_path))
 
@@ -115,6 +129,36 @@ CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
     ),
     "removed without a trace": lambda heart, owner, fact: removed(owner, heart.agent.id, fact),
 }
+
+
+@pytest.mark.parametrize("seed", range(examples(2)))
+def test_every_night_of_a_drawn_week_reads_as_one_that_reads_all(
+    hearts, night_database, owner, tmp_path, monkeypatch, seed
+):
+    """By us and by queries, the nights before it, too: what changes lies apart from what stays, night after night."""
+    monkeypatch.setattr(module, "MOST_PARTS", 4)
+    draw = random.Random(seed)  # noqa: S311 - which changes to try
+    nights = [NIGHT + timedelta(days=place) for place in range(7)]
+    for night in nights:
+        hearts["ben"].learn_deferred([(f"ben went to bed on {night}", {"learned_at": SAID})])
+        for _ in range(draw.randrange(4)):
+            name, change = draw.choice(NAMES), draw.choice(sorted({*CHANGES} - {"a procedure", "a censor", "a policy"}))
+            facts = owner.execute("select id from heart.facts where agent_id = %s order by id", [name]).fetchall()
+            with suppress(NousError, psycopg.IntegrityError, IndexError):  # not every change can be made twice
+                CHANGES[change](hearts[name], owner, draw.choice(facts)[0])
+        snapshot = taken(night_database, tmp_path, night)
+
+        assert_same(snapshot, read_anew(night_database, tmp_path, night))
+
+    asked = parsed_query("select night, agent_id, id, content, state, retrieved_count from facts order by all")
+    for agent in (None, "ben"):
+        whole, built = (stored_nights(root, asked.tables) for root in (tmp_path / "anew", tmp_path))
+        with (
+            run_query(asked, whole, night_database, QueryScope(agent)) as wanted,
+            run_query(asked, built, night_database, QueryScope(agent)) as found,
+        ):
+            assert [*found.rows] == [*wanted.rows]
+    assert any(part.others for night in nights for part in taken(night_database, tmp_path, night).parts.values())
 
 
 def removed(owner: psycopg.Connection, agent_id: str, fact: object) -> None:
@@ -278,12 +322,37 @@ def test_after_some_parts_all_lies_in_one_again(hearts, night_database, tmp_path
 def test_where_most_changed_all_is_read(hearts, night_database, tmp_path):
     first = taken(night_database, tmp_path)
     for name in NAMES[:3]:
-        remember(hearts[name], "rain falls down")
+        remember(hearts[name], "rain falls down", "snow falls down", "hail falls down", "sleet falls down")
 
     second = taken(night_database, tmp_path, NEXT)
 
     assert changed_since(first, second) == set(NAMES)
     assert len(second.parts) == 1
+
+
+def test_where_most_agents_changed_but_few_of_their_facts_the_others_stay_where_they_lie(
+    hearts, night_database, tmp_path
+):
+    first = taken(night_database, tmp_path)
+    for name in NAMES[:3]:
+        remember(hearts[name], "rain falls down")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert changed_since(first, second) == set(NAMES)
+    assert sorted(part.counts["facts"] for part in second.parts.values()) == [3, 8]
+    assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_the_facts_of_a_small_agent_lie_in_one_part(hearts, night_database, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "GAP", 3)
+    taken(night_database, tmp_path)
+    remember(hearts["ben"], "ben lives in Paris")
+
+    second = taken(night_database, tmp_path, NEXT)
+
+    assert [part.others for part in second.parts.values()] == [(), ()]
+    assert_same(second, read_anew(night_database, tmp_path))
 
 
 def test_other_days_of_recalls_are_read_as_a_whole(hearts, night_database, tmp_path):
@@ -339,3 +408,21 @@ def test_what_is_dated_between_the_nights_is_read_again(hearts, night_database, 
 
     assert changed_since(first, second) == {"ben", "cleo", "dora"}
     assert_same(second, read_anew(night_database, tmp_path))
+
+
+def test_what_is_erased_is_gone_from_a_night_whose_facts_lie_in_several_parts(hearts, night_database, owner, tmp_path):
+    taken(night_database, tmp_path)
+    remember(hearts["ben"], "ben lives in Paris")
+    second = taken(night_database, tmp_path, NEXT)
+    before = second.table("facts")
+    (gone,) = owner.execute("select id::text from heart.facts where content = 'ben likes fish'").fetchone()
+    erasure = Erasure("", "ben", frozenset({"ben likes fish", gone}), is_dry_run=False, ids=frozenset({gone}))
+
+    for folder in (*tmp_path.glob("part=*"), *tmp_path.glob("night=*")):
+        erase_folder(folder, Redaction("ben", erasure.quotations, ids=erasure.ids), erasure)
+
+    built = open_snapshot(second.folder)
+    assert built is not None
+    assert built.table("facts").equals(before.filter(pl.col("id") != gone))
+    assert built.sizes("facts")["ben"] == 2
+    assert not any(gone.encode() in path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file())
