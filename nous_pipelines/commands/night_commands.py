@@ -450,6 +450,7 @@ def log(name: str, line: str) -> None:
 
 # --- the service ---
 
+VALUE = re.compile(r"=.*")
 CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 DryRunOption = Annotated[bool, Option(help="Show what would be written and run; change nothing.")]
 ManagerOption = Annotated[
@@ -476,7 +477,7 @@ def install(
 
     planned = autostart.autostart_here(manager, clock(at))
     # Of the settings file only the names: some values are keys.
-    names = {path: re.sub(r"=.*", "=…", text) for path, text in planned.files.items() if path.suffix == ".env"}
+    names = {path: VALUE.sub("=…", text) for path, text in planned.files.items() if path.suffix == ".env"}
     files = {str(path): text for path, text in {**planned.files, **names}.items()}
     if dry_run:
         for path, text in files.items():

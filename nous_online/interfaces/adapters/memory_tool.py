@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -72,8 +71,7 @@ class MemoryFiles:
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
                 )
             if count > 1:
-                found = re.finditer(f"(?={re.escape(old_str)})", text)  # overlapping ones too
-                lines = ", ".join(str(text[: each.start()].count("\n") + 1) for each in found)
+                lines = ", ".join(map(str, lines_of(old_str, text)))
                 raise InvalidInput(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
                     "Please ensure it is unique"
@@ -168,6 +166,16 @@ class Tree:
     size: int = 0
     entries: dict[str, Tree] = field(default_factory=dict[str, "Tree"])
     is_file: bool = False
+
+
+def lines_of(part: str, text: str) -> list[int]:
+    """Return the number of the line in which each occurrence of a part begins, overlapping ones too."""
+    found, at, line = list[int](), -1, 1
+    while (place := text.find(part, at + 1)) >= 0:
+        line += text.count("\n", max(at, 0), place)
+        found.append(line)
+        at = place
+    return found
 
 
 def resolved(path: str) -> str:
