@@ -90,6 +90,8 @@ class WritingPolicy:
     """Factor for a sentence that a summary takes before others: the best cause, and what an agent found or decided."""
     telling_from_share: float = 0.2
     """… where the summary has at least this share of the text (benchmark `summary`)."""
+    least_told: int = 5
+    """Content words of a sentence in the summary of a longer talk; shorter ones are mostly asides."""
     least_worth: float = 4.3
     """Least worth of a point that is kept: one point in ten of the 24 transcripts has less, most of small talk."""
     most_censors: int = 3

@@ -178,7 +178,8 @@ COURTESY = re.compile(
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
     r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
     r"bitte|merci|gracias|buenas|"
-    r"bonsoir|bonne nuit|guten (?:tag|abend|morgen)|venga|gern|einen moment|never mind|one (?:moment|sec)|"
+    r"bonsoir|bonne (?:nuit|journée|soirée)|(?:guten|schönen) (?:tag|abend|morgen|feierabend)|buen día|"
+    r"venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
     r"(?:[^\W\d_]++[\s,.!?…:)]*+){0,3}",
     re.IGNORECASE,
@@ -192,8 +193,20 @@ TALLY = re.compile(
     re.IGNORECASE,
 )
 """A passing state: "all 141 tests pass"."""
-OWN = re.compile(r"\b(?:I|I'(?:m|ve|d|ll)|[Mm]y|[Mm]e|[Mm]yself|[Mm]ine)\b")
-WE = re.compile(r"(?:we|we're|we've|we'd|we'll|our|us)\b", re.IGNORECASE)
+OWN = re.compile(
+    r"\b(?:I|I'(?:m|ve|d|ll)|(?i:my|me|myself|mine|ich|mich|mir|mein(?:e[mnrs]?)?|je|j'|moi|mon|ma|mes|yo|mis?|conmigo"
+    r"|ik|mij|mijn|eu|meus?|minhas?|я|мне|меня|мо[йяёи]))\b|我(?![们們])|私|저는|제가"
+)
+"""Words by which somebody speaks of themselves."""
+WE = re.compile(
+    r"(?:[Ww]e(?:'(?:re|ve|d|ll))?|[Oo]urs?|us|(?i:wir|uns|unser(?:e[mnrs]?)?|nous|notre|nos|nosotr[oa]s))\b"
+)
+"""Words that open a statement of several people."""
+ADDRESSING = re.compile(
+    r"\b(?:(?i:you(?:'(?:re|ve|d|ll))?|yours?|let's|du|dich|dir|dein(?:e[mnrs]?)?|euch|vous|votre|vos|toi|usted(?:es)?)"
+    rf"|{WE.pattern})"
+)
+"""Words that nobody can place who does not know who speaks to whom."""
 ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Of two things that were offered, the one that was not turned down stays."""
 LEANING = re.compile(

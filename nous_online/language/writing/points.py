@@ -60,6 +60,7 @@ from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import (
+    ASKING,
     ASSISTANTS,
     EDGE,
     content_words,
@@ -86,7 +87,6 @@ from nous_online.language.writing.sentences import (
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
-ASKING = frozenset({"user", "human"})
 CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to

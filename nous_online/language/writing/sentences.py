@@ -170,6 +170,8 @@ _HEAD = re.compile(
 )
 _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
+_DAY = re.compile(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{_MONTH_NAME})\b))")
+"""A date whose full stop ends no sentence: "1. Januar", "am 2.12. um zehn"."""
 _DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
 _MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\|""")
 _CODE_SPAN = re.compile(r"`[^`]{1,300}`")
@@ -368,10 +370,13 @@ def continues(line: TextLine, after: TextLine) -> bool:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text; abbreviations, initials and decimals do not end one."""
+    """Yield the sentences of a text; abbreviations, initials, decimals and days of a month do not end one."""
     start = 0
+    dated = {match.end() for match in _DAY.finditer(text)}
     for match in _BOUNDARY.finditer(text):
-        if ends_sentence(text[max(start, match.start() - 20) : match.end()], text[match.end() : match.end() + 1]):
+        if match.start() + 1 not in dated and ends_sentence(
+            text[max(start, match.start() - 20) : match.end()], text[match.end() : match.end() + 1]
+        ):
             yield text[start : match.end()].strip()
             start = match.end()
     if rest := text[start:].strip():
