@@ -116,12 +116,13 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
         called(2, "Bash", command='gh pr create --title "Store and cache" --body x'),
         called(3, "ExitPlanMode", plan="Keep the cache, then drop the lock."),
         called(4, "AskUserQuestion"),
-        answered(5, 'User has answered: "Which lock?"="The second one".', call=4),
+        answered(5, 'User has answered: "Which lock?"="The second one". "Should I go on?"="Yes".', call=4),
         answered(6, "It was rejected. To tell you how to proceed, the user said:\nUse main", call=2, is_error=True),
         said("user", 7, "Decided so far: the cache stays.", isCompactSummary=True),
         said(
             "user",
             8,
+            "<ide_opened_file>The user opened lock.ex</ide_opened_file>\n"
             "Go on.<task-notification>\n<id>7</id>\n</task-notification>\n"
             "Read the output file to retrieve the result: /tmp/7",
         ),
@@ -135,6 +136,7 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
     assert {"Commit: Wire the store", "Pull request: Store and cache"} <= set(lines)
     assert "assistant: Plan: Keep the cache, then drop the lock." in lines
     assert "user: Decision: Which lock - The second one." in lines
+    assert "Should I go on? Yes." in lines
     assert "user: Use main" in lines
     assert "assistant: Decided so far: the cache stays." in lines
     assert lines[-1] == "user: Go on."
