@@ -77,7 +77,11 @@ class WritingPolicy:
     most_answer_words: int = 50
     """Words of a turn above which it explains, drafts or pastes, in a talk with an assistant that uses no tool."""
     most_request_words: int = 150
-    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools."""
+    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools, …"""
+    dictated_words: int = 50
+    """… unless its paragraphs have more words each …"""
+    most_dictated: int = 600
+    """… and all of it fewer."""
     most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40

@@ -321,7 +321,7 @@ def request_place(sentences: Sequence[Sentence]) -> list[int]:
     return [
         place
         for place, each in enumerate(sentences)
-        if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST
+        if (each.speaker or "").casefold() == REQUESTING and word_count(each.text) >= LEAST_REQUEST
     ][:1]
 
 
