@@ -82,9 +82,9 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
 LABELLED = re.compile(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)"
     r"|(?P<result>outcome|results?)|(?P<cause>(?:root )?causes?(?: confirmed| found)?|reason|problem|issue"
-    r"|key (?:finding|insight)s?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因)"
+    r"|key (?:finding|insight)s?|gotchas?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因)"
     r"|(?P<fix>fix(?:ed)?|solved|solution|(?:commit|pull request)(?=:\s*fix)|lösung|solución)"
-    r"|(?P<commit>commit|pull request)|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|gotchas?"
+    r"|(?P<commit>commit|pull request)|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?"
     r"|lehren?|leçons?|lecciones|lección)"
     r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
     r"(?:,[^:]{1,30})?\s?(?:[:\uff1a](?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2})[:\uff1a])",
@@ -150,7 +150,7 @@ ADVISING = re.compile(
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
-    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
+    r"|search|help|add|remove|delete|rename|replace|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
     r"|(?:what|how|why|who|where)(?:'s| (?:is|are|was|were|do|does|did|can|could|should|would|will|to|about|if))"
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
@@ -182,14 +182,16 @@ WISHING = re.compile(
 )
 """How a user opens a wish for what is to be done now."""
 AT_ONCE = re.compile(
-    r"\b(?:for now|this time|right now|for the moment|just (?:a|an|the|do|continue|commit)"
+    r"\b(?:for now|this time|right now|for the moment|make sure (?:that )?(?:it|this|everything)"
+    r"|just (?:a|an|the|do|continue|commit)"
     r"|(?:do not|don'?t|never|always) \w+ (?:it|this|that|them)"
     r"|i (?:\w+ )?(?:like|love) (?:the|this|that|it|your|how))\b",
     re.IGNORECASE,
 )
 """How a user limits what they say to the task at hand."""
 PASSING = re.compile(
-    r"\b(?:now|yet|still|currently|so far|for the moment|needs? to|needs (?:an?|\w+ing)|remains?|pending"
+    r"\b(?:now|yet|still|currently|initially|first tried|so far|for the moment|needs? to|needs (?:an?|\w+ing)|remains?"
+    r"|pending|unrelated"
     r"|(?:is|are|has|have) (?:the |a )?wrong"
     r"|jetzt|noch|derzeit|maintenant|encore|actuellement|ahora|todavía)\b|现在|現在|目前|正在|还没|還沒",
     re.IGNORECASE,
@@ -215,7 +217,7 @@ COURTESY = re.compile(
 )
 """A courtesy and at most three more words."""
 TALLY = re.compile(
-    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
+    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|one|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
     r"issues?|failures?|builds?)\b"
     r"(?=.{0,40}\b(?:pass|passed|passing|passes|fail|failed|failing|fails|closed|done|green|complete|"
     r"completed|ok|clean|left)\b)",

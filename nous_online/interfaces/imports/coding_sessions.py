@@ -124,10 +124,12 @@ REMINDER = re.compile(
 )
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
 PERMITTING = re.compile(
-    r"\b(?:(?:should|shall|may|can) i|want me to|like me to|how would you like|proceed|next|currently|ready)\b",
+    r"\b(?:(?:should|shall|may|can) i|(?:want|like) me to|how would you like|you like to do|proceed|next|currently"
+    r"|ready)\b"
+    r"|- (?:you decide\b|.*\?\Z)",
     re.IGNORECASE,
 )
-"""A question for leave to go on: its answer decides nothing that lasts."""
+"""A question for leave to go on, or one that the user leaves open: its answer decides nothing that lasts."""
 ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++")
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
@@ -253,7 +255,7 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
         lines += [objection[1].strip()] if objection else failure_line(text)
     if call_id in session.asking:
         for asked, answer in ANSWERED.findall(text):
-            is_lasting = not PERMITTING.search(asked)
+            is_lasting = not PERMITTING.search(f"{asked} - {answer}")
             lines.append(
                 f"Decision: {as_topic(asked)} - {answer.rstrip('.')}."
                 if is_lasting

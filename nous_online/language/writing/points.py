@@ -121,7 +121,7 @@ LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
-POINTING = frozenset({"it", "it's", "they", "they're", "this", "that's", "these", "those", "i", "my"})
+POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
 SEATED = (CAUSE, DECISION, MENDED)
 LONGER = (STANDING, RULE, PREFERENCE)
@@ -273,7 +273,8 @@ def is_standing(sentence: Sentence) -> bool:
     text = straighten_apostrophes(sentence.text)
     first = next(iter(without_openers(text.split())), "").casefold()
     is_clear = (sentence.speaker or "").casefold() in ASKING and first not in UNANCHORED and not REPLY.match(text)
-    return is_clear and is_statement(sentence) and bool(STANDING.search(QUOTED.sub("x", text)))
+    is_asked = REQUEST.match(text) and not RULE.search(text)
+    return is_clear and not is_asked and is_statement(sentence) and bool(STANDING.search(QUOTED.sub("x", text)))
 
 
 def is_report(sentence: Sentence) -> bool:

@@ -509,7 +509,7 @@ _EXPORTED = re.compile(
 _OUTPUT = re.compile(
     r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├╭╰▪✓✗✔✘⎿●■✦]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
     r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File (?:\"|\S{1,200}:\d+, in )"
-    r"|-+> ?\d+\s|\d{1,5}\s{2,}\S|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
+    r"|-+> ?\d+\s|\d{1,5}(?:\s{2,}\S|→)|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
     r"|[A-Za-z][\w.]{0,60}(?:Error|Exception): "
     r"|[\w./\\-]{1,120}\.\w{1,6}:\d+|(?:Running|Compiling|Finished|Downloading|Installing|Collecting)\s\S{1,60}\s(?:with|in|v?\d)"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}\s+\[?(?:INFO|WARN|ERROR|DEBUG)"
@@ -623,6 +623,8 @@ def is_machine_line(line: str) -> bool:
     code = _NUMBER.sub("", rest)
     if _BOLD.match(rest):
         return False
+    if rest.count("\\n") > 1:  # a text inside JSON
+        return True
     if _OUTPUT.match(plain) or _OUTPUT.match(rest) or (len(code) <= LONGEST_SENTENCE and _STATEMENT.match(code)):
         return True
     letters = sum(char.isalpha() or char in " ,.'’?!-" for char in rest)

@@ -116,13 +116,12 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
         called(2, "Bash", command='gh pr create --title "Store and cache" --body x'),
         called(3, "ExitPlanMode", plan="Keep the cache, then drop the lock."),
         called(4, "AskUserQuestion"),
-        answered(5, 'User has answered: "Which lock?"="The second one". "Should I go on?"="Yes".', call=4),
+        answered(5, 'User has answered: "Which lock?"="The second one".', call=4),
         answered(6, "It was rejected. To tell you how to proceed, the user said:\nUse main", call=2, is_error=True),
         said("user", 7, "Decided so far: the cache stays.", isCompactSummary=True),
         said(
             "user",
             8,
-            "<ide_opened_file>The user opened lock.ex</ide_opened_file>\n"
             "Go on.<task-notification>\n<id>7</id>\n</task-notification>\n"
             "Read the output file to retrieve the result: /tmp/7",
         ),
@@ -136,10 +135,32 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
     assert {"Commit: Wire the store", "Pull request: Store and cache"} <= set(lines)
     assert "assistant: Plan: Keep the cache, then drop the lock." in lines
     assert "user: Decision: Which lock - The second one." in lines
-    assert "Should I go on? Yes." in lines
     assert "user: Use main" in lines
     assert "assistant: Decided so far: the cache stays." in lines
     assert lines[-1] == "user: Go on."
+
+
+def test_leave_to_go_on_is_no_decision_and_what_the_editor_shows_is_not_said(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    asking = {"type": "tool_use", "id": "c4", "name": "AskUserQuestion", "input": {}}
+    text = '"Which lock?"="The second one". "Should I go on?"="Yes". "Which key?"="You decide".'
+    session = (
+        said("assistant", 4, [asking]),
+        said("user", 5, [{"type": "tool_result", "tool_use_id": "c4", "content": text}]),
+        said("user", 6, "<ide_opened_file>The user opened lock.ex</ide_opened_file>\nGo on."),
+        said("user", 7, "Stop hook feedback: run the tests"),
+    )
+
+    import_history(heart, [written(tmp_path / "s.jsonl", *session)])
+
+    (episode,) = episodes(owner)
+    assert episode["detail"].splitlines() == [
+        "user: Decision: Which lock - The second one.",
+        "Should I go on? Yes.",
+        "Which key? You decide.",
+        "user: Go on.",
+    ]
 
 
 SUMMARY = """This session is being continued from a previous conversation that ran out of context.

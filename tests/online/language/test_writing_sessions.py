@@ -119,8 +119,11 @@ def test_what_a_tool_does_that_nobody_expects_is_a_fact(told: str) -> None:
         "Fix: Updated `rope.yml` for the new hitch.",
         f"**Fix**\n{READ}",
         "It broke because `rope.yml` names no hitch.",
+        "I'm using `level --plot` because the pond of Olm is small.",
         "Issue: [#4 - the rope causes gaps](https://mill.example/4)",
         "The plot broke because nobody had read the gauge.",
+        "The gauge of Olm was initially read in feet because the mill at Veldt is old.",
+        r'Input: "# Ropes\nThe gauge of Olm reads 0 because `rope.yml` is long.\n"',
     ],
 )
 def test_what_announces_refers_or_names_nothing_is_no_finding(told: str) -> None:
@@ -146,6 +149,9 @@ def test_what_a_user_wants_with_a_reason_or_in_place_of_something_else_lasts(tol
         "Is it that you always have to read the gauge",
         "Don't tie it to the mill.",
         "Don't draw the pond for now.",
+        "Make sure it works for the mill.",
+        "Remove the axis of the plot and make sure the pond covers the page.",
+        "Review the ropes of Olm and say which of them the miller should tie.",
         "The gauge of the mill is never called by the weir.",
         "The old gauge should be removed from the plot.",
         "I like the plot with two axes.",
