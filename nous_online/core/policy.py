@@ -77,7 +77,11 @@ class WritingPolicy:
     most_answer_words: int = 50
     """Words of a turn above which it explains, drafts or pastes, in a talk with an assistant that uses no tool."""
     most_request_words: int = 150
-    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools."""
+    """Words of a user's turn above which it is pasted, in the session of an agent that uses tools, …"""
+    dictated_words: int = 50
+    """… unless its paragraphs have more words each …"""
+    most_dictated: int = 600
+    """… and all of it fewer."""
     most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
@@ -90,6 +94,8 @@ class WritingPolicy:
     """Factor for a sentence that a summary takes before others: the best cause, and what an agent found or decided."""
     telling_from_share: float = 0.2
     """… where the summary has at least this share of the text (benchmark `summary`)."""
+    least_told: int = 5
+    """Content words of a sentence in the summary of a longer talk; shorter ones are mostly asides."""
     least_worth: float = 4.3
     """Least worth of a point that is kept: one point in ten of the 24 transcripts has less, most of small talk."""
     most_censors: int = 3

@@ -75,19 +75,28 @@ OPPOSITES = frozenset(
 )
 RIVALS = groups("rivals")
 NO_SUBJECT, UNANCHORED = word_list("no_subject"), word_list("unanchored")
-PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING, VERBS = map(
+PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING, VERBS, TRAP = map(
     phrases,
-    ("preference", "decision", "rule", "cause", "mended", "planned", "hedge", "refusing", "instructing", "verbs"),
+    "preference decision rule cause mended planned hedge refusing instructing verbs trap".split(),  # noqa: SIM905 (names)
 )
 LABELLED = re.compile(
-    r"\A(?:\*{1,2}|_{1,2})?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)|(?P<result>outcome|results?)"
-    r"|(?P<cause>(?:root )?causes?|reason|problem|ursache|cause racine|causa)|(?P<fix>fix(?:ed)?|solution|"
-    r"(?:commit|pull request)(?=:\s*fix)|lösung|solución)|(?P<commit>commit|pull request)"
-    r"|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?|lehren?|leçons?|lecciones|lección)"
+    r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)"
+    r"|(?P<result>outcome|results?)|(?P<cause>(?:root )?causes?(?: confirmed| found)?|reason|problem|issue"
+    r"|key (?:finding|insight)s?|gotchas?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因)"
+    r"|(?P<fix>fix(?:ed)?|solved|solution|(?:commit|pull request)(?=:\s*fix)|lösung|solución)"
+    r"|(?P<commit>commit|pull request)|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?"
+    r"|lehren?|leçons?|lecciones|lección)"
     r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
-    r"(?:,[^:]{1,30})?\s?(?::(?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2}):)",
+    r"(?:,[^:]{1,30})?\s?(?:[:\uff1a](?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2})[:\uff1a])",
     re.IGNORECASE,
 )
+FOUND = re.compile(
+    r"\W{0,4}(?P<cause>(?:(?:now )?(?:i|we)(?:'ve| have)? )?(?:found|got) (?:it|(?:the|an?) (?:\w+ )?"
+    r"(?:problems?|issues?|causes?|bugs?|culprit))|(?:the )?(?:root )?cause (?:is |was )?(?:found|confirmed|identified)"
+    r"|here(?:'s| is) the (?:\w+ )?(?:root )?cause(?: \w+)?|there it is|找到(?:了|问题|原因)+)\W{0,4}",
+    re.IGNORECASE,
+)
+"""A whole sentence that announces a finding; what was found comes next."""
 CORRECTING = re.compile(
     r"\A(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
     r"quatsch)(?=[,.:!\s]|$)"
@@ -130,8 +139,9 @@ ANNOUNCED = re.compile(
 )
 """How an assistant announces a step, offers help, asks for something, or reports progress; results come later."""
 ADVISING = re.compile(
-    r"\b(?:if|once|hopefully|please|wenn|falls|si|could(?! not)|puedes|peux|pouvez|kannst|können)\b"
-    r"|如果|你可以|建议|建議|请|請"
+    r"\b(?:if|once(?! (?:per|every|a|in|more)\b)|hopefully|please|wenn|falls|si|could(?! not)|puedes|peux|pouvez"
+    r"|kannst|können)\b"
+    r"|recommend(?:ed|ation)?s?\b|如果|你可以|建议|建議|请|請"
     r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
     r"|\bi(?:'m| am)? (?:\w+ly )?(?:unable|not able|restricted|cannot|can't|could|should|need|apologi[sz]e)\b",
     re.IGNORECASE,
@@ -140,7 +150,7 @@ ADVISING = re.compile(
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
-    r"|search|help|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
+    r"|search|help|add|remove|delete|rename|replace|analy[sz]e|summari[sz]e|translate|review|audit|commit|push|proceed|redo|retry|repeat|draw|print|go"
     r"|(?:what|how|why|who|where)(?:'s| (?:is|are|was|were|do|does|did|can|could|should|would|will|to|about|if))"
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
@@ -149,9 +159,11 @@ REQUEST = re.compile(
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
-    r"|(?<!^)(?<!\bi )\b(?:should|must(?![-\u2011])|ha(?:s|ve) to)\b"
-    r"|\b(?:always|never|by default|from now on|in (?:the )?future"
-    r"|make sure (?!i\b)|whenever|(?:every|each) time|immer|niemals|toujours|jamais|siempre|nunca|sempre|всегда|никогда"
+    r"|(?<!^)(?<!\bi )(?<!\bit )\b(?:should(?! (?:\w+ly )?be (?:\w+ly )?\w+ed\b)|must(?![-\u2011])"
+    r"|ha(?:s|ve) to(?! see))\b"
+    r"|\b(?:(?:always|never)(?! \w+(?:ed|ing|[^\Ws]s)\b)|by default|from now on|in (?:the )?future"
+    r"|not allowed|(?<!to )make sure (?!i\b)|whenever|(?:every|each) time"
+    r"|immer|niemals|toujours|jamais|siempre|nunca|sempre|всегда|никогда"
     r"|muss|müssen|darf|dürfen|soll(?:en|te)?|künftig|ab (?:jetzt|sofort)|doi(?:t|vent)(?! (?:s'agir|être|avoir))"
     r"|désormais|dorénavant|deben?|hay que|a partir de ahora|deve|должн\w{1,3})\b"
     r"|(?:必须|必須|永远|永遠|以后|以後|今后|今後|总是|總是|始终|禁止|必ず|常に|항상)"
@@ -159,8 +171,27 @@ STANDING = re.compile(
     re.IGNORECASE,
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
+WISH = re.compile(
+    r"\b(?:i|we) (?:\w+ )?(?:want|need|prefer|like)\b.{1,200}\b(?:because|not|instead|never|always|every|each)\b",
+    re.IGNORECASE,
+)
+"""How a user wishes for something with a reason, or for one thing and not the other."""
+WISHING = re.compile(
+    r"(?:and |also |so |then )?(?:let'?s\b|we (?:\w+ )?(?:need|want|should|could|can(?!'t|not)|have to)\b)",
+    re.IGNORECASE,
+)
+"""How a user opens a wish for what is to be done now."""
+AT_ONCE = re.compile(
+    r"\b(?:for now|this time|right now|for the moment|make sure (?:that )?(?:it|this|everything)"
+    r"|just (?:a|an|the|do|continue|commit)"
+    r"|(?:do not|don'?t|never|always) \w+ (?:it|this|that|them)"
+    r"|i (?:\w+ )?(?:like|love) (?:the|this|that|it|your|how))\b",
+    re.IGNORECASE,
+)
+"""How a user limits what they say to the task at hand."""
 PASSING = re.compile(
-    r"\b(?:now|yet|still|currently|so far|for the moment|needs? to|needs \w+ing|remains?|pending"
+    r"\b(?:now|yet|still|currently|initially|first tried|so far|for the moment|needs? to|needs (?:an?|\w+ing)|remains?"
+    r"|pending|unrelated"
     r"|(?:is|are|has|have) (?:the |a )?wrong"
     r"|jetzt|noch|derzeit|maintenant|encore|actuellement|ahora|todavía)\b|现在|現在|目前|正在|还没|還沒",
     re.IGNORECASE,
@@ -178,32 +209,47 @@ COURTESY = re.compile(
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
     r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
     r"bitte|merci|gracias|buenas|"
-    r"bonsoir|bonne nuit|guten (?:tag|abend|morgen)|venga|gern|einen moment|never mind|one (?:moment|sec)|"
+    r"bonsoir|bonne (?:nuit|journée|soirée)|(?:guten|schönen) (?:tag|abend|morgen|feierabend)|buen día|"
+    r"venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
     r"(?:[^\W\d_]++[\s,.!?…:)]*+){0,3}",
     re.IGNORECASE,
 )
 """A courtesy and at most three more words."""
 TALLY = re.compile(
-    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
+    r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|one|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
     r"issues?|failures?|builds?)\b"
     r"(?=.{0,40}\b(?:pass|passed|passing|passes|fail|failed|failing|fails|closed|done|green|complete|"
     r"completed|ok|clean|left)\b)",
     re.IGNORECASE,
 )
 """A passing state: "all 141 tests pass"."""
-OWN = re.compile(r"\b(?:I|I'(?:m|ve|d|ll)|[Mm]y|[Mm]e|[Mm]yself|[Mm]ine)\b")
-WE = re.compile(r"(?:we|we're|we've|we'd|we'll|our|us)\b", re.IGNORECASE)
+OWN = re.compile(
+    r"\b(?:I|I'(?:m|ve|d|ll)|(?i:my|me|myself|mine|ich|mich|mir|mein(?:e[mnrs]?)?|je|j'|moi|mon|ma|mes|yo|mis?|conmigo"
+    r"|ik|mij|mijn|eu|meus?|minhas?|я|мне|меня|мо[йяёи]))\b|我(?![们們])|私|저는|제가"
+)
+"""Words by which somebody speaks of themselves."""
+WE = re.compile(
+    r"(?:[Ww]e(?:'(?:re|ve|d|ll))?|[Oo]urs?|us|(?i:wir|uns|unser(?:e[mnrs]?)?|nous|notre|nos|nosotr[oa]s))\b"
+)
+"""Words that open a statement of several people."""
+ADDRESSING = re.compile(
+    r"\b(?:(?i:you(?:'(?:re|ve|d|ll))?|yours?|let's|du|dich|dir|dein(?:e[mnrs]?)?|euch|vous|votre|vos|toi|usted(?:es)?)"
+    rf"|{WE.pattern})"
+)
+"""Words that nobody can place who does not know who speaks to whom."""
 ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Of two things that were offered, the one that was not turned down stays."""
 LEANING = re.compile(
     r"(?:(?:i|we)(?:'ve)? )?(?:fixed|solved|resolved|handled|avoided) (?:by|this|that|it)\b"
-    r"|(?:this|that|it) \w{1,20}s\b(?! (?:a|an|the)\b)",
+    r"|(?:it|this|that|they)'(?:s|re)\b|(?:it|this|that|they|these|those) (?:\w{1,20}ly )?(?:\w{1,20}s|are|were|all)\b",
     re.IGNORECASE,
 )
 """Opens a sentence that tells how something was mended or what follows, and what in the sentence before alone."""
-REPLY = re.compile(r"[\d'\"]")
-"""Opens an answer by the number of a question, or a quotation."""
+REPLY = re.compile(
+    r"[\d'\"]|(?:is|are|do|does|did|should|can|could|will) (?:it|there|this|that|we|i|you|the)\b", re.IGNORECASE
+)
+"""Opens an answer by the number of a question, a quotation, or a question without its mark."""
 QUOTED = re.compile(r"`[^`]{1,300}`|\"[^\"]{1,300}\"")
 """A name in code, or what is quoted."""
 QUOTING_ERROR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\bERROR\b")

@@ -131,13 +131,24 @@ KNOWN_TYPES = frozenset((
     *SPOKEN, *TITLES, "system", "progress", "attachment", "file-history-snapshot", "queue-operation", "last-prompt",
 ))  # fmt: skip
 EDITING = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
-BOOKKEEPING = ("<local-command-", "<command-name>", "<command-message>", "<bash-stdout>", "[Request interrupted")
+BOOKKEEPING = (
+    "<local-command-", "<command-name>", "<command-message>", "<bash-", "[Request interrupted",
+    "Operation stopped by hook:", "Stop hook feedback:",
+)  # fmt: skip
 """How texts of the user begin that the program wrote."""
 REMINDER = re.compile(
-    r"<(system-reminder|task-notification)>.*?(?:</\1>|\Z)(?:\s*Read the output file to retrieve the result: \S+)?",
+    r"<(system-reminder|task-notification|ide_(?:opened_file|selection|diagnostics))>.*?(?:</\1>|\Z)"
+    r"(?:\s*(?:Read the output file to retrieve the result|Full transcript available at): \S+)?",
     re.DOTALL,
 )
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
+PERMITTING = re.compile(
+    r"\b(?:(?:should|shall|may|can) i|(?:want|like) me to|how would you like|you like to do|proceed|next|currently"
+    r"|ready)\b"
+    r"|- (?:you decide\b|.*\?\Z)",
+    re.IGNORECASE,
+)
+"""A question for leave to go on, or one that the user leaves open: its answer decides nothing that lasts."""
 ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++")
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
@@ -251,7 +262,10 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
     if call_id in session.asking:
         for asked, answer in ANSWERED.findall(text):
             topic = ENDS_INSIDE.sub("; ", asked.strip()).rstrip("?!. ")  # one clause: the answer is read with it
-            lines.append(f"Decision: {topic} - {answer.rstrip('.')}.")
+            is_lasting = not PERMITTING.search(f"{asked} - {answer}")
+            lines.append(
+                f"Decision: {topic} - {answer.rstrip('.')}." if is_lasting else f"{asked} {answer.rstrip('.')}."
+            )
     return lines, artifacts_in(text) if call_id in session.committing else []
 
 

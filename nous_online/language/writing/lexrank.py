@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import FUNCTION_WORDS, NEGATORS, OWN, UNSPACED, VERBS, WE, word_list
+from nous_online.language.lexicon import ADDRESSING, FUNCTION_WORDS, NEGATORS, OWN, UNSPACED, VERBS, WE, word_list
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.sentences import (
@@ -34,6 +34,7 @@ ROUNDS = 60  # power iterations; at damping 0.85 the error is below 0.85^60 = 0.
 WORDLESS = 1e-3  # in one more column of every row, so that a sentence without content words has a direction too
 _WORD = re.compile(r"\w+")
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
+ASKING = frozenset({"user", "human"})
 FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
 CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
 """A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
@@ -121,7 +122,7 @@ def summarise(
 def summary_text(sentences: Sequence[Sentence]) -> str:
     """Return sentences as a text to be read: without openers, each with its full stop, and named where that is needed.
 
-    A name stands once in a turn: before the first sentence that says "I" or "we", or before a mere note that opens it.
+    A name stands once in a turn: before the first sentence that says "I", "we" or "you", or a mere note that opens it.
     """
     told: list[str] = []
     named: int | None = None
@@ -137,19 +138,20 @@ def summary_text(sentences: Sequence[Sentence]) -> str:
 
 def plain_opening(text: str) -> str:
     """Return a text without openers such as "so" or "well", with a capital letter, but a name in code as it is."""
-    plain = " ".join(without_openers(text.split())) or text
+    plain = " ".join(without_openers(text.split())).lstrip(" ,;") or text
     return plain if CODE_NAME.match(plain) else capitalised(plain)
 
 
 def needs_name(text: str, speaker: str, *, may_be_note: bool = True) -> bool:
-    """Tell whether a text can't be read without its speaker: it says "I", opens with "we", or is a short note.
+    """Tell whether a text can't be read without its speaker: it says "I", "we" or "you", or is a short note.
 
-    An assistant's memory is its own: there "I" is itself.
+    An assistant's memory is its own: there "I" is itself, and the user is whoever it speaks to.
     """
     if speaker.casefold() in ASSISTANTS:
         return False
     straight = straighten_apostrophes(text)
-    if OWN.search(straight) or WE.match(straight):
+    is_addressed = ADDRESSING.search(straight) if speaker.casefold() not in ASKING else WE.match(straight)
+    if OWN.search(straight) or is_addressed:
         return True
     return may_be_note and is_note(text)
 

@@ -22,10 +22,12 @@ from nous_online.language.lexicon import (
     ADVISING,
     ALTERNATIVES,
     ANNOUNCED,
+    AT_ONCE,
     CAUSE,
     CORRECTING,
     COURTESY,
     DECISION,
+    FOUND,
     FUNCTION_WORDS,
     HEDGE,
     INSTRUCTING,
@@ -49,17 +51,23 @@ from nous_online.language.lexicon import (
     STEP,
     TAG,
     TALLY,
+    TRAP,
     UNANCHORED,
     UNSPACED,
     VERBS,
     WE,
+    WISH,
+    WISHING,
     phrases,
+    tables,
+    word_list,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import (
+    ASKING,
     ASSISTANTS,
     EDGE,
     content_words,
@@ -74,6 +82,7 @@ from nous_online.language.writing.lexrank import (
 )
 from nous_online.language.writing.sentences import (
     CLOSING,
+    ENDINGS,
     TALKING,
     Sentence,
     is_prose,
@@ -86,7 +95,6 @@ from nous_online.language.writing.sentences import (
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
-ASKING = frozenset({"user", "human"})
 CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
@@ -95,7 +103,7 @@ LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
-    "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING,
+    "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING, "trap": TRAP, "wish": WISH,
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
@@ -112,9 +120,12 @@ OUTCOME: Mapping[str, float] = {
 LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
+DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
+POINTING = word_list("pointing")
+"""What a sentence opens with that tells of something said before, or of oneself."""
 SEATED = (CAUSE, DECISION, MENDED)
 LONGER = (STANDING, RULE, PREFERENCE)
-HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference")
+HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish")
 ARTICLES = ("the ", "a ", "an ", "our ")
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
@@ -126,12 +137,16 @@ class Point:
     places: tuple[int, ...]
     sentences: tuple[Sentence, ...]
     question: Sentence | None = None
-    label: str | None = None
 
     @property
     def text(self) -> str:
         """The sentences as written."""
         return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def label(self) -> str | None:
+        """The label of the first sentence, None without one."""
+        return self.sentences[0].label
 
     @property
     def speaker(self) -> str | None:
@@ -142,13 +157,12 @@ class Point:
 def points_of(sentences: Sequence[Sentence]) -> list[Point]:
     """Return the points of a transcript, without courtesies, questions, announced steps and corrected statements."""
     passing = corrected_sentences(sentences)
-    labels = find_labels(sentences)
     found: list[Point] = []
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
         places = list(block)
         for run in statement_runs(sentences, places, passing):
             asked = question_before(sentences, run[0]) if run[0] == places[0] else None
-            found.append(Point(tuple(run), tuple(sentences[place] for place in run), asked, labels.get(run[0])))
+            found.append(Point(tuple(run), tuple(sentences[place] for place in run), asked))
     return [each for each in found if stands_alone(each)]
 
 
@@ -199,7 +213,8 @@ def is_statement(sentence: Sentence) -> bool:
     is_cut = text.count("`") % 2 == 1  # in the middle of code: "`ls ..."
     if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
         return False
-    return not (COURTESY.fullmatch(text) or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+    is_empty = COURTESY.fullmatch(text) or FOUND.fullmatch(text)
+    return not (is_empty or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
 def is_question(sentence: Sentence) -> bool:
@@ -241,12 +256,16 @@ def words_by_turn(sentences: Sequence[Sentence]) -> Counter[int]:
 def without_pasted_turns(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Return the sentences without what a user pastes or a program sends in their name: long turns, and documents.
 
-    Headings stay, and what is labelled as decided.
+    Headings stay, what is labelled as decided, and what was dictated: long paragraphs of somebody who says "I".
     """
     asked = [each for each in sentences if (each.speaker or "").casefold() in ASKING]
     documents = {each.turn for each in asked if each.is_heading or TAG.match(each.text)}
-    long = {turn for turn, count in words_by_turn(asked).items() if count > POLICY.most_request_words}
-    return [each for each in sentences if each.turn not in documents | long or each.is_heading or is_decided(each.text)]
+    blocks = Counter(turn for turn, _ in {(each.turn, each.block) for each in asked})
+    own = Counter(each.turn for each in asked if OWN.search(straighten_apostrophes(each.text)))
+    long = {turn: count for turn, count in words_by_turn(asked).items() if count > POLICY.most_request_words}
+    dictated = {turn for turn in own if POLICY.dictated_words * blocks[turn] < long.get(turn, 0) < POLICY.most_dictated}
+    documents |= long.keys() - dictated
+    return [each for each in sentences if each.turn not in documents or each.is_heading or is_decided(each.text)]
 
 
 def is_standing(sentence: Sentence) -> bool:
@@ -254,7 +273,8 @@ def is_standing(sentence: Sentence) -> bool:
     text = straighten_apostrophes(sentence.text)
     first = next(iter(without_openers(text.split())), "").casefold()
     is_clear = (sentence.speaker or "").casefold() in ASKING and first not in UNANCHORED and not REPLY.match(text)
-    return is_clear and is_statement(sentence) and bool(STANDING.search(text))
+    is_asked = REQUEST.match(text) and not RULE.search(text)
+    return is_clear and not is_asked and is_statement(sentence) and bool(STANDING.search(QUOTED.sub("x", text)))
 
 
 def is_report(sentence: Sentence) -> bool:
@@ -274,32 +294,52 @@ def is_report(sentence: Sentence) -> bool:
 def is_finding(point: Point) -> bool:
     """Tell whether a point in an agent's session is a finding: a cause, a decision, a rule, a lesson.
 
-    What the agent merely did stands in the code and in the commit; what it plans or advises, and what it is asked to do
-    or is told of a fault, passes. Of the user count rules, preferences, and what "we" do.
+    What the agent merely did stands in the code and in the commit; what it plans or advises, what only looks at
+    something said before, and what it is asked to do or is told of a fault, passes.
     """
     text = straighten_apostrophes(point.text)
     if is_decided(text):
         return True
     plain = QUOTED.sub("x", text)
     if (point.speaker or "").casefold() in ASKING:
-        if any(map(is_standing, point.sentences)):
-            return not (HEDGE.search(plain) or QUOTING_ERROR.search(text))
-        is_told = point.label or WE.match(text) or DECISION.search(plain) or PREFERENCE.search(plain)
-        is_asked = text.casefold().startswith(("let's", "lets ")) or ADVISING.search(plain)
-        return bool(is_told) and not (is_asked or HEDGE.search(plain) or is_vague(text))
-    label = LABELLED.match(text)
-    is_labelled = label is not None and label.lastgroup in LASTING_LABELS
-    is_partial = plain.split()[0].strip(EDGE).casefold() in NO_SUBJECT or LEANING.match(text) or is_vague(text)
-    is_told = is_labelled or ((CAUSE.search(plain) or DECISION.search(plain)) and not is_partial)
-    is_plan = label is not None and label.lastgroup == "plan"
-    return bool(is_told) and not (is_plan or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING)))
+        return is_kept_wish(point, text, plain)
+    own = LABELLED.match(plain)
+    rest = plain[own.end() if own else 0 :].lstrip()
+    first = first_word(rest)
+    is_partial = first in (POINTING if own else POINTING | NO_SUBJECT) or LEANING.match(text)
+    is_reference = rest.startswith(("[", "#", "http")) or not (own or is_anchored(text))
+    # Behind "Fix:" and below the heading "Fix" most entries tell what was done.
+    is_done = first.endswith("ed") and not first.startswith("fix") if own else point.label == "fix"
+    is_whole = own or (VERBS.search(plain) and text.rstrip(CLOSING).endswith(ENDINGS))
+    is_named = point.label in LASTING_LABELS and is_whole and not is_done
+    is_passing = point.label == "plan" or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING, TALLY))
+    is_lasting = is_named or CAUSE.search(plain) or TRAP.search(plain)
+    return bool(is_lasting) and not (is_partial or is_reference or is_passing)
 
 
-def is_vague(text: str) -> bool:
-    """Tell whether a text points to something said before and names nothing itself: no name, no code and no figure."""
+def is_kept_wish(point: Point, text: str, plain: str) -> bool:
+    """Tell whether a user tells an agent what lasts: a rule, a preference, a choice, or what "we" do."""
+    if HEDGE.search(plain) or AT_ONCE.search(text):
+        return False
+    if any(map(is_standing, point.sentences)):
+        return not QUOTING_ERROR.search(text)
+    is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
+    is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
+    is_pointing = _POINTS_BACK.search(text) and not is_anchored(text)
+    return bool(is_told or WE.match(text)) and not (is_asked or is_pointing)
+
+
+def first_word(text: str) -> str:
+    """Return the first word of a text in lower case."""
+    return first_words(text, 1).strip(EDGE).casefold()
+
+
+def is_anchored(text: str) -> bool:
+    """Tell whether a text names something: a name, something in code or in bold, a figure."""
     reading = read(text)
-    is_anchored = reading.names or reading.identifiers or QUOTED.search(text) or _DIGITS.search(text)
-    return not is_anchored and bool(_POINTS_BACK.search(text))
+    places = map(text.rfind, reading.names)  # the first word of a sentence may be no name
+    is_named = any(place > 1 and text[place - 2] not in ".!?:" for place in places)
+    return bool(is_named or reading.identifiers or QUOTED.search(text) or _DIGITS.search(text) or "**" in text)
 
 
 def is_about_self(point: Point) -> bool:
@@ -312,19 +352,6 @@ def is_about_self(point: Point) -> bool:
 def is_too_short(text: str) -> bool:
     """Tell whether a sentence says next to nothing without its neighbours: "Hm.", "Partly.", "gotta run"."""
     return len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
-
-
-def find_labels(sentences: Sequence[Sentence]) -> dict[int, str]:
-    """Return the label of each labelled sentence, by index: "Lesson: …", or an entry of the list below "To do:"."""
-    found: dict[int, str] = {}
-    listed: str | None = None
-    for place, sentence in enumerate(sentences):
-        match = LABELLED.match(sentence.text)
-        if match or sentence.is_heading or sentence.speaker:
-            listed = match.lastgroup if match and match.end() == len(sentence.text.rstrip()) else None
-        if label := (match.lastgroup if match else listed):
-            found[place] = label
-    return found
 
 
 def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:

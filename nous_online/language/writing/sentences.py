@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from nous_online.language.lexicon import FUNCTION_WORDS, word_list
+from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, word_list
 
 _MONTHS = (
     "january januar jänner janvier enero", "february februar février febrero", "march märz mars marzo",
@@ -146,6 +146,7 @@ WRAPPED_FROM = 60
 MOST_MARKS = 4  # Markdown marks in a row that can open a line, as in "> - [ ] 1."
 LEAST_TURNS, TURN_EVERY = 3, 10
 """In a transcript with roles ("user: …"), another name is a speaker if it opens 3 lines and every tenth line."""
+LABELLED_BLOCKS = 3  # lines, entries or paragraphs below a label that it names
 OPENING = 60  # characters at the start of a line in which its date can stand
 LONGEST_HEADER = 200  # characters
 HEADER_LINES = 3  # first lines of a text, whose date may stand anywhere in them
@@ -158,8 +159,14 @@ ROLES, LABELS, NEVER_LAST, SOMETIMES_LAST = map(word_list, ("roles", "labels", "
 _FENCE = re.compile(r"(?P<who>\w{1,20}:\s)?\s{0,8}(?:`{3}|~{3})(?P<kind>\s?\w)?(?![^`]{0,400}`{3})")
 """Opens or closes code, also as the first line of a message; with the `kind` of code it only opens it."""
 _MARKER = re.compile(r"(?:#{1,6}|[-*+•–]|\d{1,3}[.)]|\[[ xX]\]|>)(?=\s|$)")
-_BOLD = re.compile(r"\A(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?\Z")
+_BOLD = re.compile(r"\A_?(?:\*\*|__)[^*_]{0,160}[^*_.!?…](?:\*\*|__):?(?:\s\([^()]{1,160}\))?:?_?\Z")
 """A line or a list entry all in bold, or with a remark in brackets: the heading of what follows."""
+_HEADED = re.compile(
+    r"\A[^\w*]{1,8}|\s?[(—–].*|\s(?:found|confirmed|identified|analysis|applied)\b.*|[:*_#\s]{1,8}\Z", re.IGNORECASE
+)
+"""What a heading says besides the label it is: "🔍 Root cause (two problems)"."""
+_ROLE = re.compile(r"\A[_*]{0,3}(?P<sign>[👤🤖])?\s?(?P<name>[^\W_]{2,20})(?:\s\([^()]{1,80}\))?[:*_]{0,4}\Z")
+SIGNS = {"👤": "user", "🤖": "assistant"}
 _RULE = re.compile(r"\A[\s\-=_*~|:+#]{3,}+$")
 _HEAD = re.compile(
     r"\A(?:[\[(]?(?:[^\W\d_]{2,4}\.?\s)?\d(?:[\d\-:/., ]|(?<=\d)[TZ](?![a-z])){3,30}"
@@ -170,8 +177,10 @@ _HEAD = re.compile(
 )
 _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
+_DAY = re.compile(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{_MONTH_NAME})\b))")
+"""A date whose full stop ends no sentence: "1. Januar", "am 2.12. um zehn"."""
 _DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
-_MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\|""")
+_MARKUP = re.compile(r"""["']\s?[}\]]|[{\[]\s?["'{]|["']\s?:\s?["'{\[\d]|</?[a-z]+[ />]|^\s*\||<!--""")
 _CODE_SPAN = re.compile(r"`[^`]{1,300}`")
 _CODE_MARK = re.compile(r":=|[=!]=|&&|\|\||=>|[{}]|;$|\w\((?!s\))")
 """What code has between its words; outside of back quotes prose has one at most."""
@@ -191,7 +200,8 @@ class Sentence:
     """One sentence as written; `speaker` is the name before the colon, None where nobody is named.
 
     `turn` counts the speaker changes before it, `block` the lines, list entries and paragraphs before it. `day` is the
-    latest date that a header, a heading or the start of a line gave.
+    latest date that a header, a heading or the start of a line gave. `label` is what a label before it or a heading
+    above it calls it: "Lesson: …", an entry of the list below "To do:", the paragraph below "Root cause".
     """
 
     text: str
@@ -200,6 +210,7 @@ class Sentence:
     is_heading: bool = False
     block: int = field(default=0, compare=False)
     day: date | None = field(default=None, compare=False)
+    label: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -226,7 +237,29 @@ def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentenc
         texts = [piece for sentence in split_sentences(block.text) for piece in cut_long_sentence(sentence)]
         heading = [block.text[:LONGEST_SENTENCE]]
         found += [replace(of_block, text=text) for text in (heading if block.is_heading else texts)]
-    return found or [Sentence(piece) for line in code for piece in cut_long_sentence(" ".join(line.split()))]
+    return with_labels(found) or [
+        Sentence(piece) for line in code for piece in cut_long_sentence(" ".join(line.split()))
+    ]
+
+
+def with_labels(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences with their labels; up to three blocks have that of the heading or line above them.
+
+    "Found it!" labels what else is said in its block.
+    """
+    found: list[Sentence] = []
+    listed: str | None = None
+    last = turn = 0  # the last block that has the label
+    for each in sentences:
+        plain = straighten_apostrophes(each.text)
+        named = f"{_HEADED.sub('', each.text)}:" if each.is_heading else plain
+        match, announced = LABELLED.match(named), FOUND.fullmatch(plain)
+        if match or announced or each.is_heading or each.turn != turn:
+            is_whole = match is not None and match.end() == len(named.rstrip())
+            listed = match.lastgroup if match and is_whole else announced.lastgroup if announced else None
+            last, turn = each.block + (0 if announced and not plain.endswith(":") else LABELLED_BLOCKS), each.turn
+        found.append(replace(each, label=match.lastgroup if match else listed if each.block <= last else None))
+    return found
 
 
 def rewrite_mail_headers(lines: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -276,7 +309,8 @@ def find_speakers(lines: Sequence[str], participants: Sequence[str] = ()) -> fro
         (line, name) for line in lines if (name := line_prefix(line)) and not (line is opening and find_date(line))
     ]
     known = {name.casefold() for name in participants} | ROLES
-    named = frozenset(name for _, name in heads if name.casefold() in known)
+    roles = (role_of(strip_markdown(line)) for line in lines if line[:1] in ("#", "*", "_"))
+    named = frozenset(name for _, name in heads if name.casefold() in known) | frozenset(filter(None, roles))
     counts = Counter(name for line, name in heads if not _MARKER.match(line.lstrip()))
     line_count = sum(bool(line.strip()) for line in lines)
     if any(name.casefold() in ROLES for name in named):
@@ -289,6 +323,13 @@ def find_speakers(lines: Sequence[str], participants: Sequence[str] = ()) -> fro
         if count > 1 or (is_chat and not any(word[0].islower() for word in name.split()))
     }
     return named | {name for name in returning if may_be_speaker(name)}
+
+
+def role_of(heading: str) -> str | None:
+    """Return the role that a heading is, None for another: "_**User**_", "👤 User", "Assistant (a model)"."""
+    match = _ROLE.match(heading)
+    role = (SIGNS.get(match["sign"]) or match["name"]) if match else None
+    return role if role and role.casefold() in ROLES else None
 
 
 def line_prefix(line: str) -> str | None:
@@ -337,10 +378,12 @@ def parse_lines(lines: Sequence[str], speakers: frozenset[str]) -> Iterator[Text
         is_bold = bool(_BOLD.match(text))
         is_heading = is_bold or (stripped.startswith("#") and starts)
         starts = starts or is_bold
-        if is_heading and ((name := text.strip(":* ")) in speakers or name.casefold() in ROLES):
+        if is_heading and (name := role_of(text) or text.strip(":* ")) in speakers:
             speaker, text, turn = name, "", turn + 1
         elif (match := _HEAD.match(text)) and match["name"] in speakers:
-            speaker, text, turn, starts, is_heading = match["name"], text[match.end() :], turn + 1, True, False
+            speaker, said, turn, starts = match["name"], text[match.end() :], turn + 1, True
+            is_heading = said.startswith("## ") or bool(_BOLD.match(said))
+            text = strip_markdown(said) if is_heading else said
         if _RULE.match(text):
             text = ""
         if speaker is None and len(lines) > HEADER_LINES >= seen:  # "Stand-up, Mon 8 Dec 2025", "(voice memo)"
@@ -368,10 +411,13 @@ def continues(line: TextLine, after: TextLine) -> bool:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text; abbreviations, initials and decimals do not end one."""
+    """Yield the sentences of a text; abbreviations, initials, decimals and days of a month do not end one."""
     start = 0
+    dated = {match.end() for match in _DAY.finditer(text)}
     for match in _BOUNDARY.finditer(text):
-        if ends_sentence(text[max(start, match.start() - 20) : match.end()], text[match.end() : match.end() + 1]):
+        if match.start() + 1 not in dated and ends_sentence(
+            text[max(start, match.start() - 20) : match.end()], text[match.end() : match.end() + 1]
+        ):
             yield text[start : match.end()].strip()
             start = match.end()
     if rest := text[start:].strip():
@@ -453,11 +499,17 @@ _TOOL = re.compile(
     r"\A(?:(?:user|assistant|tool|system)\s?:\s)?\[(?!\d|[ xX]\]|session|date)"
     r"(?:[a-z_][\w .-]{0,30}\](?=\s)|[A-Za-z_][\w. -]{0,40}:\s|[A-Z][A-Za-z_]{2,30}\](?=\s))"
 )
-_BLOCK = re.compile(r"\A(?:(?:user|assistant|tool|system)\s?:\s)?<(?P<name>[a-z]{2,30}(?:-[a-z]{1,30}){1,4})>")
+_BLOCK = re.compile(
+    r"\A(?:(?:user|assistant|tool|system)\s?:\s)?<(?P<name>[a-z]{2,30}(?:-[a-z]{1,30}){1,4}|think)(?:\s[^<>]{0,300})?>"
+)
+_EXPORTED = re.compile(
+    r"\A(?:<!-- Generated by SpecStory|## SpecStory|.{0,3}Using tool: |<tool[-_]use\b|[⏺●]\s\w{1,30}\()"
+)
+"""What programs write into the exports of an agent's sessions."""
 _OUTPUT = re.compile(
     r"\A(?:[-+]{3}\s|@@\s|[+-]\s{2,}\S|\d+\s*[|│┃:]\s|[│┃┌└├╭╰▪✓✗✔✘⎿●■✦]|\$\s|>>>\s|at\s\S{1,200}[(:]\S"
     r"|(?:FAILED|PASSED|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|Traceback)\b[\s:(\[]|File (?:\"|\S{1,200}:\d+, in )"
-    r"|-+> ?\d+\s|\d{1,5}\s{2,}\S|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
+    r"|-+> ?\d+\s|\d{1,5}(?:\s{2,}\S|→)|Cell In ?\[|(?:[\w.]{1,80}\s+)?Traceback \(most"
     r"|[A-Za-z][\w.]{0,60}(?:Error|Exception): "
     r"|[\w./\\-]{1,120}\.\w{1,6}:\d+|(?:Running|Compiling|Finished|Downloading|Installing|Collecting)\s\S{1,60}\s(?:with|in|v?\d)"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}\s+\[?(?:INFO|WARN|ERROR|DEBUG)"
@@ -498,12 +550,7 @@ def human_text(detail: str) -> str:
 def uses_tools(line: str) -> bool:
     """Tell whether a line is a tool call, a command, or part of a program's screen."""
     is_left_out = _LEFT_OUT.match(line[match.end() :] if (match := _SPEAKER.match(line)) else line)
-    return not is_left_out and bool(_TOOL.match(line) or _PROMPT.match(line) or _SCREEN.match(line))
-
-
-def role_of(line: str) -> str:
-    """Return the speaker or heading of a line in lower case: "user: …", "## Assistant"."""
-    return (line_prefix(line) or strip_markdown(line).strip(":* ")).casefold()
+    return not is_left_out and any(each.match(line) for each in (_TOOL, _PROMPT, _SCREEN, _EXPORTED))
 
 
 def terminal_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -574,6 +621,10 @@ def is_machine_line(line: str) -> bool:
         return bool(_LEFT_OUT.match(plain))
     rest = plain[match.end() :] if (match := _SPEAKER.match(plain)) else plain
     code = _NUMBER.sub("", rest)
+    if _BOLD.match(rest):
+        return False
+    if rest.count("\\n") > 1:  # a text inside JSON
+        return True
     if _OUTPUT.match(plain) or _OUTPUT.match(rest) or (len(code) <= LONGEST_SENTENCE and _STATEMENT.match(code)):
         return True
     letters = sum(char.isalpha() or char in " ,.'’?!-" for char in rest)

@@ -20,7 +20,9 @@ from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
+    ASKING,
     ASSISTANTS,
+    content_words,
     index_word,
     one_line,
     sentence_scores,
@@ -32,7 +34,6 @@ from nous_online.language.writing.lexrank import (
     word_vectors,
 )
 from nous_online.language.writing.points import (
-    ASKING,
     Point,
     answered_questions,
     best_outcomes,
@@ -175,7 +176,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-6"
+    prompt_version = "extract-7"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -320,7 +321,7 @@ def request_place(sentences: Sequence[Sentence]) -> list[int]:
     return [
         place
         for place, each in enumerate(sentences)
-        if each.speaker == REQUESTING and word_count(each.text) >= LEAST_REQUEST
+        if (each.speaker or "").casefold() == REQUESTING and word_count(each.text) >= LEAST_REQUEST
     ][:1]
 
 
@@ -334,7 +335,8 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
     """Return the indexes of the sentences of a summary of at most `words` words, in order.
 
     The best sentence that states a cause has a seat in it. In a long session of an agent that uses tools so have the
-    first request and what was found; of the rest the agent's plain reports are taken, and no steps.
+    first request and what was found; of the rest the agent's plain reports are taken, and no steps. Of another long
+    talk no sentence is taken that says little: "Works for me."
     """
     is_short = words >= POLICY.telling_from_share * total_words(sentences)
     bearing = summary_candidates(sentences)
@@ -346,6 +348,8 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
         asked = request_place(sentences)
         bearing[asked] = True
         seats = [*asked, *(place for point in points if is_finding(point) for place in point.places)]
+    elif not is_short:
+        bearing &= np.array([len(content_words(each.text)) >= POLICY.least_told for each in sentences])
     telling[seats] *= POLICY.seat
     return summarise(
         sentences,

@@ -140,6 +140,29 @@ def test_a_session_tells_what_calls_were_for_what_was_planned_answered_objected_
     assert lines[-1] == "user: Go on."
 
 
+def test_leave_to_go_on_is_no_decision_and_what_the_editor_shows_is_not_said(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    asking = {"type": "tool_use", "id": "c4", "name": "AskUserQuestion", "input": {}}
+    text = '"Which lock?"="The second one". "Should I go on?"="Yes". "Which key?"="You decide".'
+    session = (
+        said("assistant", 4, [asking]),
+        said("user", 5, [{"type": "tool_result", "tool_use_id": "c4", "content": text}]),
+        said("user", 6, "<ide_opened_file>The user opened lock.ex</ide_opened_file>\nGo on."),
+        said("user", 7, "Stop hook feedback: run the tests"),
+    )
+
+    import_history(heart, [written(tmp_path / "s.jsonl", *session)])
+
+    (episode,) = episodes(owner)
+    assert episode["detail"].splitlines() == [
+        "user: Decision: Which lock - The second one.",
+        "Should I go on? Yes.",
+        "Which key? You decide.",
+        "user: Go on.",
+    ]
+
+
 SUMMARY = """This session is being continued from a previous conversation that ran out of context.
 Analysis:
 1. I looked at the store.

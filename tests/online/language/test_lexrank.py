@@ -87,6 +87,23 @@ def test_a_summary_is_told_in_plain_sentences_and_names_whoever_says_i():
     assert summary_text(told[1:2]) == "Orla: I have the key!"
 
 
+@pytest.mark.parametrize(
+    ("text", "speaker", "is_named"),
+    [
+        ("You can have the shed on Friday.", "Orla", True),
+        ("The shed is ours until Friday.", "Orla", True),
+        ("On Friday we have the shed.", "Orla", True),
+        ("Ich habe den Schuppen bis Freitag.", "Orla", True),
+        ("Lo llevo yo el viernes al cobertizo.", "Orla", True),
+        ("The US office has the shed until Friday.", "Orla", False),
+        ("You can have the shed on Friday.", "user", False),
+        ("I have the shed until Friday.", "assistant", False),
+    ],
+)
+def test_a_summary_names_whoever_speaks_of_themselves_or_to_others(text, speaker, is_named):
+    assert summary_text([Sentence(text, speaker, 1)]) == (f"{speaker}: {text}" if is_named else text)
+
+
 def test_a_sentence_said_twice_is_lifted_once(embedder):
     twice = [STORY[0], STORY[0], STORY[3]]
 

@@ -36,6 +36,7 @@ def speakers(transcript: str, **named: list[str]) -> list[str | None]:
         "See https://example.org/a.b?c=d.e for the plan, e.g. its third page.",
         "The U.S. team ships approx. 40 crates.",
         "We keep fruit, bread etc. in the shed.",
+        "Ab dem 1. Januar gilt die Rechnung vom 2.12. über 98 Euro.",
     ],
 )
 def test_abbreviations_initials_decimals_and_addresses_end_no_sentence(sentence):

@@ -291,6 +291,14 @@ def test_the_subject_of_what_users_say_of_themselves_is_the_user() -> None:
     assert (fact.content, fact.subject) == ("I moved to Lisbon in May.", "user")
 
 
+def test_the_subject_of_what_people_say_of_themselves_in_other_languages_is_who_says_it() -> None:
+    spoken = parse_episode(EndedEpisode("Anna: Ich ziehe im Mai nach Lissabon.\nPiet: Wie schön!"))
+
+    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
+
+    assert (fact.content, fact.subject) == ("Anna: Ich ziehe im Mai nach Lissabon.", "Anna")
+
+
 def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
     spoken = parse_episode(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
 
@@ -376,6 +384,14 @@ def test_what_says_nothing_by_itself_is_in_no_summary() -> None:
     talk = "\n".join(line.format(i, 20 + i, ("Crikey.", "Hm.", "gotta run")[i % 3]) for i in range(60))
 
     assert not {"Crikey", "Hm", "gotta"} & set(re.findall(r"\w+", levels_by_words(EndedEpisode(talk)).summary))
+
+
+def test_asides_are_in_no_summary_of_a_long_talk() -> None:
+    line = "Ana: Barge {} carried {} sacks of rye from Olm to the mill at Veldt.\nBen: Fine by me?\nAna: The rye stays."
+    talk = "\n".join(line.format(i, 20 + i) for i in range(60))
+
+    assert "The rye stays" not in levels_by_words(EndedEpisode(talk)).summary
+    assert "The rye stays" in levels_by_words(EndedEpisode(line)).summary
 
 
 def test_of_a_talk_that_fits_into_its_summary_the_end_counts_no_less_than_the_beginning() -> None:
