@@ -16,6 +16,7 @@ from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.night_assets import CHANGING, NIGHTS, phase_asset, sources_of
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
+from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.snapshots.parts import SnapshotPart
 from nous_pipelines.snapshots.snapshot import Snapshot
 
@@ -64,6 +65,8 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     for name in ("read_parquet", "scan_parquet"):
         monkeypatch.setattr(pl, name, noting(getattr(pl, name), lambda arguments: arguments[0]))
     monkeypatch.setattr(Path, "read_text", noting(Path.read_text, lambda arguments: arguments[0]))
+    known = noting(NightFiles._read_value, lambda arguments: arguments[0].folder / f"{arguments[1]}.json")
+    monkeypatch.setattr(NightFiles, "_read_value", known)  # what this process has written is not parsed again
     placed = noting(Snapshot.sizes, lambda arguments: arguments[0].folder / "placed.parquet")  # opened once a process
     monkeypatch.setattr(Snapshot, "sizes", placed)
     looked = noting(SnapshotPart.has_rows, lambda arguments: arguments[0].file(arguments[1]))  # a table may be empty
