@@ -196,7 +196,10 @@ def places_at(path: Path, _modified_ns: int, _size: int) -> pl.DataFrame:
 
 @lru_cache(maxsize=64)
 def fact_places_at(path: Stamp, files: tuple[tuple[str, Stamp], ...]) -> pl.DataFrame:
-    """Return the part of each fact named in a file of `fact_rows`, and its row there; `files` are those of parts."""
+    """Return the part of each fact named in a file of `fact_rows`, and its row there; `files` are those of parts.
+
+    Raises `ValueError` where a part lacks one of them: the rows of agents are counted off in this order.
+    """
     own, _ = files[-1]
     keys = (
         pl.read_parquet(file, columns=list(KEY)).with_row_index("at").with_columns(lies_in=pl.lit(name))
@@ -204,6 +207,8 @@ def fact_places_at(path: Stamp, files: tuple[tuple[str, Stamp], ...]) -> pl.Data
     )
     named = pl.read_parquet(path[0]).with_columns(pl.col("lies_in").fill_null(own))
     rows = named.join(pl.concat(keys), on=[*KEY, "lies_in"], how="inner", maintain_order="left")
+    if len(rows) != len(named):  # an erasure that did not end removes a fact from one file before the other
+        raise ValueError(f"{path[0]} names {len(named) - len(rows)} facts that the parts lack")
     return rows.select("agent_id", "lies_in", pl.col("at").cast(pl.Int64))
 
 

@@ -17,7 +17,7 @@ from conftest import ScriptedJudge, WordEmbedder
 from examples import examples
 from night_runs import NIGHT, SAID, remember
 
-from nous_online.core.errors import NousError
+from nous_online.core.errors import NousError, Unavailable
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.erasure import Erasure
@@ -426,3 +426,21 @@ def test_what_is_erased_is_gone_from_a_night_whose_facts_lie_in_several_parts(he
     assert built.table("facts").equals(before.filter(pl.col("id") != gone))
     assert built.sizes("facts")["ben"] == 2
     assert not any(gone.encode() in path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file())
+
+
+def test_a_night_of_which_an_erasure_left_half_is_refused_not_read_with_rows_of_others(
+    hearts, night_database, owner, tmp_path
+):
+    taken(night_database, tmp_path)
+    remember(hearts["ben"], "ben lives in Paris")
+    second = taken(night_database, tmp_path, NEXT)
+    (gone,) = owner.execute("select id::text from heart.facts where content = 'ben likes fish'").fetchone()
+    erasure = Erasure("", "ben", frozenset({"ben likes fish", gone}), is_dry_run=False, ids=frozenset({gone}))
+    (base,) = second.parts[dict(second.placed.select("agent_id", "part").iter_rows())["ben"]].others
+
+    erase_folder(tmp_path / f"part={base}", Redaction("ben", erasure.quotations, ids=erasure.ids), erasure)
+
+    built = open_snapshot(second.folder)
+    assert built is not None
+    with pytest.raises(Unavailable, match="names 1 facts that the parts lack"):
+        built.table("facts")
