@@ -225,19 +225,19 @@ TALLY = re.compile(
 )
 """A passing state: "all 141 tests pass"."""
 OWN = re.compile(
-    r"\b(?:I|I'(?:m|ve|d|ll)|(?i:my|me|myself|mine|ich|mich|mir|mein(?:e[mnrs]?)?|je|j'|moi|mon|ma|mes|yo|mis?|conmigo"
-    r"|ik|mij|mijn|eu|meus?|minhas?|я|мне|меня|мо[йяёи]))\b|我(?![们們])|私|저는|제가"
+    r"\b(?:I|I'(?:m|ve|d|ll)|[Mm](?:y|e|yself|ine|oi|ich|ein(?:e[mnrs]?)?|eus?|inhas?|ijn?)|[Ii](?:ch|k)|[Jj](?:e|')"
+    r"|mir|mon|[Yy]o|(?<!\d )[Mm]is?|[Cc]onmigo|[Ee]u|(?i:я|мне|меня|мой|моя|моё|мои))\b|我(?![们們])|私|저는|제가"
 )
-"""Words by which somebody speaks of themselves."""
+"""Words by which somebody speaks of themselves, in capitals none: "EU", "Mon 8 Dec" and "5 mi" are other words."""
 WE = re.compile(
     r"(?:[Ww]e(?:'(?:re|ve|d|ll))?|[Oo]urs?|us|(?i:wir|uns|unser(?:e[mnrs]?)?|nous|notre|nos|nosotr[oa]s))\b"
 )
 """Words that open a statement of several people."""
 ADDRESSING = re.compile(
-    r"\b(?:(?i:you(?:'(?:re|ve|d|ll))?|yours?|let's|du|dich|dir|dein(?:e[mnrs]?)?|euch|vous|votre|vos|toi|usted(?:es)?)"
+    r"\b(?:(?i:you(?:'(?:re|ve|d|ll))?|yours?|let's|dich|dein(?:e[mnrs]?)?|euch|vous|votre|vos|toi|usted(?:es)?)"
     rf"|{WE.pattern})"
 )
-"""Words that nobody can place who does not know who speaks to whom."""
+"""Words that nobody can place who does not know who speaks to whom; German "du" is French for "of the"."""
 ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Of two things that were offered, the one that was not turned down stays."""
 LEANING = re.compile(
