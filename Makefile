@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 COMPILE := uv pip compile pyproject.toml --extra pipelines --extra api --extra mcp --extra code --extra langgraph \
 	--extra dask --extra claude --extra openai --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --quiet
-# Up to four processes, each with a PostgreSQL of its own. Many tests wait, a third of the time: two processes more than
-# there are cores fill it. Those that need no server wait for nothing.
+# Four processes, three on a single core, each with a PostgreSQL of its own: many tests wait, a third of the time, which
+# four fill on two cores. Those that need no server wait for nothing.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 BESIDE := -n $(shell test $(CORES) -gt 1 && echo 4 || echo 3) --dist loadfile --no-loadscope-reorder
 EACH_CORE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
