@@ -46,7 +46,8 @@ LOGIN_OF: dict[Role, str] = {
 logger = logging.getLogger(__name__)
 SESSION = r"-c timezone=UTC -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\ committed"
 """Settings the calls rely on, whatever a database's owner set: under stricter isolation, concurrent calls would fail.
-A custom plan knows the agent and the limits of this call; recall alone asks for a generic one (docs/decisions/0007)."""
+A custom plan knows the agent and the limits of this call; searches, triggers and nights that apply their plan ask for a
+generic one (docs/decisions/0007)."""
 CONNECT_TIMEOUT_S = 5
 PREPARE_S = 60.0  # for the checks when a database is opened
 MIGRATE_S = 4 * 3600.0  # a migration may build every vector index anew: about a minute for each 100,000 memories

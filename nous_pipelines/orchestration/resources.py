@@ -31,7 +31,7 @@ from nous_pipelines.plan.apply import applied_since, find_agents, is_applied
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.evidence import Searchable
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
-from nous_pipelines.snapshots.agent_chunks import Chunk, chunked, rows_at_once
+from nous_pipelines.snapshots.agent_chunks import Chunk, FactVectors, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
     Snapshot,
     late_memories,
@@ -61,6 +61,7 @@ class NightRun(dg.ConfigurableResource):
     _engine: Engine | None = PrivateAttr(default=None)
     _at_rest: dict[date, AgentsAtRest] = PrivateAttr(default_factory=dict)
     _searchable: Searchable | None = PrivateAttr(default=None)
+    _vectors: FactVectors = PrivateAttr(default_factory=FactVectors)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -76,6 +77,7 @@ class NightRun(dg.ConfigurableResource):
             self._opened = opening.pop_all()
         self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
         self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
+        self._vectors = FactVectors()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """Close what was opened."""
@@ -160,7 +162,7 @@ class NightRun(dg.ConfigurableResource):
             sizes = taken.sizes("facts")
             most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
             self._chunks[key] = [
-                Chunk(taken, policy, tuple(chunk))
+                Chunk(taken, policy, tuple(chunk), self._vectors if self.engine.shares_memory else None)
                 for policy, members in self.policies(night).groups(agents)
                 for chunk in chunked(members, sizes, most=most)
             ]
@@ -254,7 +256,8 @@ class NightRun(dg.ConfigurableResource):
 
         After the checks (`is_last`) they are no longer held: those of 100,000 facts are 150 MB.
         """
-        found = self._searchable if self._searchable and self._searchable.taken is taken else Searchable(taken)
+        known = self._searchable
+        found = known if known is not None and known.taken is taken else Searchable(taken, self._vectors)
         self._searchable = None if is_last else found
         return found
 

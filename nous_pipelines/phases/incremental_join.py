@@ -355,7 +355,7 @@ def _lowest(crowd: Crowd, own: Int32, seeds: Int32, limits: Limits) -> Float32:
     # The k-th best of a sample is at most the k-th best of all, so nothing among the nearest can lie below it.
     error = np.float32(rounding(crowd.rows.shape[1]))
     least = np.full(len(own), np.float32(limits.threshold) - error, dtype=np.float32)
-    if len(seeds) < limits.most:
+    if len(seeds) < limits.most or len(seeds) == len(crowd.rows):  # a sample of all would double the work
         return least
     products = crowd.rows[own] @ crowd.rows[seeds].T
     products[~crowd.all_may_meet(own, seeds) | (own[:, None] == seeds)] = ALONE
@@ -374,13 +374,14 @@ def _possible(crowd: Crowd, own: Int32, lowest: Float32, floors: Float32) -> tup
 
 def _tiles(crowd: Crowd, own: Int32, lowest: Float32, floors: Float32) -> Iterator[tuple[Int32, Int32, Float32]]:
     is_mixed = bool((crowd.about != crowd.about[0]).any() or crowd.owner.any())
-    error = np.float32(rounding(crowd.rows.shape[1]))
+    has_floors, error = bool(np.isfinite(floors).any()), np.float32(rounding(crowd.rows.shape[1]))
     above = crowd.rows[own]
     for start in range(0, len(crowd.rows), BLOCK_COLUMNS):
         span = slice(start, start + BLOCK_COLUMNS)
-        products, above_floor = above @ crowd.rows[span].T, floors[span] - error
-        is_possible = products >= np.minimum(lowest[:, None], above_floor)
-        is_possible[own[:, None] == np.arange(start, start + products.shape[1])] = False
+        products = above @ crowd.rows[span].T
+        is_possible = products >= (np.minimum(lowest[:, None], floors[span] - error) if has_floors else lowest[:, None])
+        itself = np.flatnonzero((own >= start) & (own < start + products.shape[1]))
+        is_possible[itself, own[itself] - start] = False
         if is_mixed:
             is_possible &= crowd.all_may_meet(own, span)
         found = np.flatnonzero(is_possible)

@@ -16,9 +16,18 @@ from nous_online.language.pairs.reader import content_of
 from nous_online.language.pairs.wordings import subject_words
 from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases.incremental_join import NOTHING, SITES, Compared, compare, ranks_of, vector_matrix
+from nous_pipelines.phases.incremental_join import (
+    NOTHING,
+    SITES,
+    Compared,
+    Crowd,
+    Limits,
+    compare,
+    nearest_pairs,
+    ranks_of,
+    vector_matrix,
+)
 from nous_pipelines.phases.rulings import replace_in_undone, successors, undone_groups
-from nous_pipelines.phases.self_join import CORES, on_all_cores
 from nous_pipelines.snapshots.table_schemas import MOMENT, OWNER, TableSchema
 
 PLACE = ("scope", "user_id", "project_id", "embedding_space_id")
@@ -39,10 +48,8 @@ READ = (
 MOST_CANDIDATES = 60
 """Nearest candidates a fact is compared with at most; the others wait until those are merged."""
 ROWS_AT_ONCE = 4096  # rows converted to 64 bits together: a few megabytes
-CELLS_AT_ONCE = 1 << 24  # of a matrix of float32 cosines: 64 MB; 4,096 new facts against 100,000 at once took 1.5 GB
-STRETCH = 64  # cosines of which only the highest is looked at to bound the nearest: sorting all would take longer
-FURTHEST = SHARED_WORD_LEAD * MOST_SHARED + 1e-3
-"""The most that shared words are worth as a cosine, and more than float32 can be off by."""
+LEAST_COSINE = 1e-6
+"""In place of a `ranked_similarity` of 0: the join takes thresholds above it alone."""
 PAIR = {
     **OWNER,
     "left_id": (pl.String, "the fact that was stated earlier"),
@@ -384,30 +391,12 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
 
 
 def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
-    """Return the nearest other rows of each row in `asked`, as far as a bonus may reach them (`RANKED_PAIR`)."""
-    count = min(max(policy.neighbour_count, policy.ranked_count), len(rows) - 1)
-    at_once = max(1, CELLS_AT_ONCE // (len(rows) * CORES))
-    stretches = np.arange(0, len(rows), STRETCH)
-
-    def of_chunk(start: int) -> pl.DataFrame:
-        chunk = asked[start : start + at_once]
-        cosines = rows[chunk] @ rows.T
-        cosines[np.arange(len(chunk)), chunk] = -1  # itself
-        # What no bonus brings within reach of the nearest is dropped by `_ranked_pairs` in any case. As many stretches
-        # as are wanted hold a cosine at or above the last of their highest: no row below it is among the nearest.
-        highest = np.maximum.reduceat(cosines, stretches, axis=1)
-        least = np.maximum(highest.max(axis=1) - np.float32(policy.ranked_within + FURTHEST), policy.ranked_similarity)
-        if count <= len(stretches):
-            least = np.maximum(least, np.partition(highest, -count, axis=1)[:, -count])
-        one, other = np.nonzero(cosines >= least[:, None])
-        order = np.lexsort((other, -cosines[one, other], one))
-        one, other = one[order], other[order]
-        is_among = np.arange(len(one)) - np.searchsorted(one, one) < count
-        one, other = one[is_among], other[is_among]
-        return pl.DataFrame({"one": chunk[one], "other": other, "cosine": cosines[one, other]}, schema=RANKED_PAIR)
-
-    starts = range(0, len(asked) if count else 0, at_once)
-    return pl.concat([pl.DataFrame(schema=RANKED_PAIR), *on_all_cores(of_chunk, starts)])
+    """Return the nearest other rows of each row in `asked`, at or above `ranked_similarity` (`RANKED_PAIR`)."""
+    anything, nowhere = np.zeros(len(rows), dtype=np.uint32), np.full(len(rows), np.inf, dtype=np.float32)
+    most = max(policy.neighbour_count, policy.ranked_count)
+    limits = Limits(max(policy.ranked_similarity, LEAST_COSINE), most, floors=nowhere)
+    found, _ = nearest_pairs(Crowd(rows, anything, anything), asked.astype(np.int32), limits)
+    return pl.DataFrame({"one": found.left, "other": found.right, "cosine": found.similarity}, schema=RANKED_PAIR)
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:

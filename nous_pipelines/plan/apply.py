@@ -284,6 +284,7 @@ def carry_out(
     """
     agent_id = proposals[0].agent_id
     key = {"agent_id": agent_id, "ids": [proposal.id for proposal in proposals]}
+    connection.execute(SQL["plan_once"])
     states = dict(connection.execute(SQL["lock_proposals"], key).fetchall())
     known = [proposal for proposal in proposals if states.get(proposal.id, "proposed") != "proposed"]
     fresh = [proposal for proposal in proposals if states.get(proposal.id, "proposed") == "proposed"]

@@ -37,6 +37,10 @@ update lifecycle.plans set state = 'applied', applied_at = coalesce(applied_at, 
 -- name: is_applied
 select exists (select from lifecycle.plans where hash = %(hash)s and state = 'applied')
 
+-- name: plan_once
+-- Foreign keys ask once for each row, and had each question planned anew, as our connections have it.
+select set_config('plan_cache_mode', 'force_generic_plan', true)
+
 -- name: lock_proposals
 select id, state from lifecycle.proposals where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for update
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from nous_online.core.domain import KINDS
+from nous_online.core.domain import FACT, KINDS
 from nous_online.language.pairs.judging import Judge
 from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change, Plan, Proposal
 from nous_pipelines.phases.rulings import replace_moved, successors
+from nous_pipelines.snapshots.agent_chunks import FactVectors
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 
@@ -180,8 +181,9 @@ def statement_counts(taken: Snapshot, agent_ids: Sequence[str] | None = None) ->
 class Searchable:
     """Reads from a snapshot what recall can find of some agents (`SEARCHED`), and holds what was read last."""
 
-    def __init__(self, taken: Snapshot) -> None:
+    def __init__(self, taken: Snapshot, vectors: FactVectors) -> None:
         self.taken = taken
+        self._vectors = vectors
         self._last: tuple[tuple[str, ...], pl.DataFrame] | None = None
 
     def __call__(self, agent_ids: Sequence[str]) -> pl.DataFrame:
@@ -193,12 +195,17 @@ class Searchable:
         return self._last[1]
 
     def _read(self, agent_ids: Sequence[str]) -> pl.DataFrame:
-        return pl.concat([
-            self.taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
-            .filter(pl.col("state").is_in(list(LIVE[kind])), pl.col("embedding").is_not_null())
-            .select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
-            for kind in RECALLED
-        ])  # fmt: skip
+        return pl.concat(self._of_kind(kind, agent_ids) for kind in RECALLED)
+
+    def _of_kind(self, kind: str, agent_ids: Sequence[str]) -> pl.DataFrame:
+        if kind == FACT.name:
+            memories = self._vectors.read(self.taken, SEARCHABLE, agent_ids)
+        else:
+            memories = self.taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
+        is_found = pl.col("state").is_in(list(LIVE[kind])) & pl.col("embedding").is_not_null()
+        # By number: to filter 100,000 vectors takes four times as long.
+        found = memories[memories.select(pl.arg_where(is_found)).to_series()]
+        return found.select("agent_id", "id", pl.col("rank_weight").cast(pl.Float32), "embedding", kind=pl.lit(kind))
 
 
 def final_successor(memory: str, successor: Mapping[str, str]) -> str | None:

@@ -131,12 +131,11 @@ class Replay:
     def _weights_after(self, evidence: Evidence) -> Floats:
         """Return the rank weight of each memory after the plan, minus infinity for those that leave."""
         after, weights, leaving = self._before.copy(), evidence.weights, evidence.leaving
-        # The agent's own memories: going through all that the plan changes, for each agent, was quadratic in agents.
-        for memory, place in self._place.items():
-            if memory in leaving:
-                after[place] = -np.inf
-            elif memory in weights:
-                after[place] = weights[memory]
+        # Of two sets the smaller is gone through: all that the plan changes, for each agent, was quadratic in agents.
+        for memory in self._place.keys() & weights.keys():
+            after[self._place[memory]] = weights[memory]
+        for memory in self._place.keys() & leaving:
+            after[self._place[memory]] = -np.inf
         return after
 
     def worse(self, probes: Sequence[Probe], vectors: Floats) -> Iterator[HarderToFind]:
@@ -239,9 +238,18 @@ def harder_to_find(evidence: Evidence, *, agent_ids: Collection[str] | None = No
     return [
         found
         for chunk in chunked(sorted(asked), sizes)
-        for (agent_id,), memories in evidence.searchable(chunk).group_by(["agent_id"], maintain_order=True)
-        for found in worse_of_agent(memories, asked[str(agent_id)], evidence)
+        for agent_id, memories in memories_by_agent(evidence.searchable(chunk), chunk)
+        for found in worse_of_agent(memories, asked[agent_id], evidence)
     ]
+
+
+def memories_by_agent(memories: pl.DataFrame, agent_ids: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield each of some agents with its memories; those of one agent, who may have 100,000, are not copied."""
+    if len(agent_ids) == 1:
+        yield agent_ids[0], memories
+        return
+    for (agent_id,), own in memories.group_by(["agent_id"], maintain_order=True):
+        yield str(agent_id), own
 
 
 def affected_agents(probes: pl.DataFrame, evidence: Evidence) -> set[str]:

@@ -86,6 +86,18 @@ def test_migrating_twice_changes_nothing(empty_database: NewDatabase) -> None:
     assert after == before
 
 
+def test_triggers_plan_their_queries_once_a_session(database: Database) -> None:
+    with database.transaction() as connection:
+        found = connection.execute("""
+            select proname, coalesce(proconfig, '{}') from pg_proc
+            where prorettype = 'trigger'::regtype and pronamespace in ('heart'::regnamespace, 'lifecycle'::regnamespace)
+              and prosrc ~ '(from|into) (heart|lifecycle)[.]'
+        """).fetchall()
+
+    assert {"index_words", "require_event", "require_statement"} <= {name for name, _ in found}
+    assert all("plan_cache_mode=force_generic_plan" in settings for _, settings in found)
+
+
 def test_condensed_episodes_that_were_there_are_indexed_by_what_stayed_of_them(empty_database: NewDatabase) -> None:
     texts = {"closed": {"compressed": "Ada moved the invoices"}, "archived": {"lessons_learned": ["Count twice"]}}
     with psycopg.connect(empty_database(), autocommit=True) as connection:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from judged_pairs import NONE_UNDONE
 
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.phases import neighbours
+from nous_pipelines.phases import incremental_join
 from nous_pipelines.phases.neighbours import FOUND, fingerprints, neighbours_of
 from nous_pipelines.snapshots.table_schemas import UNDONE
 
@@ -138,7 +138,8 @@ def test_how_many_are_compared_at_once_changes_nothing(monkeypatch):
     table = told(at(*range(0, 160, 10)), *"hgfedcba")
     whole = by_rank(table, ranked_count=3)
 
-    monkeypatch.setattr(neighbours, "CELLS_AT_ONCE", 20)
+    monkeypatch.setattr(incremental_join, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(incremental_join, "BLOCK_COLUMNS", 5)
 
     assert by_rank(table, ranked_count=3) == whole
 
@@ -151,8 +152,8 @@ def test_the_nearest_are_those_of_a_sort_of_all_however_many_are_within_reach(mo
     limits = {"neighbour_count": 4, "ranked_count": 3, "ranked_within": within}
     of_all = by_rank(table, **limits)
 
-    for stretch in (1, 2, 3, 4):  # with 16 facts as many as 16 stretches bound the nearest, or as few as four
-        monkeypatch.setattr(neighbours, "STRETCH", stretch)
+    for seeds in (1, 4, 8, 16):  # one bounds nothing: all within reach are sorted; four bound the nearest four
+        monkeypatch.setattr(incremental_join, "SEED_ROWS", seeds)
 
         assert len(of_all) > 0
         assert by_rank(table, **limits) == of_all

@@ -25,6 +25,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.night_erasure import Redaction, erase_folder
 from nous_pipelines.plan.night_tables import QueryScope, parsed_query, run_query, stored_nights
 from nous_pipelines.snapshots import snapshot as module
+from nous_pipelines.snapshots.agent_chunks import FactVectors
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
@@ -444,3 +445,16 @@ def test_a_night_of_which_an_erasure_left_half_is_refused_not_read_with_rows_of_
     assert built is not None
     with pytest.raises(Unavailable, match="names 1 facts that the parts lack"):
         built.table("facts")
+
+
+def test_facts_with_vectors_that_were_held_are_those_of_the_snapshot(hearts, night_database, tmp_path):
+    taken(night_database, tmp_path)
+    remember(hearts["ben"], "ben learned to sail")
+    second, vectors = taken(night_database, tmp_path, NEXT), FactVectors()
+
+    for agents in (["ben"], ["ben"], ["ben"], ["aria"], ["aria", "ben"], ["aria", "ben"]):
+        for columns in (["id", "embedding", "agent_id"], ["agent_id", "embedding"]):
+            found = vectors.read(second, columns, agents)
+
+            assert found.equals(second.table("facts", columns=columns, agent_ids=agents))
+            assert found["embedding"].null_count() == 0
