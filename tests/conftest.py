@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import os
 import re
 import signal
@@ -125,6 +126,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
+    if "dagster" in sys.modules:
+        importlib.import_module("dagster_migrations").read_once()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # a test makes tables and models by the thousand, and little of it is garbage

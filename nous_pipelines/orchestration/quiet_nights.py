@@ -30,7 +30,7 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.code_location import ASSETS
 from nous_pipelines.orchestration.earlier_nights import FRESH_FOR, agents_with_facts_since, was_planned_from
 from nous_pipelines.orchestration.night_assets import EPISODE_SUMMARIES, Inputs
-from nous_pipelines.orchestration.resources import NightRun, opened
+from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.orchestration.running import NightOptions
 from nous_pipelines.phases.phase import Tables
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES, MakesTable, NightPhase, NightTable, Reads
@@ -60,7 +60,7 @@ def find_quiet_nights(
     """
     if instance is None or options.is_dry_run or options.is_full or len(later) <= 1:
         return []
-    with opened(options.night_run()) as night_run:
+    with options.night_run().opened() as night_run:
         looked_at = datetime.now(UTC)
         store = StoreAtRest(night_run, before)
         asked = store.nights_that_read_the_same(later[:-1]) if store.is_settled else ()

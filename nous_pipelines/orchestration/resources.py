@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 from pydantic import Field, PrivateAttr
@@ -65,23 +65,26 @@ class NightRun(dg.ConfigurableResource):
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
-    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Open the database, and lock out erasure, for a step or for a run in one process.
+    @contextmanager
+    def opened(self) -> Iterator[Self]:
+        """Open the database, and lock out erasure, for a block.
 
         Raises `InvalidInput` for a policy that is invalid or lifts a limit.
         """
         url, _ = self.address, self.night_policy
-        with ExitStack() as opening:  # closes the database again if the lock is not had
-            self._database = opening.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
-            opening.enter_context(shared_copies_lock(url))
-            self._opened = opening.pop_all()
-        self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-        self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
-        self._vectors = FactVectors()
+        with ExitStack() as self._opened:
+            self._database = self._opened.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
+            self._opened.enter_context(shared_copies_lock(url))
+            self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
+            self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
+            self._vectors = FactVectors()
+            yield self
 
-    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        """Close what was opened."""
-        self._opened.close()
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
+        """Open it for a step or a run in one process."""
+        with self.opened():
+            yield self
 
     @property
     def database(self) -> Database:
@@ -300,16 +303,6 @@ class CommandedNight(NightRun):
     @property
     def may_loosen(self) -> bool:
         return True
-
-
-@contextmanager
-def opened(night_run: NightRun) -> Iterator[NightRun]:
-    """Yield the resource of a run, outside of one."""
-    night_run.setup_for_execution(dg.build_init_resource_context())
-    try:
-        yield night_run
-    finally:
-        night_run.teardown_after_execution(dg.build_init_resource_context())
 
 
 def as_metadata(values: dict[str, Any]) -> dict[str, Any]:

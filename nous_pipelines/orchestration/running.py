@@ -158,12 +158,11 @@ def outcome_of_finished(night: date, options: NightOptions, database: Database, 
     """Return the outcome of a night that was carried through over the same rows, None for one that has to be run."""
     from nous_pipelines.orchestration.earlier_nights import FINISHED
     from nous_pipelines.orchestration.quiet_nights import record_figures
-    from nous_pipelines.orchestration.resources import opened
 
     if not NightFiles(folder).has(FINISHED):
         return None
     looked_at = datetime.now(UTC)
-    with suppress(NousError), opened(options.night_run()) as night_run:  # else the run meets the error, and says so
+    with suppress(NousError), options.night_run().opened() as night_run:  # else the run meets the error, and says so
         run_id = night_run.finished_run(night)
         if run_id is not None:
             record_figures(night_run, night, [night], looked_at=looked_at)

@@ -26,6 +26,8 @@ GAP = ROW_GROUP_SIZE
 """Rows between two runs up to which both are read together, rather than opening the file again."""
 
 Stamp: TypeAlias = tuple[Path, int, int]
+Run: TypeAlias = tuple[int, int]
+"""The first row of a run, and how many it has."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,13 @@ class SnapshotPart:
 
     def slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the rows of each run (first, size; in order), reading only those and gaps of up to `GAP` rows."""
+        places = runs.select("first", "size").rows()
         if self.is_spread(table):
             rows = self._fact_places()
-            for first, size in runs.select("first", "size").iter_rows():
+            for first, size in places:
                 yield self._gathered(rows.slice(first, size), columns)
             return
-        yield from self._own_slices(table, columns, runs)
+        yield from self._own_slices(table, columns, places)
 
     def _gathered(self, wanted: pl.DataFrame, columns: Sequence[str] | None) -> pl.DataFrame:
         """Return these facts (agent_id, lies_in, at), in order, from the parts they lie in."""
@@ -107,7 +110,7 @@ class SnapshotPart:
         for (name,), own in wanted.with_row_index("place").group_by("lies_in"):
             part = self.beside(str(name))
             places = places_at(*stamp(part.file(FACTS))).join(own, on="agent_id", how="semi", maintain_order="left")
-            read += part._own_slices(FACTS, columns, places)
+            read += part._own_slices(FACTS, columns, places.select("first", "size").rows())
             begins = places.select(
                 "agent_id", begin=start + pl.col("size").cum_sum() - pl.col("size") - pl.col("first")
             )
@@ -115,14 +118,24 @@ class SnapshotPart:
             start += int(places["size"].sum())
         return pl.concat(read)[pl.concat(order).sort("place")["at"]] if order else read[0]
 
-    def _own_slices(self, table: str, columns: Sequence[str] | None, runs: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        ends = pl.col("first") + pl.col("size")
-        is_far = (pl.col("first") - ends.shift() > GAP).fill_null(value=False)
-        for near in runs.with_columns(near=is_far.cum_sum()).partition_by("near", maintain_order=True):
-            start = near["first"][0]
-            rows = pl.scan_parquet(self.file(table)).slice(start, near["first"][-1] + near["size"][-1] - start)
+    def _own_slices(self, table: str, columns: Sequence[str] | None, runs: Sequence[Run]) -> Iterator[pl.DataFrame]:
+        for near in near_runs(runs):
+            start, end = near[0][0], sum(near[-1])
+            rows = pl.scan_parquet(self.file(table)).slice(start, end - start)
             read = (rows if columns is None else rows.select(columns)).collect()
-            yield from (read.slice(first - start, size) for first, size in near.select("first", "size").iter_rows())
+            yield from (read.slice(first - start, size) for first, size in near)
+
+
+def near_runs(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield runs, in order, in groups without a gap of more than `GAP` rows between two of them."""
+    group: list[Run] = []
+    for run in runs:
+        if group and run[0] - sum(group[-1]) > GAP:
+            yield group
+            group = []
+        group.append(run)
+    if group:
+        yield group
 
 
 def open_part(folder: Path) -> SnapshotPart:

@@ -387,8 +387,8 @@ class Snapshot:
                 read = self._undivided(name, columns, agent_ids)
             else:
                 mine = pl.lit(value=True) if agent_ids is None else pl.col("agent_id").is_in(list(agent_ids))
-                none = SNAPSHOT_TABLES[name].only(*columns or SNAPSHOT_TABLES[name]).empty()
-                read = pl.concat(rows_of_runs(self.parts, name, columns, self.placed.filter(mine)) or [none])
+                pieces = rows_of_runs(self.parts, name, columns, self.placed.filter(mine))
+                read = pl.concat(pieces or [SNAPSHOT_TABLES[name].only(*columns or SNAPSHOT_TABLES[name]).empty()])
             return SNAPSHOT_TABLES[name].checked(read, columns)
 
     @contextmanager

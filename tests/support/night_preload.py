@@ -9,11 +9,13 @@ import night_runs  # noqa: F401
 import numpy.ma  # noqa: F401
 import onnxruntime  # noqa: F401
 import upath  # noqa: F401
+from dagster_migrations import read_once
 
 from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.reports.html_report import templates
 
+read_once()
 with unrecorded():
     defs.resolve_job_def("nightly")
     templates().get_template("page.html")

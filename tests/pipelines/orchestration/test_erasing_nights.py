@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
-from dagster import AssetKey, DagsterInstance, build_init_resource_context
+from dagster import AssetKey, DagsterInstance
 from erased_rows import dump, recorded, written
 from night_runs import NIGHT, everything, options, remember
 from psycopg.conninfo import conninfo_to_dict
@@ -326,15 +326,14 @@ def test_a_night_that_begins_during_an_erasing_waits_for_its_end(gone: ErasedAge
     step, begun = CommandedNight(database_url=gone.url, home=str(gone.home)), threading.Event()
 
     def begin() -> None:
-        step.setup_for_execution(build_init_resource_context())
-        begun.set()
+        with step.opened():
+            begun.set()
 
     with erasure.exclusive_copies_lock(gone.url):
         waiting = threading.Thread(target=begin)
         waiting.start()
         assert not begun.wait(1)
     waiting.join(30)
-    step.teardown_after_execution(build_init_resource_context())
 
     assert begun.is_set()
     with erasure.exclusive_copies_lock(gone.url):
