@@ -284,7 +284,8 @@ def match_of(
     compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
     if not may_fire(compared, suspect):
         return None
-    match: Match = "near" if compared.is_near and suspect.unsaid is None else "meaning"
+    is_sure = compared.is_near and suspect.unsaid is None and (suspect.read or 0.0) >= POLICY.blocking_odds
+    match: Match = "near" if is_sure else "meaning"
     return TriggerMatch(match, suspect.similarity, part, likelihood(compared), suspect.unsaid or ())
 
 

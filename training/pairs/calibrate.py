@@ -1,4 +1,7 @@
-"""Choose operating points and curves: `python -m training.pairs.calibrate --model FILE.onnx --out FILE.json`.
+"""Choose operating points and curves: `python -m training.pairs.calibrate --model DIR --version NAME`.
+
+`DIR` is where `training.pairs.export` wrote to; `pair_reader.json` is written beside it.
+
 
 Everything comes from the hands that trained nothing, but for the strangers: statements of different pairs of one hand,
 as they stand near each other, trained nothing as pairs either. Needs scikit-learn.
@@ -20,30 +23,42 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from nous_online.core.policy import LearnPolicy
-from nous_online.language.minilm import LocalMiniLM, session
+from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import MOST_SHORT_WORDS
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY
-from nous_online.language.pairs.reader import LEAST_CHANCE, OUTCOMES, encodings, is_in_depth, scores, shared_content
+from nous_online.language.pairs.reader import (
+    LEAST_CHANCE,
+    OUTCOMES,
+    cores,
+    encodings,
+    is_in_depth,
+    scores,
+    shared_content,
+    weights_in,
+)
 from nous_online.language.pairs.wordings import never_same, other_conditions, other_things
 from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
-MOST_HURT = 0.033
+MOST_HURT = 0.037
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
 MOST_RETIRED = 0.025
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
-LOOSELY_HURT, LOOSELY_RETIRED = 0.04, 0.03
+LOOSELY_HURT, LOOSELY_RETIRED = 0.045, 0.03
 """The same shares for looser points, at which the limits for neighbours are chosen, so that these hold alone, too."""
 CHANGING = 0.15
 """Share of what a person says that changes something said before: a guess, between a diary and an operations log."""
-STRANGERS_OF_A_HAND = 300
-MOST_STRANGERS_NOTICED, MOST_STRANGERS_RETIRED = 0.02, 0.005
+MOST_STRANGERS_NOTICED, MOST_STRANGERS_RETIRED = 0.03, 0.005
 """Of the statements of one store how many may be taken for a change of something else, or retire it."""
+LEAST_NOTICED = 0.34
+"""Of three neighbours that are as likely to have changed none is taken for it."""
 MOST_SHARED = 3
 MOST_JOINED = 0.0025
 """Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""
-LEAST_POINT = 0.5
+EARLY, EARLY_DOES = 0.08, -4.0
+"""Below which chance of `same` and of a change, and log odds of an act, the early answer is taken."""
+LEAST_POINT = 0.3
 FOREIGN_AT = 2.0
 
 
@@ -51,11 +66,14 @@ def main() -> None:
     """Write the numbers that belong to a model, and print what it finds at them."""
     parser = argparse.ArgumentParser(prog="python -m training.pairs.calibrate", description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--version", required=True, help="how verdicts name the model")
     options = parser.parse_args()
-    sha256 = hashlib.sha256(options.model.read_bytes()).hexdigest()
-    model = session(options.model.resolve(), sha256, 1, is_exact=True)
+    folder = options.model.resolve()
+    first_sha256, onnx_sha256 = (
+        hashlib.sha256((folder / f"{name}.onnx").read_bytes()).hexdigest()
+        for name in ("pair_reader_first", "pair_reader")
+    )
+    model = weights_in(folder, first_sha256, onnx_sha256)
     pairs = [row for row in written_pairs() if row["is_held_out"]]
     texts = [(row["a"], row["b"]) for row in pairs]
     chances = chances_of(model, texts)
@@ -80,10 +98,11 @@ def main() -> None:
         "change": curve(may_change, np.isin(labels, ["U", "N", "C"])),
     }
     numbers: dict[str, Any] = {
-        "version": options.version, "onnx_sha256": sha256, "temperature": 1.0, **points,
+        "version": options.version, "first_sha256": first_sha256, "onnx_sha256": onnx_sha256, "temperature": 1.0,
+        "early": EARLY, "early_does": EARLY_DOES, **points,
         "foreign_at": FOREIGN_AT, "neighbours": neighbours, "curves": curves,
     }  # fmt: skip
-    options.out.write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
+    (folder / "pair_reader.json").write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
     families = np.array([row["family"] for row in pairs])
     is_change, is_same = may_change >= points["change_at"], may_be_same >= points["same_at"]
     is_retired = is_change & (may_replace >= points["retire_at"])
@@ -98,7 +117,7 @@ def main() -> None:
         ("anything else called the same", ~np.isin(labels, ["S", "V"]), is_same),
     ):
         print(f"{what}: {hit[chosen].mean():.3f} of {chosen.sum()}")  # noqa: T201 (the command's output)
-    print(json.dumps(points))  # noqa: T201
+    print(json.dumps(points), json.dumps(neighbours))  # noqa: T201
 
 
 def neighbour_odds(
@@ -129,7 +148,7 @@ def neighbour_odds(
     return {
         "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,
         "far_out": far_out,
-        "notice_from": least_for(noticed, MOST_STRANGERS_NOTICED * count),
+        "notice_from": max(LEAST_NOTICED, least_for(noticed, MOST_STRANGERS_NOTICED * count)),
         "retire_from": least_for(retired, MOST_STRANGERS_RETIRED * count),
     }  # fmt: skip
 
@@ -138,11 +157,12 @@ def strangers() -> tuple[list[tuple[str, str]], int]:
     """Return (earlier, later) statements near each other in stores of one hand and language each, and of how many."""
     hands: dict[tuple[str, str], list[str]] = {}
     for row in written_pairs():
-        hands.setdefault((row["author"], row["lang"]), []).append(row["a"])
+        if row["is_held_out"] and row["a"] not in hands.setdefault((row["author"], row["lang"]), []):
+            hands[row["author"], row["lang"]].append(row["a"])
     met: list[tuple[str, str]] = []
     count = 0
     for told in hands.values():
-        texts = random.Random(1).sample(told, min(len(told), STRANGERS_OF_A_HAND))  # noqa: S311 (no secret)
+        texts = random.Random(1).sample(told, len(told))  # noqa: S311 (no secret)
         near = np.asarray(LocalMiniLM().embed_documents(texts))
         for at in range(len(texts)):
             closest = np.argsort(-(near[:at] @ near[at]))[: LearnPolicy.read_count]
@@ -173,7 +193,14 @@ def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
 
 def chances_of(model: Any, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
     """Return the model's chance of each outcome for pairs of texts, read in this order."""
-    return softmax(np.array([scores(model, *both) for both in encodings(texts)])[:, : len(OUTCOMES)])
+    found = cores().map(lambda both: scores(model, is_early, *both), encodings(texts))
+    return softmax(np.array([*found])[:, : len(OUTCOMES)])
+
+
+def is_early(found: NDArray[np.float64]) -> bool:
+    """Tell whether the product would take an early answer."""
+    same, update, negation, _, _, _, contradiction = softmax(found[None, : len(OUTCOMES)])[0]
+    return max(same, update + negation + contradiction) < EARLY
 
 
 def softmax(raw: NDArray[np.float64]) -> NDArray[np.float64]:

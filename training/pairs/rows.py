@@ -6,6 +6,8 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +24,8 @@ TURNED = {"S": "S", "D": "D", "C": "C", "R": "V", "V": "R"}
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 SMOOTHING = 0.1
 TURNED_SHARE, REPEATED_SHARE, NEAR_SHARE, PUBLIC_SHARE = 0.25, 0.05, 0.3, 0.2
+STRANGERS_IN_ENGLISH, STRANGERS_ELSEWHERE, STRANGER_WEIGHT = 0.15, 1.0, 0.5
+"""Strangers for each row of a hand, and how much one counts."""
 VARIED = 700
 """Statements repeated with harmless changes."""
 HARMLESS: tuple[Callable[[str], str], ...] = (
@@ -34,12 +38,14 @@ HARMLESS: tuple[Callable[[str], str], ...] = (
     lambda text: text.replace(" two ", " 2 ").replace(" three ", " 3 "),
     str.lower,
 )
-NEAR_IN_HAND, NEAR_ELSEWHERE, NEAR_TRIGGERS, FAR_TRIGGERS = 6, 3, 12, 3
+NEAR_IN_HAND, NEAR_ELSEWHERE, NEAR_TRIGGERS, FAR_TRIGGERS = 9, 4, 14, 3
 """Neighbours of a statement in its own hand and elsewhere, and triggers of an action, that teachers read it with."""
-SWAPPED = 70_000
-"""Pairs in which one word of the second statement was exchanged for one of another."""
+CHANGED = 300_000
+"""Pairs of which the second statement was changed by a word or two."""
+DROPPED, ADDED = 0.2, 0.15
+"""How often a word is dropped, and how often one is added; else it is exchanged."""
 WORD = re.compile(r"[^\W_]+")
-SHORTEST_SWAPPED = 3
+FEWEST_WORDS, LONGEST_SMALL = 3, 4
 ROWS_AT_ONCE = 2048
 
 
@@ -64,12 +70,33 @@ def labelled(tables: Tables) -> list[Row]:
     )
     return [
         *outcomes([*own, *varied(own)]),
+        *strangers(tables["own"]),
         *(Row(row["a"], row["b"], "outcome", chances_of("D"), 0.6) for row in near),
         *actions(tables["actions"]),
         *(Row(row["a"], row["b"], "entailment", one_of(ENTAILMENT, row["label"])) for row in nli),
         *(Row(row["a"], row["b"], "paraphrase", (float(row["label"]),)) for row in paws),
         *(Row(row["a"], row["b"], "outcome", chances_of("DS"[row["label"]]), 0.6) for row in moved),
     ]
+
+
+def strangers(own: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return first statements beside second ones of other pairs of the hand and language: both hold.
+
+    A teacher that knows English best takes what it can't read for the same, unless it is told so.
+    """
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in own:
+        groups.setdefault((row["author"], row["lang"]), []).append(row)
+    found: list[Row] = []
+    for (_, lang), rows in groups.items():
+        count = int(len(rows) * (STRANGERS_IN_ENGLISH if lang == "en" else STRANGERS_ELSEWHERE))
+        pairs = zip(random.choices(rows, k=count), random.choices(rows, k=count), strict=True)  # noqa: S311 (no secret)
+        found += [
+            Row(one["a"], other["b"], "outcome", chances_of("D"), STRANGER_WEIGHT)
+            for one, other in pairs
+            if one["a"] != other["a"]
+        ]
+    return found
 
 
 def outcomes(rows: Sequence[dict[str, Any]]) -> list[Row]:
@@ -118,12 +145,43 @@ def harmlessly_changed(text: str) -> str:
     return text
 
 
-def unlabelled(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> list[tuple[str, str]]:
-    """Return pairs of statements that a store might bring together, to be answered by the teachers.
+@dataclass(frozen=True)
+class Question:
+    """A pair that the teachers answer, with the wanted chances where somebody labelled it."""
 
-    Neighbours of one hand and language (or of one public set), neighbours elsewhere, pairs with one word exchanged, and
-    the pairs that have a label. First statements of one hand are not paired: calibration reads those as strangers.
+    first: str
+    second: str
+    label: tuple[float, ...] = ()
+    weight: float = 1.0
+
+
+def questions_of_statements(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> list[Question]:
+    """Return pairs of statements that a store might bring together, labelled ones first.
+
+    Labelled are those of all hands, some of them turned round, strangers, and statements said again with harmless
+    changes. Without a label are neighbours of one hand and language (or of one public set), neighbours elsewhere, and
+    pairs of which the second was changed a little. First statements of one hand are not paired: calibration reads those
+    as strangers.
     """
+    own = [*tables["own"], *tables["wording"]]
+    found = {(row.first, row.second): Question(row.first, row.second, row.target, row.weight) for row in outcomes(own)}
+    for row in chain(outcomes(varied(own)), strangers(tables["own"])):
+        found.setdefault((row.first, row.second), Question(row.first, row.second, row.target, row.weight))
+    near = neighbours(tables, embedded)
+    public = [(row["a"], row["b"]) for name in ("nli", "paws") for row in tables[name]]
+    turned = [(row["b"], row["a"]) for row in own]
+    bases = [
+        *((row["a"], row["b"]) for row in own),
+        *((row["a"], row["a"]) for row in own),
+        *random.sample(near, min(len(near), len(own))),
+    ]
+    for pair in chain(near, public, turned, changed(bases)):
+        found.setdefault(pair, Question(*pair))
+    return list(found.values())
+
+
+def neighbours(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> list[tuple[str, str]]:
+    """Return statements of different pairs that are near each other, either one first."""
     own, firsts, hands = tables["own"], {row["a"] for row in tables["own"]}, dict[str, str]()
     for row in own:
         hands.update({row[side]: f"{row['author']} {row['lang']}" for side in ("a", "b")})
@@ -134,7 +192,7 @@ def unlabelled(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> l
     number = {hand: at for at, hand in enumerate(dict.fromkeys(hands.values()))}
     of_hand = torch.tensor([number[hands[text]] for text in texts], device=vectors.device)
     is_first = torch.tensor([text in firsts for text in texts], device=vectors.device)
-    met: dict[frozenset[str], tuple[str, str]] = {}
+    met: dict[tuple[int, int], None] = {}
     for start in range(0, len(texts), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         closeness = (vectors[rows] @ vectors.T).float()
@@ -142,46 +200,54 @@ def unlabelled(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> l
         inside = closeness.masked_fill(~is_own | (is_first[rows][:, None] & is_first[None]), -1)
         for near, most in ((inside, NEAR_IN_HAND), (closeness.masked_fill(is_own, -1), NEAR_ELSEWHERE)):
             for at, places in enumerate(near.topk(most).indices.tolist(), start=start):
-                pairs = [(texts[place], texts[at]) for place in places if texts[place] != texts[at]]
-                met.update({frozenset(pair): pair for pair in pairs})
-    public = [(row["a"], row["b"]) for name in ("nli", "paws") for row in tables[name]]
-    labelled = [(row["a"], row["b"]) for row in [*own, *tables["wording"]]]
-    turned = [(b, a) for a, b in labelled]
-    pairs = [pair if random.random() < 0.5 else pair[::-1] for pair in met.values()]  # noqa: S311, PLR2004 (either order)
-    return list(dict.fromkeys([*pairs, *public, *labelled, *turned, *swapped(own)]))
+                met.update({(min(at, place), max(at, place)): None for place in places if place != at})
+    pairs = [(texts[one], texts[other]) for one, other in met]
+    return [pair if random.random() < 0.5 else pair[::-1] for pair in pairs]  # noqa: S311, PLR2004 (either order)
 
 
-def swapped(own: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield pairs in which one word that both statements have is another in the second, of another pair of the hand."""
+def changed(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of which the second lost a word, gained one, or has another in its place, once or twice."""
     words: dict[str, list[str]] = {}
-    for row in own:
-        words.setdefault(row["author"] + row["lang"], []).extend(WORD.findall(row["b"]))
-    for row in random.choices(own, k=SWAPPED):  # noqa: S311 (no secret)
-        both = [
-            word
-            for word in WORD.findall(row["b"])
-            if len(word) >= SHORTEST_SWAPPED or word.isdigit() or word in row["a"]
-        ]
-        if not both:
-            continue
-        old, others = random.choice(both), words[row["author"] + row["lang"]]  # noqa: S311
-        like = [word for word in random.choices(others, k=40) if kind(word) == kind(old) and word != old]  # noqa: S311
-        if like:
-            yield row["a"], re.sub(rf"\b{re.escape(old)}\b", like[0], row["b"], count=1)
+    for _, text in pairs:
+        for word in WORD.findall(text):
+            words.setdefault(kind(word), []).append(word)
+    for first, second in random.choices(pairs, k=CHANGED):  # noqa: S311 (no secret)
+        text = second
+        for _ in range(random.choice((1, 1, 2))):  # noqa: S311
+            text = with_another_word(text, words)
+        if text not in ("", second):
+            yield (first, text) if random.random() < 0.5 else (text, first)  # noqa: S311, PLR2004 (either order)
+
+
+def with_another_word(text: str, words: dict[str, list[str]]) -> str:
+    """Return a text with one word dropped, added, or exchanged for another of its kind that is used somewhere."""
+    places = list(WORD.finditer(text))
+    if len(places) < FEWEST_WORDS:
+        return text
+    chosen = random.choice(places)  # noqa: S311 (no secret)
+    old, (start, end) = chosen.group(), chosen.span()
+    way = random.random()  # noqa: S311
+    if way < DROPPED:
+        return " ".join((text[:start] + text[end:]).split())
+    if way < DROPPED + ADDED:
+        return f"{text[:start]}{random.choice(words[kind('to')])} {text[start:]}"  # noqa: S311
+    return text[:start] + random.choice(words[kind(old)]) + text[end:]  # noqa: S311
 
 
 def kind(word: str) -> str:
-    """Return what a word looks like: a number, a name, or any other."""
-    return "number" if word.isdigit() else "name" if word[:1].isupper() else "word"
+    """Return what a word looks like: a number, a name, a small word, or any other."""
+    if word.isdigit():
+        return "number"
+    return "name" if word[:1].isupper() else "small" if len(word) <= LONGEST_SMALL else "word"
 
 
-def unanswered_actions(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> list[tuple[str, str]]:
-    """Return (trigger, action) pairs: each action with its own trigger, with the nearest ones, and with some others."""
+def questions_of_actions(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> list[Question]:
+    """Return (trigger, action): those of all hands first, then each action with near triggers and some others."""
     rows = tables["actions"]
-    triggers, actions = (list(dict.fromkeys(row[name] for row in rows)) for name in ("trigger", "action"))
-    near = (embedded(actions) @ embedded(triggers).T).topk(NEAR_TRIGGERS).indices.tolist()
-    found = [(row["trigger"], row["action"]) for row in rows]
-    for action, places in zip(actions, near, strict=True):
-        found += [(triggers[place], action) for place in places]
-        found += [(trigger, action) for trigger in random.sample(triggers, FAR_TRIGGERS)]
-    return list(dict.fromkeys(found))
+    triggers, acts = (list(dict.fromkeys(row[name] for row in rows)) for name in ("trigger", "action"))
+    near = (embedded(acts) @ embedded(triggers).T).topk(NEAR_TRIGGERS).indices.tolist()
+    found = {(row.first, row.second): Question(row.first, row.second, row.target, row.weight) for row in actions(rows)}
+    for action, places in zip(acts, near, strict=True):
+        for trigger in chain((triggers[place] for place in places), random.sample(triggers, FAR_TRIGGERS)):
+            found.setdefault((trigger, action), Question(trigger, action))
+    return list(found.values())

@@ -1,106 +1,148 @@
-"""Train the pair reader on what its teachers answer, and on the labels where there are some.
+"""Train the pair reader: teachers learn from the labels, and the reader from what they answer to many more pairs.
 
-`python -m training.pairs.train --data DIR --answers FILE.npz --start WEIGHTS.npz --out FILE.onnx`: `--data` is what
-`training.pairs.prepare` wrote, `--answers` what `training.pairs.teach` wrote, `--start` the float32 weights of
-all-MiniLM-L6-v2. Seeded; on one H100 two minutes. Needs torch, onnx and onnxruntime. The method is that of Hinton,
-Vinyals and Dean, "Distilling the knowledge in a neural network", 2015.
+`python -m training.pairs.train --data DIR --teacher-start FILE --start FILE --out FILE.pt`: `--data` is what
+`training.pairs.prepare` wrote, the other two are the published weights (.safetensors) of all-mpnet-base-v2 and
+all-MiniLM-L6-v2. Seeded; on one H100 ten minutes. Needs torch, safetensors and tokenizers. The method is that of
+Hinton, Vinyals and Dean, "Distilling the knowledge in a neural network", 2015; that the reader also learns what
+a teacher's answer is read off is from Romero et al., "FitNets", 2015.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
 
-from nous_online.language.minilm import tokenizer
-from training.pairs.fitting import Pieces, Row, Table, fitted
-from training.pairs.network import Network
-from training.pairs.rows import Tables, actions, outcomes, read_tables, varied
+from training.pairs.fitting import COLUMNS, FIRST_COLUMN, Pieces, Table, fitted, padded, scored
+from training.pairs.network import END, HEADS, READER, START, TEACHER, Network, Shape
+from training.pairs.rows import Question, Tables, labelled, questions_of_actions, questions_of_statements, read_tables
 
-SEED = 1
-BATCH = 512
-STAGES = ((1, 3e-4, 2_000_000), (1, 1e-4, 100_000))
-"""Epochs, peak learning rate, and how many of the teachers' answers are seen beside what is labelled; first, all."""
+TOKENIZER = Path(__file__).parents[2] / "nous_online" / "language" / "model" / "tokenizer.json"
+TEACHERS, TEACHER_EPOCHS, TEACHER_RATE, TEACHER_BATCH = 2, 3, 1e-4, 384
+ROUNDS, RATE = ((4, 1024), (3, 2048)), 4e-4
+"""Epochs of the reader and pairs of a batch, with new teachers and questions in each round; and the highest rate."""
+ANSWERED_AT_ONCE = 3072
 LABEL_SHARE, LABEL_WEIGHT = 0.5, 2.0
 """Share of the label, beside the teachers' answer, in the target of a labelled pair, and how much the pair counts."""
+BEGAN = time.monotonic()
 
 
 def main() -> None:
-    """Train, export and quantise."""
+    """Write the weights of the reader."""
     parser = argparse.ArgumentParser(prog="python -m training.pairs.train", description=__doc__)
-    for name in ("data", "answers", "start", "out"):
+    for name in ("data", "teacher-start", "start", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--no-export", action="store_true", help="stop after the .pt file")
+    parser.add_argument("--teachers", type=int, default=TEACHERS)
     options = parser.parse_args()
-    random.seed(SEED)
-    torch.manual_seed(SEED)
-    tables, answers = read_tables(options.data), read_answers(options.answers)
-    network = Network()
-    network.start_from(options.start)
-    network.to(options.device)
-    pieces = Pieces(tokenizer(), options.device)
-    answered = Table.of([Row(one, other, head, answer) for (head, one, other), answer in answers.items()], pieces)
-    for number, (epochs, rate, most) in enumerate(STAGES, start=1):
-
-        def draw(most: int = most) -> Table:
-            return answered.sample(most).with_more(Table.of(blended(tables, answers), pieces))
-
-        losses = fitted(network, pieces, draw, epochs=epochs, rate=rate, batch=BATCH)
+    tables, pieces = read_tables(options.data), Pieces(cutter(), options.device)
+    reader = network_from(READER, options.start, pieces)
+    for number, (epochs, batch) in enumerate(ROUNDS):
+        random.seed(number)
+        torch.manual_seed(number)
+        seeds = range(number * options.teachers + 1, (number + 1) * options.teachers + 1)
+        table = answered(tables, pieces, options.teacher_start, seeds)
+        losses = fitted(reader, pieces, lambda table=table: table, epochs=epochs, rate=RATE, batch=batch)
         for epoch, loss in enumerate(losses, start=1):
-            print(f"stage {number}, epoch {epoch} of {epochs}: loss {loss:.3f}", flush=True)  # noqa: T201 (the command's output)
-        torch.save(network.state_dict(), options.out.with_suffix(".pt"))
-    if not options.no_export:
-        export(network.to("cpu"), options.out)
+            said(f"round {number + 1}, epoch {epoch} of {epochs}: loss {loss:.3f}")
+        torch.save(reader.state_dict(), options.out)
 
 
-def read_answers(path: Path) -> dict[tuple[str, str, str], tuple[float, ...]]:
-    """Return what the teachers answer to (head, first, second)."""
-    stored = np.load(path)
-    texts = json.loads(stored["texts"].tobytes())
-    return {
-        (head, texts[one], texts[other]): tuple(answer)
-        for head, pairs, found in (
-            ("outcome", stored["statements"].tolist(), stored["outcome"].astype(float).tolist()),
-            ("does", stored["actions"].tolist(), stored["does"].astype(float)[:, None].tolist()),
-        )
-        for (one, other), answer in zip(pairs, found, strict=True)
-    }
-
-
-def blended(tables: Tables, answers: dict[tuple[str, str, str], tuple[float, ...]]) -> list[Row]:
-    """Return what is labelled, each row between its label and what the teachers say of it."""
-    own = [*tables["own"], *tables["wording"]]
-    found: list[Row] = []
-    for row in [*outcomes([*own, *varied(own)]), *actions(tables["actions"])]:
-        seen = answers.get((row.head, row.first, row.second), row.target)
-        target = (LABEL_SHARE * one + (1 - LABEL_SHARE) * other for one, other in zip(row.target, seen, strict=True))
-        found.append(Row(row.first, row.second, row.head, tuple(target), LABEL_WEIGHT * row.weight))
+def cutter() -> Tokenizer:
+    """Return the tokenizer of BERT, which MPNet shares."""
+    found = Tokenizer.from_file(str(TOKENIZER))
+    found.no_truncation()
+    found.no_padding()
     return found
 
 
-def export(network: Network, path: Path) -> None:
-    """Write the network as ONNX with int8 weights."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+def said(text: str) -> None:
+    """Print what was done, and when."""
+    print(f"{time.monotonic() - BEGAN:6.1f} s  {text}", flush=True)  # noqa: T201 (the command's output)
 
-    network.eval()
-    names = ["input_ids", "token_type_ids", "attention_mask"]
-    first, second = [101, *range(2000, 2010), 102], [*range(3000, 3007), 102]
-    ids, sides = torch.tensor([[*first, *second]] * 2), torch.tensor([[0] * len(first) + [1] * len(second)] * 2)
-    example = ids, sides, torch.ones_like(ids)
-    draft = path.with_suffix(".fp32")
-    torch.onnx.export(
-        network, example, str(draft), input_names=names, output_names=["scores"], opset_version=17, dynamo=False,
-        dynamic_axes={**{name: {0: "pairs", 1: "tokens"} for name in names}, "scores": {0: "pairs"}},
+
+def answered(tables: Tables, pieces: Pieces, start: Path, seeds: Sequence[int]) -> Table:
+    """Return what a teacher of each seed answers to all questions, the mean of them, with the labels blended in."""
+    untaught = network_from(TEACHER, start, pieces).bfloat16().eval()
+    statements = questions_of_statements(tables, embedder(untaught, pieces))
+    acts = questions_of_actions(tables, embedder(untaught, pieces))
+    asked = [*statements, *acts]
+    said(f"{len(statements)} pairs of statements, {len(acts)} of triggers and actions")
+    one, other = (pieces.places([getattr(each, side) for each in asked]) for side in ("first", "second"))
+    said("cut up")
+    targets = torch.zeros(len(asked), COLUMNS, device=pieces.device)
+    outcome, does = (slice(FIRST_COLUMN[head], FIRST_COLUMN[head] + HEADS[head]) for head in ("outcome", "does"))
+    like: Tensor | None = None
+    for seed in seeds:
+        scores, inside = scored(teacher_of(start, tables, pieces, seed), pieces, one, other, ANSWERED_AT_ONCE)
+        targets[: len(statements), outcome] += functional.softmax(scores[: len(statements), outcome], 1) / len(seeds)
+        targets[len(statements) :, does] += torch.sigmoid(scores[len(statements) :, does]) / len(seeds)
+        like = inside if like is None else like
+        said(f"teacher {seed} has answered")
+    heads = torch.tensor([[*HEADS].index("outcome")] * len(statements) + [[*HEADS].index("does")] * len(acts))
+    weights = torch.tensor([each.weight * (LABEL_WEIGHT if each.label else 1.0) for each in asked])
+    blend(targets, asked, len(statements))
+    return Table(one, other, heads.to(pieces.device), weights.to(pieces.device), targets, like)
+
+
+def blend(targets: Tensor, asked: Sequence[Question], statements: int) -> None:
+    """Move the targets of labelled pairs half way to their labels."""
+    for head, rows in (("outcome", range(statements)), ("does", range(statements, len(asked)))):
+        places = [at for at in rows if asked[at].label]
+        there = torch.tensor(places, device=targets.device)
+        labels = torch.tensor([asked[at].label for at in places], device=targets.device)
+        columns = slice(FIRST_COLUMN[head], FIRST_COLUMN[head] + HEADS[head])
+        targets[there, columns] = LABEL_SHARE * labels + (1 - LABEL_SHARE) * targets[there, columns]
+
+
+def network_from(shape: Shape, start: Path, pieces: Pieces) -> Network:
+    """Return a network with published weights."""
+    network = Network(shape)
+    network.start_from(start)
+    return network.to(pieces.device)
+
+
+def teacher_of(start: Path, tables: Tables, pieces: Pieces, seed: int) -> Network:
+    """Return a teacher trained from the published weights."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    teacher = network_from(TEACHER, start, pieces)
+    losses = fitted(
+        teacher, pieces, lambda: Table.of(labelled(tables), pieces),
+        epochs=TEACHER_EPOCHS, rate=TEACHER_RATE, batch=TEACHER_BATCH,
     )  # fmt: skip
-    quantize_dynamic(
-        str(draft), str(path), weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gather"]
-    )
-    draft.unlink()
+    for epoch, loss in enumerate(losses, start=1):
+        said(f"teacher {seed}, epoch {epoch} of {TEACHER_EPOCHS}: loss {loss:.3f}")
+    return teacher
+
+
+def embedder(network: Network, pieces: Pieces) -> Callable[[Sequence[str]], Tensor]:
+    """Return what embeds texts as the published weights do."""
+
+    @torch.no_grad()
+    def embedded(texts: Sequence[str]) -> Tensor:
+        places = pieces.places(texts)
+        order = torch.argsort(pieces.sizes[places.cpu()], stable=True)
+        vectors = torch.empty(len(texts), network.shape.width, device=pieces.device, dtype=torch.bfloat16)
+        for chosen in torch.split(order, ANSWERED_AT_ONCE):
+            there, most = chosen.to(pieces.device), int(pieces.sizes[places[chosen[-1]].cpu()])
+            rows = pieces.table[places[there]]
+            sizes, at = rows.count_nonzero(1)[:, None], torch.arange(padded(most + 2), device=pieces.device)[None]
+            shifted = rows.gather(1, (at - 1).clamp(0, rows.shape[1] - 1).expand(len(rows), -1))
+            ids = torch.where((at > 0) & (at <= sizes), shifted, END)
+            ids[:, 0] = START
+            mask = (at <= sizes + 1).long()
+            vectors[there] = network.embedded(ids.long() * mask, mask).to(vectors.dtype)
+        return vectors
+
+    return embedded
 
 
 if __name__ == "__main__":

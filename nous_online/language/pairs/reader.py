@@ -6,12 +6,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963
 """Letters and digits, with the signs for vowels that Hindi, Tamil or Arabic write beside them."""
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
+GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+NO_FRACTION = re.compile(r"(?<![\d.])(\d{1,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
 SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
@@ -38,6 +40,10 @@ LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
 """Word pieces of one statement that are read: the limit the model was trained with."""
+Weights: TypeAlias = tuple[Any, Any]
+"""The ONNX sessions of the first layers, and of the others."""
+IsEnough: TypeAlias = Callable[[NDArray[np.float64]], bool]
+"""Tells from the scores of the first layers whether the others need not be asked."""
 MOST_READ = 1024
 """Pairs whose scores a process keeps: each night of a range reads the same canaries."""
 
@@ -77,7 +83,12 @@ class Calibration:
     """Thresholds chosen for one set of weights on pairs outside the training set: see the model card beside them."""
 
     version: str
+    first_sha256: str
     onnx_sha256: str
+    early: float
+    """Chance of `same` and of a change below which an early answer, after a third of the layers, is the last one."""
+    early_does: float
+    """The same of the log odds that an action does what a trigger warns of."""
     temperature: float
     """Divisor of the model's scores, so that its chances are calibrated (temperature scaling)."""
     same_at: float
@@ -143,18 +154,27 @@ def calibration() -> Calibration:
         raise Unavailable(f"{path} can't be read ({error}); reinstall nous-pipelines") from error
 
 
-def weights() -> Any:
-    """Return the ONNX session of the model; raise `Unavailable` when its file is missing or altered."""
+def weights() -> Weights:
+    """Return both halves of the model; raise `Unavailable` when a file is missing or altered."""
+    numbers = calibration()
+    return weights_in(FOLDER, numbers.first_sha256, numbers.onnx_sha256)
+
+
+def weights_in(folder: Path, first_sha256: str, onnx_sha256: str) -> Weights:
+    """Return the ONNX sessions of a model: its first layers with an early answer, and the others."""
     # One thread: a pair is short, and waking others costs more than they save.
-    return session(FOLDER / "pair_reader.onnx", calibration().onnx_sha256, 1, is_exact=True)
+    return (
+        session(folder / "pair_reader_first.onnx", first_sha256, 1, is_exact=True),
+        session(folder / "pair_reader.onnx", onnx_sha256, 1, is_exact=True),
+    )
 
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return the model's chances for each (earlier, later) pair of texts; raise `Unavailable` without its file."""
     read = encodings(pairs)
     return [
-        Chances(_chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
-        for found, each, texts in zip(_read(read), read, pairs, strict=True)
+        Chances(chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
+        for found, each, texts in zip(_read(read, of_two_things), read, pairs, strict=True)
     ]
 
 
@@ -163,16 +183,27 @@ def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
     They are not calibrated. Raises `Unavailable` without its file.
     """
-    return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs))]
+    return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs), of_another_act)]
 
 
-def _read(pairs: Sequence[tuple[Encoding, Encoding]]) -> list[NDArray[np.float64]]:
+def of_two_things(early: NDArray[np.float64]) -> bool:
+    """Tell from early scores whether two statements neither say the same nor exclude each other."""
+    same, update, negation, _, _, _, contradiction = chances(early[: len(OUTCOMES)])
+    return max(same, update + negation + contradiction) < calibration().early
+
+
+def of_another_act(early: NDArray[np.float64]) -> bool:
+    """Tell from early scores whether an action is far from what a trigger warns of."""
+    return early[len(OUTCOMES)] < calibration().early_does
+
+
+def _read(pairs: Sequence[tuple[Encoding, Encoding]], is_enough: IsEnough) -> list[NDArray[np.float64]]:
     """Return the model's scores of each pair; several are read on as many cores as there are."""
     model = weights()
     if len(pairs) <= 1:
-        return [scores(model, *each) for each in pairs]
+        return [scores(model, is_enough, *each) for each in pairs]
     ones, others = zip(*pairs, strict=True)
-    return list(cores().map(partial(scores, model), ones, others))
+    return list(cores().map(partial(scores, model, is_enough), ones, others))
 
 
 @cache
@@ -188,32 +219,43 @@ if hasattr(os, "register_at_fork"):  # a fork takes no threads along
 def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding]]:
     """Return the word pieces of both texts of each pair; every distinct text is cut up once."""
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    encoded = dict(zip(texts, word_pieces(texts, add_special_tokens=False), strict=True))
+    encoded = dict(zip(texts, word_pieces([*map(with_plain_numbers, texts)], add_special_tokens=False), strict=True))
     return [(encoded[one], encoded[other]) for one, other in pairs]
 
 
-def scores(model: Any, one: Encoding, other: Encoding) -> NDArray[np.float64]:
+def with_plain_numbers(text: str) -> str:
+    """Return a text in which equal numbers are written alike: 1,533 and 1533.0 as 1533."""
+    return NO_FRACTION.sub(r"\1", GROUPING.sub("", text))
+
+
+def scores(model: Weights, is_enough: IsEnough, one: Encoding, other: Encoding) -> NDArray[np.float64]:
     """Return the model's scores of one pair, laid out as it was trained: [CLS] one [SEP] other [SEP].
 
     Each pair is read alone: int8 scales are taken over all that is read at once, so that in a batch the chances of one
     pair would depend on the others. Alone it costs a fifth more.
     """
     start, end = (tokenizer().token_to_id(name) for name in ("[CLS]", "[SEP]"))
-    return scored(model, (start, *one.ids[:MOST_TOKENS], end), (*other.ids[:MOST_TOKENS], end))
+    return scored(model, is_enough, (start, *one.ids[:MOST_TOKENS], end), (*other.ids[:MOST_TOKENS], end))
 
 
 @lru_cache(maxsize=MOST_READ)
-def scored(model: Any, first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the model's scores of the word pieces of one pair, not to be written to."""
-    ids = np.asarray([[*first, *second]], dtype=np.int64)
+def scored(model: Weights, is_enough: IsEnough, first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the model's scores of the word pieces of one pair, not to be written to.
+
+    Two layers of six tell most strangers from each other: where their answer is enough the others are not asked.
+    """
     sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
-    feeds = {"input_ids": ids, "token_type_ids": sides, "attention_mask": np.ones_like(ids)}
-    found = np.asarray(model.run(None, feeds)[0], dtype=np.float64)[0]
-    found.flags.writeable = False
-    return found
+    feeds = {"input_ids": np.asarray([[*first, *second]], dtype=np.int64), "token_type_ids": sides}
+    found, states = model[0].run(None, feeds)
+    if not is_enough(found[0].astype(np.float64)):
+        (found,) = model[1].run(None, {"states": states, "token_type_ids": sides})
+    last: NDArray[np.float64] = found[0].astype(np.float64)
+    last.flags.writeable = False
+    return last
 
 
-def _chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the chance of each outcome."""
     exponents = np.exp((scores - scores.max()) / calibration().temperature)
     return exponents / exponents.sum()
 

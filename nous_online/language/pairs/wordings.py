@@ -28,6 +28,10 @@ FRACTIONS = frozenset({"half", "quarter"})
 NO_NAMES = FUNCTION_WORDS | UNIDENTIFIED | word_list("past_markers") | word_list("newly")
 """Words that no name begins with, though a sentence may."""
 LONGEST_CONDITION, LONGEST_NAME = 3, 6  # words, initials and their stops among them
+INTRODUCED = re.compile(
+    r"(?:an?|some(?:one|body)?|no(?:body| one)|there (?:is|are|was|were)|two|three|four|five|several|many|people)\b",
+    re.IGNORECASE,
+)
 MOST_COMPARED = 60  # words: aligning is quadratic
 
 
@@ -59,6 +63,14 @@ def other_things(a: str, b: str) -> str | None:
     is_counted = is_named and all(any(map(str.isdigit, "".join(side))) for _, sides in values for side in sides)
     is_of_two = bool(values) and (is_counted or (not before and _are_names(first, second)))
     return f"two things, {' '.join(first)} and {' '.join(second)}, each with a value of its own" if is_of_two else None
+
+
+def is_of_any(text: str) -> bool:
+    """Tell whether an English statement introduces what it is about ("A man …", "There is …").
+
+    Another one may be about another: "A dog sleeps", "A dog barks".
+    """
+    return bool(INTRODUCED.match(text))
 
 
 def other_names(a: str, b: str) -> tuple[str, str] | None:

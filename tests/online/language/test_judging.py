@@ -131,7 +131,7 @@ def test_what_looks_alike_and_is_about_something_else_stands_beside_it():
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
-        ("Mould remediation in 2C is under way", "Underinsure and you share the loss proportionally", False),
+        ("deposit's fifty", "half of the takings go to the parish", False),
         ("the office is empty on Fridays", "nobody comes in on Fridays", True),
     ],
 )
@@ -301,7 +301,7 @@ def test_two_things_with_a_value_each_stand_side_by_side(known: str, new: str) -
     judgement = judged(known, new)
 
     assert judgement.verdict is Verdict.COMPATIBLE
-    assert judgement.reason.startswith("two things, ")
+    assert (other_things(known, new) or "").startswith("two things, ")
     assert other_things(known, known.replace(known.rsplit(maxsplit=1)[-1], "x")) is None
 
 

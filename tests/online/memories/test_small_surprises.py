@@ -142,4 +142,4 @@ def test_opening_a_heart_loads_the_local_models(database: Any) -> None:
 
     Heart.open("aria", database=database, embedder=LocalMiniLM(), works_in_background=False)
 
-    assert session.cache_info().currsize == 2, "of the vectors and of the pairs"
+    assert session.cache_info().currsize == 3, "of the vectors, and both halves of the reader of pairs"
