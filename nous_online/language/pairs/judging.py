@@ -94,6 +94,9 @@ consent"), and so are small words."""
 SURE_OF_NEAR = 0.86
 """The reader's chance in both orders from which it alone is sure of near ones. Of the 97 of hands 6, 8 and 21 that are
 so two are not the same, both a matter of taste."""
+SURE_OF_FOREIGN = 0.7
+"""The reader's chance of a change from which it is believed in other languages and long texts: one of the 45
+look-alikes of hands 6, 8 and 21 in other languages is called a change then, and three from `change_at`."""
 SURE_OF_ANY, SAME_OF_ANY = 0.92, 0.9
 """The reader's chances of a change, and of `same`, from which it is believed where one statement introduces somebody or
 something: the other is often about another. Of the changes written for training 4 % are so; chosen looking at the
@@ -438,7 +441,8 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
     likings = [reason for reason in seen.kept_apart if reason.startswith(PREFERENCE)]
     if likings:
         return Verdict.COMPATIBLE, 1 - limits.held("change", reading.change), "; ".join(likings)
-    if reading.change >= max(limits.change_at, seen.is_of_any * SURE_OF_ANY) and is_noticed(seen.changed_chance):
+    least = max(limits.change_at, 0 if reading.is_in_depth else SURE_OF_FOREIGN, seen.is_of_any * SURE_OF_ANY)
+    if reading.change >= least and is_noticed(seen.changed_chance):
         chance = limits.held("change", reading.change)
         what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
         if seen.later is None or reading.replaces < reading.change / 2:

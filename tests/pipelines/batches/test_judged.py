@@ -33,7 +33,7 @@ from nous_online.language.pairs.judging import (
     reasons_apart,
 )
 from nous_online.language.pairs.slots import shared_slot
-from nous_online.language.pairs.wordings import never_same, words_changed
+from nous_online.language.pairs.wordings import is_of_any, never_same
 from nous_pipelines.batches.verdict_cache import JudgementCounts, ask_in_parts, verdicts_for
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.earlier_nights import (
@@ -359,8 +359,8 @@ def test_the_built_in_judge_gives_far_pairs_the_verdict_all_guards_would(texts, 
             reading,
             exact,
             max(len(a.text.split()), len(b.text.split())),
-            words_changed(a.text, b.text),
             changed_chance=chance_of_change(pair, reading),
+            is_of_any=is_of_any(a.text) or is_of_any(b.text),
         ),
     )
 
