@@ -14,6 +14,7 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from nous_online.language.pairs.reader import (
     cores,
     encodings,
     is_in_depth,
+    of_two_things,
     scores,
     shared_content,
     weights_in,
@@ -193,14 +195,9 @@ def is_far(texts: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
 
 def chances_of(model: Any, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
     """Return the model's chance of each outcome for pairs of texts, read in this order."""
-    found = cores().map(lambda both: scores(model, is_early, *both), encodings(texts))
+    is_enough = partial(of_two_things, below=EARLY)
+    found = cores().map(lambda both: scores(model, is_enough, *both), encodings(texts))
     return softmax(np.array([*found])[:, : len(OUTCOMES)])
-
-
-def is_early(found: NDArray[np.float64]) -> bool:
-    """Tell whether the product would take an early answer."""
-    same, update, negation, _, _, _, contradiction = softmax(found[None, : len(OUTCOMES)])[0]
-    return max(same, update + negation + contradiction) < EARLY
 
 
 def softmax(raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
 GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-NO_FRACTION = re.compile(r"(?<![\d.])(\d{1,12})\.0{1,6}(?![\d.]{0,12}\d)")
+NO_FRACTION = re.compile(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
 SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
@@ -186,10 +186,13 @@ def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
     return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs), of_another_act)]
 
 
-def of_two_things(early: NDArray[np.float64]) -> bool:
-    """Tell from early scores whether two statements neither say the same nor exclude each other."""
+def of_two_things(early: NDArray[np.float64], below: float | None = None) -> bool:
+    """Tell from early scores whether two statements neither say the same nor exclude each other.
+
+    `below`: the chance that both have to stay under; without it that of the calibration.
+    """
     same, update, negation, _, _, _, contradiction = chances(early[: len(OUTCOMES)])
-    return max(same, update + negation + contradiction) < calibration().early
+    return max(same, update + negation + contradiction) < (calibration().early if below is None else below)
 
 
 def of_another_act(early: NDArray[np.float64]) -> bool:
@@ -224,8 +227,11 @@ def encodings(pairs: Sequence[tuple[str, str]]) -> list[tuple[Encoding, Encoding
 
 
 def with_plain_numbers(text: str) -> str:
-    """Return a text in which equal numbers are written alike: 1,533 and 1533.0 as 1533."""
-    return NO_FRACTION.sub(r"\1", GROUPING.sub("", text))
+    """Return an English text in which equal numbers are written alike: 1,533 and 1533.0 as 1533.
+
+    Elsewhere a comma may part decimals; and of a short number the zero may count: Python 3.0.
+    """
+    return NO_FRACTION.sub(r"\1", GROUPING.sub("", text)) if is_english(text) else text
 
 
 def scores(model: Weights, is_enough: IsEnough, one: Encoding, other: Encoding) -> NDArray[np.float64]:

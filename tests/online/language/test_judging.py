@@ -1,12 +1,22 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from nous_online.core.policy import LearnPolicy
-from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict, weighed_together
-from nous_online.language.pairs.reader import calibration, read_pairs
-from nous_online.language.pairs.wordings import never_same, other_conditions, other_roles, other_things
+from nous_online.language.pairs.judging import (
+    SURE_FROM,
+    JudgedStatement,
+    OfflineJudge,
+    Pair,
+    Seen,
+    Verdict,
+    decide,
+    weighed_together,
+)
+from nous_online.language.pairs.reader import Chances, calibration, read_pairs
+from nous_online.language.pairs.wordings import is_of_any, never_same, other_conditions, other_roles, other_things
 
 EARLIER = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = datetime(2025, 2, 1, tzinfo=UTC)
@@ -404,3 +414,46 @@ def test_far_statements_are_the_same_where_the_reader_is_sure_in_both_orders(sim
     judgement = judged(one, other, similarity=similarity, first=None, second=None)
 
     assert (judgement.verdict is Verdict.SAME and judgement.confidence >= LearnPolicy().sure_from) == is_same
+
+
+@pytest.mark.parametrize(
+    ("change", "is_in_depth", "of_any", "verdict"),
+    [
+        (0.65, True, False, Verdict.UPDATES),
+        (0.65, False, False, Verdict.UNSURE),  # another language
+        (0.75, False, True, Verdict.UPDATES),
+        (0.75, True, True, Verdict.UNSURE),  # "A man is cooking"
+        (0.95, True, True, Verdict.UPDATES),
+    ],
+)
+def test_a_change_is_believed_where_the_reader_is_as_sure_as_the_text_asks(change, is_in_depth, of_any, verdict):
+    outcomes = np.array([0.0, change, 0.0, 1 - change, 0.0, 0.0, 0.0])
+    seen = Seen(
+        similarity=0.6, reasons=(), slot=None, is_denied=False, same=0.0, later="b", is_harmless=False,
+        reading=Chances(outcomes, is_in_depth), changed_chance=0.9, is_of_any=of_any,
+    )  # fmt: skip
+
+    assert decide(seen)[0] is verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "introduces"),
+    [
+        ("A man is cooking", True),
+        ("there are no croissants left", True),
+        ("Nobody has the key", True),
+        ("Ana is cooking", False),
+        ("Another man is cooking", False),
+        ("The man is cooking", False),
+    ],
+)
+def test_what_a_statement_introduces_may_be_another(text, introduces):
+    assert is_of_any(text) is introduces
+
+
+def test_a_short_number_with_a_zero_is_not_the_number_without():
+    judgement = judged(
+        "The billing service runs on Python 3", "The billing service runs on Python 3.0", similarity=0.98
+    )
+
+    assert judgement.verdict is not Verdict.SAME

@@ -105,6 +105,37 @@ def test_chances_are_the_same_on_every_processor(row: int, same: float) -> None:
     assert read_pairs([(first, second)])[0].same == pytest.approx(same, abs=0.05)
 
 
+def test_a_pair_about_two_things_is_read_by_the_first_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, rest = reader.weights()
+    runs: list[str] = []
+
+    class Counted:
+        def run(self, *asked: object) -> object:
+            runs.append("the other layers")
+            return rest.run(*asked)
+
+    monkeypatch.setattr(reader, "weights", lambda: (first, Counted()))
+
+    (apart,) = read_pairs([("The garage keypad code is 4417", "Our choir sings in the old brewery on Thursdays")])
+    assert (runs, max(apart.same, apart.change) < calibration().early) == ([], True)
+    (alike,) = read_pairs([("The garage keypad code is 4417", "the code for the garage keypad is 4417")])
+    assert (runs, alike.same > 0.5) == (["the other layers"], True)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("It weighs 1,533 kg", "It weighs 1533 kg"),
+        ("The runway has 1533.0 metres", "The runway has 1533 metres"),
+        ("It runs on Python 3.0", "It runs on Python 3.0"),
+        ("The router is 192.168.100.0", "The router is 192.168.100.0"),
+        ("Das Paket wiegt nur 1,533 kg", "Das Paket wiegt nur 1,533 kg"),
+    ],
+)
+def test_equal_numbers_are_read_alike(text: str, read: str) -> None:
+    assert reader.with_plain_numbers(text) == read
+
+
 def test_no_pairs_give_no_readings() -> None:
     assert read_pairs([]) == []
 

@@ -13,6 +13,7 @@ import pytest
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.memories import checking
 
 TRIGGER = "pushing directly to main branch"
 REASON = "Always use feature branches and a pull request"
@@ -29,6 +30,18 @@ def announced(owner: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 def censor_count(heart: Heart) -> int:
     return len(heart.list_censors())
+
+
+@pytest.mark.parametrize(("odds", "severity"), [(1.0, "block"), (-0.9, "block"), (-1.1, "warn")])
+def test_what_the_reader_finds_to_be_something_else_is_warned_of_and_not_blocked(
+    heart: Heart, monkeypatch: pytest.MonkeyPatch, odds: float, severity: str
+) -> None:
+    monkeypatch.setattr(checking, "read_actions", lambda pairs: [odds] * len(pairs))
+    heart.add_censor(TRIGGER, REASON, severity="block")
+
+    (found,) = heart.check_censors("push straight to the main branch")
+
+    assert found.severity == severity
 
 
 def test_everything_said_about_a_censor_is_kept(heart: Heart, owner: psycopg.Connection) -> None:
