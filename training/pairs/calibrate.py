@@ -43,7 +43,7 @@ from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
-MOST_HURT = 0.037
+MOST_HURT = 0.034
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
 MOST_RETIRED = 0.025
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
@@ -60,7 +60,7 @@ MOST_JOINED = 0.0025
 """Share of the pairs that are not the same which the reader alone may call so, as it may of far ones only."""
 EARLY, EARLY_DOES = 0.08, -4.0
 """Below which chance of `same` and of a change, and log odds of an act, the early answer is taken."""
-LEAST_POINT = 0.3
+LEAST_POINT = 0.4
 FOREIGN_AT = 2.0
 
 

@@ -1,4 +1,4 @@
-"""Write the reader as ONNX with int8 weights: `python -m training.pairs.export --weights FILE.pt --out DIR`.
+"""Write the reader as ONNX with weights of 8 bits, and word pieces of 4: `python -m training.pairs.export --weights FILE.pt --out DIR`.
 
 Two files, so that a pair need not be read to the end: `pair_reader_first.onnx` gives the states after the first layers
 and an early answer, `pair_reader.onnx` goes on from those states. Needs torch, onnx and onnxruntime.
@@ -10,15 +10,19 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import onnx
 import torch
+from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
-from training.pairs.network import END, EXITS, READER, START, Network
+from training.pairs.network import BLOCK, END, EXITS, READER, START, Network, rounded
 
 EXIT = 2
 """The layer after which the early answer is given: one of `EXITS`."""
-OPSET = 17
+OPSET, IR_VERSION = 17, 10
+"""Versions of the operators, and of the file: the first that knows values of four bits."""
+WORDS_IN_GRAPH = "network.first.word.weight"
 
 
 class Begin(nn.Module):
@@ -76,7 +80,7 @@ def main() -> None:
 def written(
     part: nn.Module, example: tuple[Tensor, ...], inputs: Sequence[str], outputs: Sequence[str], path: Path
 ) -> None:
-    """Write one part: its products of matrices and its tables of vectors in int8."""
+    """Write one part: its products of matrices in int8, its word pieces in 4 bits."""
     draft = path.with_suffix(".fp32")
     axes = {name: {1: "tokens"} for name in [*inputs, *outputs] if name != "scores"}
     torch.onnx.export(
@@ -84,9 +88,39 @@ def written(
         dynamic_axes=axes,
     )  # fmt: skip
     quantize_dynamic(
-        str(draft), str(path), weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gather"]
+        str(draft), str(path), weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul"]
     )
     draft.unlink()
+    model = onnx.load(path)
+    if any(each.name == WORDS_IN_GRAPH for each in model.graph.initializer):
+        with_small_words(model, part.network.first.word.weight.data)
+        onnx.save(model, path)
+
+
+def with_small_words(model: onnx.ModelProto, words: Tensor) -> None:
+    """Put vectors of 4 bits in the place of those of the word pieces."""
+    graph = model.graph
+    values, scales = rounded(words)
+    pairs = (values & 0xF).to(torch.uint8)
+    packed = (pairs[:, 0::2] | pairs[:, 1::2] << 4).contiguous()
+    own = next(each for each in graph.initializer if each.name == WORDS_IN_GRAPH)
+    graph.initializer.remove(own)
+    graph.initializer.extend([
+        helper.make_tensor(f"{WORDS_IN_GRAPH}.values", TensorProto.INT4, [*words.shape], packed.numpy().tobytes(), raw=True),
+        helper.make_tensor(
+            f"{WORDS_IN_GRAPH}.scales", TensorProto.FLOAT16, [*scales.shape], scales.numpy().tobytes(), raw=True
+        ),
+    ])  # fmt: skip
+    at, gather = next((at, node) for at, node in enumerate(graph.node) if WORDS_IN_GRAPH in node.input)
+    found = f"{WORDS_IN_GRAPH}.found"
+    graph.node.insert(at + 1, helper.make_node("Cast", [found], [*gather.output], to=TensorProto.FLOAT))
+    graph.node[at].CopyFrom(helper.make_node(
+        "GatherBlockQuantized", [f"{WORDS_IN_GRAPH}.values", gather.input[1], f"{WORDS_IN_GRAPH}.scales"], [found],
+        domain="com.microsoft", gather_axis=0, quantize_axis=1, block_size=BLOCK,
+    ))  # fmt: skip
+    model.ir_version = IR_VERSION
+    if not any(each.domain == "com.microsoft" for each in model.opset_import):
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
 if __name__ == "__main__":

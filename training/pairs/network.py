@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -25,6 +25,12 @@ LONGEST = 136
 EXITS = (2, 3)
 """Layers of the reader after which it also answers, so that a pair about two things need not be read to the end."""
 EXIT_WIDTH = 96
+GROWN_FROM = (0, 1, 2, 3, 3, 4, 4, 5, 5)
+"""Which layer of the six of all-MiniLM-L6-v2 each of the reader's starts as: the later ones twice, once they are trained."""
+BLOCK, BITS = 32, 4
+"""Values of the reader's word pieces that share a scale, and bits of each of them."""
+CLIPPED = (1.0, 0.95, 0.9, 0.85)
+"""Shares of a block's largest value that its scale may reach to: the one with the least error is taken."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,10 @@ BERT = parts(
     "attention.output.LayerNorm",
 )
 MPNET = parts(*(f"attention.attn.{name}" for name in "qkvo"), "attention.LayerNorm")
-READER = Shape(384, 6, 1, READ, EXITS, 0.0, BERT)
-"""all-MiniLM-L6-v2. Nothing is dropped: the teachers' answers are too many to be learned by heart."""
+READER = Shape(384, len(GROWN_FROM), 1, READ, EXITS, 0.0, BERT)
+"""Nothing is dropped: the teachers' answers are too many to be learned by heart."""
+UNGROWN = replace(READER, layers=6)
+"""all-MiniLM-L6-v2, of which the reader is made."""
 TEACHER = Shape(768, 12, 2, tuple(HEADS), (), 0.1, MPNET)
 """all-mpnet-base-v2, five times as large."""
 
@@ -128,7 +136,7 @@ class Network(nn.Module):
         self.exits = nn.ModuleList(Head(shape, EXIT_WIDTH) for _ in shape.exits)
         self.like = nn.Linear(shape.width, TEACHER.width)
         """To what a teacher's answer is read off; learned from and not shipped."""
-        views = 1 if shape is READER else shape.width // WIDTH_OF_A_VIEW[shape.width]
+        views = shape.width // WIDTH_OF_A_VIEW[shape.width] if shape is TEACHER else 1
         self.register_buffer("nearness", torch.zeros(views, LONGEST, LONGEST))
 
     def forward(self, ids: Tensor, sides: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -145,11 +153,9 @@ class Network(nn.Module):
     def seen(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
         """Return what is added to the weights of tokens: very little for what is none, in a teacher by distance."""
         found = (1.0 - mask.to(dtype))[:, None, None, :] * -1e4
-        return (
-            found
-            if self.shape is READER
-            else found + self.nearness[None, :, : mask.shape[1], : mask.shape[1]].to(dtype)
-        )
+        if self.shape is not TEACHER:
+            return found
+        return found + self.nearness[None, :, : mask.shape[1], : mask.shape[1]].to(dtype)
 
     def start_from(self, path: Path) -> None:
         """Take published weights (a .safetensors), the heads aside."""
@@ -170,6 +176,17 @@ class Network(nn.Module):
                     part = getattr(layer, own)
                     getattr(part, parameter).data.copy_(stored[f"encoder.layer.{number}.{theirs}.{parameter}"])
 
+    def grown(self) -> Network:
+        """Return the reader: these layers, the later ones twice, above vectors of word pieces in `BITS` bits."""
+        found = Network(READER)
+        kept = {name: value for name, value in self.state_dict().items() if not name.startswith("layers.")}
+        found.load_state_dict(kept, strict=False)
+        for layer, place in zip(found.layers, GROWN_FROM, strict=True):
+            layer.load_state_dict(self.layers[place].state_dict())
+        found.first.word.weight.data.copy_(restored(*rounded(found.first.word.weight.data.float())))
+        found.first.word.weight.requires_grad_(requires_grad=False)
+        return found.to(self.nearness.device)
+
     def embedded(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return what the published weights say of texts: the mean of their last states, of length 1."""
         x = self.first(ids, torch.zeros_like(ids))
@@ -177,6 +194,22 @@ class Network(nn.Module):
         for layer in self.layers:
             x = layer(x, seen)
         return functional.normalize(mean(x, mask), dim=1)
+
+
+def rounded(words: Tensor) -> tuple[Tensor, Tensor]:
+    """Return vectors in `BITS` bits as (rows, width) of int8, and the scale of each block (rows, width / BLOCK)."""
+    blocks, most = words.unflatten(1, (-1, BLOCK)), 2 ** (BITS - 1) - 1
+    scales = torch.stack([share * blocks.abs().amax(2).clamp(min=1e-6) / most for share in CLIPPED]).half()
+    values = (blocks / scales.float()[..., None]).round().clamp(-most - 1, most)
+    error = (values * scales.float()[..., None] - blocks).square().sum(3)
+    best = error.argmin(0, keepdim=True)
+    chosen = values.gather(0, best[..., None].expand(1, *blocks.shape))[0]
+    return chosen.flatten(1).to(torch.int8), scales.gather(0, best)[0]
+
+
+def restored(values: Tensor, scales: Tensor) -> Tensor:
+    """Return the vectors that `rounded` stands for."""
+    return values.float() * scales.float().repeat_interleave(BLOCK, 1)
 
 
 def as_in_bert(words: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ for Nous are read from the folder of this file. Needs scikit-learn.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
 import re
@@ -32,10 +33,16 @@ CLOSENESS = (0.12, 0.8)
 NEAREST = 2
 MOST_OF_ONE_KIND = 1500
 """Rows of MoNLI, all of one pattern."""
+PERSONA_PARTS = ("valid", "test")
+FEWEST_WORDS, MOST_WORDS = 5, 40
+"""Words of what somebody said in a chat, to be read."""
+OF_ONESELF = re.compile(r"\b(?:i|my|mine|me|we|our|us)\b", re.IGNORECASE)
+MOST_REQUESTS = 12_000
+"""Statements of users of the schema-guided dialogues, of which there are far more."""
 
 
 def main() -> None:
-    """Write own.jsonl, near.jsonl, nli.jsonl, paws.jsonl, wording.jsonl and actions.jsonl."""
+    """Write own.jsonl, near.jsonl, nli.jsonl, paws.jsonl, wording.jsonl, chats.jsonl and actions.jsonl."""
     parser = argparse.ArgumentParser(prog="python -m training.pairs.prepare", description=__doc__)
     parser.add_argument("--public", type=Path, required=True, help="folder with the sets that README.md names")
     parser.add_argument("--out", type=Path, required=True, help="where to write")
@@ -48,6 +55,7 @@ def main() -> None:
         "nli": nli(options.public),
         "paws": paws(options.public),
         "wording": wording(options.public),
+        "chats": [*personas(options.public), *requests(options.public)],
         "actions": list(written_actions()),
     }
     for name, rows in tables.items():
@@ -158,6 +166,35 @@ def wording(public: Path) -> list[dict[str, Any]]:
         for row in rows
         if int(row["id"]) % 2 == 0
     ]
+
+
+def personas(public: Path) -> list[dict[str, str]]:
+    """Return what speakers of Synthetic-Persona-Chat are said to be, and what they say of themselves."""
+    found: dict[str, None] = {}
+    for part in PERSONA_PARTS:
+        path = public / "Synthetic-Persona-Chat" / "data" / f"Synthetic-Persona-Chat_{part}.csv"
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                said = [line.partition(": ")[2] for line in row["Best Generated Conversation"].splitlines()]
+                lines = [*row["user 1 personas"].splitlines(), *row["user 2 personas"].splitlines(), *said]
+                found.update(dict.fromkeys(filter(is_statement, lines)))
+    return [{"text": text, "set": "personas"} for text in found]
+
+
+def requests(public: Path) -> list[dict[str, str]]:
+    """Return what users of the schema-guided dialogues say they want and have."""
+    found: dict[str, None] = {}
+    for path in sorted((public / "dstc8-schema-guided-dialogue").glob("*/dialogues_*.json")):
+        for dialogue in json.loads(path.read_text("utf-8")):
+            said = (turn["utterance"] for turn in dialogue["turns"] if turn["speaker"] == "USER")
+            found.update(dict.fromkeys(filter(is_statement, said)))
+    chosen = random.Random(1).sample([*found], min(len(found), MOST_REQUESTS))  # noqa: S311 (no secret)
+    return [{"text": text, "set": "requests"} for text in chosen]
+
+
+def is_statement(text: str) -> bool:
+    """Tell whether somebody says something of themselves, asking nothing, that is neither very short nor long."""
+    return "?" not in text and FEWEST_WORDS <= len(text.split()) <= MOST_WORDS and OF_ONESELF.search(text) is not None
 
 
 def family(text: str) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor
 from training.pairs.fitting import Row
 
 Tables: TypeAlias = dict[str, list[dict[str, Any]]]
-TABLES = ("own", "near", "nli", "paws", "wording", "actions")
+TABLES = ("own", "near", "nli", "paws", "wording", "chats", "actions")
 LABELS = "SUNDRVC"
 TURNED = {"S": "S", "D": "D", "C": "C", "R": "V", "V": "R"}
 """What a pair is the other way round; an update turned round is one again where its wording is plain."""
@@ -40,7 +40,7 @@ HARMLESS: tuple[Callable[[str], str], ...] = (
 )
 NEAR_IN_HAND, NEAR_ELSEWHERE, NEAR_TRIGGERS, FAR_TRIGGERS = 9, 4, 14, 3
 """Neighbours of a statement in its own hand and elsewhere, and triggers of an action, that teachers read it with."""
-CHANGED = 300_000
+CHANGED = 400_000
 """Pairs of which the second statement was changed by a word or two."""
 DROPPED, ADDED = 0.2, 0.15
 """How often a word is dropped, and how often one is added; else it is exchanged."""
@@ -173,6 +173,7 @@ def questions_of_statements(tables: Tables, embedded: Callable[[Sequence[str]], 
     bases = [
         *((row["a"], row["b"]) for row in own),
         *((row["a"], row["a"]) for row in own),
+        *((row["text"], row["text"]) for row in tables["chats"]),
         *random.sample(near, min(len(near), len(own))),
     ]
     for pair in chain(near, public, turned, changed(bases)):
@@ -187,6 +188,7 @@ def neighbours(tables: Tables, embedded: Callable[[Sequence[str]], Tensor]) -> l
         hands.update({row[side]: f"{row['author']} {row['lang']}" for side in ("a", "b")})
     for name in ("nli", "paws"):
         hands.update({row[side]: name for row in tables[name] for side in ("a", "b")})
+    hands.update({row["text"]: row["set"] for row in tables["chats"] if row["text"] not in hands})
     texts = list(hands)
     vectors = embedded(texts)
     number = {hand: at for at, hand in enumerate(dict.fromkeys(hands.values()))}

@@ -2,7 +2,7 @@
 
 `python -m training.pairs.train --data DIR --teacher-start FILE --start FILE --out FILE.pt`: `--data` is what
 `training.pairs.prepare` wrote, the other two are the published weights (.safetensors) of all-mpnet-base-v2 and
-all-MiniLM-L6-v2. Seeded; on one H100 ten minutes. Needs torch, safetensors and tokenizers. The method is that of
+all-MiniLM-L6-v2. Seeded; on one H100 twenty minutes. Needs torch, safetensors and tokenizers. The method is that of
 Hinton, Vinyals and Dean, "Distilling the knowledge in a neural network", 2015; that the reader also learns what
 a teacher's answer is read off is from Romero et al., "FitNets", 2015.
 """
@@ -21,13 +21,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from training.pairs.fitting import COLUMNS, FIRST_COLUMN, Pieces, Table, fitted, padded, scored
-from training.pairs.network import END, HEADS, READER, START, TEACHER, Network, Shape
+from training.pairs.network import END, HEADS, START, TEACHER, UNGROWN, Network, Shape
 from training.pairs.rows import Question, Tables, labelled, questions_of_actions, questions_of_statements, read_tables
 
 TOKENIZER = Path(__file__).parents[2] / "nous_online" / "language" / "model" / "tokenizer.json"
 TEACHERS, TEACHER_EPOCHS, TEACHER_RATE, TEACHER_BATCH = 2, 3, 1e-4, 384
-ROUNDS, RATE = ((4, 1024), (3, 2048)), 4e-4
-"""Epochs of the reader and pairs of a batch, with new teachers and questions in each round; and the highest rate."""
+ROUNDS, RATE = ((4, 1024), (3, 2048), (5, 2048)), 4e-4
+"""Epochs of the reader and pairs of a batch, with new teachers and questions in each round; and the highest rate.
+Before the last round the reader grows to its nine layers."""
 ANSWERED_AT_ONCE = 3072
 LABEL_SHARE, LABEL_WEIGHT = 0.5, 2.0
 """Share of the label, beside the teachers' answer, in the target of a labelled pair, and how much the pair counts."""
@@ -43,12 +44,13 @@ def main() -> None:
     parser.add_argument("--teachers", type=int, default=TEACHERS)
     options = parser.parse_args()
     tables, pieces = read_tables(options.data), Pieces(cutter(), options.device)
-    reader = network_from(READER, options.start, pieces)
+    reader = network_from(UNGROWN, options.start, pieces)
     for number, (epochs, batch) in enumerate(ROUNDS):
         random.seed(number)
         torch.manual_seed(number)
         seeds = range(number * options.teachers + 1, (number + 1) * options.teachers + 1)
         table = answered(tables, pieces, options.teacher_start, seeds)
+        reader = reader.grown() if number == len(ROUNDS) - 1 else reader
         losses = fitted(reader, pieces, lambda table=table: table, epochs=epochs, rate=RATE, batch=batch)
         for epoch, loss in enumerate(losses, start=1):
             said(f"round {number + 1}, epoch {epoch} of {epochs}: loss {loss:.3f}")

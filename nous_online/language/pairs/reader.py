@@ -86,7 +86,7 @@ class Calibration:
     first_sha256: str
     onnx_sha256: str
     early: float
-    """Chance of `same` and of a change below which an early answer, after a third of the layers, is the last one."""
+    """Chance of `same` and of a change below which an early answer, after two of nine layers, is the last one."""
     early_does: float
     """The same of the log odds that an action does what a trigger warns of."""
     temperature: float
@@ -248,7 +248,7 @@ def scores(model: Weights, is_enough: IsEnough, one: Encoding, other: Encoding) 
 def scored(model: Weights, is_enough: IsEnough, first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the model's scores of the word pieces of one pair, not to be written to.
 
-    Two layers of six tell most strangers from each other: where their answer is enough the others are not asked.
+    Two layers of nine tell most strangers from each other: where their answer is enough the others are not asked.
     """
     sides = np.asarray([[0] * len(first) + [1] * len(second)], dtype=np.int64)
     feeds = {"input_ids": np.asarray([[*first, *second]], dtype=np.int64), "token_type_ids": sides}
