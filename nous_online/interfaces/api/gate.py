@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,20 @@ FIGURES = {
     "webhooks": ("nous_webhooks", "Webhooks."),
     "database_bytes": ("nous_database_bytes", "How large the database is on disk."),
 }
+OF_REQUESTS = ("purpose", "model")
+LABELLED: Mapping[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, Sequence[str]]] = {
+    "nous_memories": (GaugeMetricFamily, "Memories by state, after the last night each agent was in.", ["state"]),
+    "nous_night_proposals": (
+        GaugeMetricFamily,
+        "What the last night wanted to change, and what became of it.",
+        ["kind", "state"],
+    ),
+    "nous_llm_requests": (CounterMetricFamily, "Requests to language models.", OF_REQUESTS),
+    "nous_llm_failures": (CounterMetricFamily, "Of them, those that failed.", OF_REQUESTS),
+    "nous_llm_tokens": (CounterMetricFamily, "Tokens read and written.", [*OF_REQUESTS, "direction"]),
+    "nous_llm_cost_usd": (CounterMetricFamily, "What they cost in US dollars.", OF_REQUESTS),
+}
+"""Metrics of several values, whose names, labels and values the queries return."""
 
 
 class LifecycleCollector(Collector):
@@ -96,35 +110,11 @@ def metrics_in(connection: Connection[Any]) -> Iterator[Metric]:
     for column, value in zip(cursor.description or (), row, strict=True):
         if value is not None:
             yield GaugeMetricFamily(*FIGURES[column.name], value=value)
-    memories = GaugeMetricFamily(
-        "nous_memories", "Memories by state, after the last night each agent was in.", labels=["state"]
-    )
-    for state, count in connection.execute(SQL["memories"], {"keys": list(STATES)}).fetchall():
-        memories.add_metric([state], count)
-    proposals = GaugeMetricFamily(
-        "nous_night_proposals", "What the last night wanted to change, and what became of it.", labels=["kind", "state"]
-    )
-    for kind, state, count in connection.execute(SQL["proposals"]).fetchall():
-        proposals.add_metric([kind, state], count)
-    yield memories
-    yield proposals
-    yield from requests_in(connection)
-
-
-def requests_in(connection: Connection[Any]) -> Iterator[Metric]:
-    """Yield the requests to language models, their failures, tokens and cost."""
-    labels = ["purpose", "model"]
-    requests = CounterMetricFamily("nous_llm_requests", "Requests to language models.", labels=labels)
-    failed = CounterMetricFamily("nous_llm_failures", "Of them, those that failed.", labels=labels)
-    tokens = CounterMetricFamily("nous_llm_tokens", "Tokens read and written.", labels=[*labels, "direction"])
-    cost = CounterMetricFamily("nous_llm_cost_usd", "What they cost in US dollars.", labels=labels)
-    for purpose, model, count, failures, read, written, usd in connection.execute(SQL["requests"]).fetchall():
-        requests.add_metric([purpose, model], count)
-        failed.add_metric([purpose, model], failures)
-        tokens.add_metric([purpose, model, "in"], read)
-        tokens.add_metric([purpose, model, "out"], written)
-        cost.add_metric([purpose, model], usd)
-    yield from (requests, failed, tokens, cost)
+    families = {name: family(name, about, labels=labels) for name, (family, about, labels) in LABELLED.items()}
+    for block in ("memories", "proposals", "requests"):
+        for name, labels, value in connection.execute(SQL[block], {"keys": list(STATES)}).fetchall():
+            families[name].add_metric(labels, value)
+    yield from families.values()
 
 
 # --- the gate ---
