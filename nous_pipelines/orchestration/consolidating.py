@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import filelock
-import psutil
 
 from nous_online import processes
 from nous_online.core.errors import (
@@ -191,8 +190,7 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
                 stderr=log,
                 start_new_session=True,
             )
-        record = {"pid": process.pid, "created": psutil.Process(process.pid).create_time(), "command": command}
-        (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
+        processes.record(name, process.pid, command, folder=folder)
     except OSError as error:
         raise Unavailable(f"{folder} can't be written to ({error}); see NOUS_HOME") from error
     threading.Thread(target=process.wait, name=name, daemon=True).start()  # else it would stay a zombie

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from nous_online.database.connection import Database
+    from nous_online.database.connection import Database, Role
     from nous_online.heart import Heart
 
 
@@ -371,13 +371,8 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
         raise unknown_agent(open_url(), name) from None
 
 
-@contextmanager
-def open_database() -> Generator[Database]:
+def open_database(role: Role = "nous_app") -> closing[Database]:
     """Open the database of this process for a block, without embedder and judge."""
     from nous_online.database.connection import Database, open_url
 
-    database = Database(open_url())
-    try:
-        yield database
-    finally:
-        database.close()
+    return closing(Database(open_url(), role=role))
