@@ -345,16 +345,12 @@ def serve(connection: Any) -> None:
             function, chunk = pickle.loads(connection.recv_bytes())  # noqa: S301 (from our own parent)
         except (EOFError, OSError):
             return
+        try:
+            answer = pickle.dumps((True, function(chunk)))
+        except Exception as error:
+            answer = pickle.dumps((False, picklable_error(error)))
         with suppress(BrokenPipeError, ConnectionResetError):
-            connection.send_bytes(answer_of(function, chunk))
-
-
-def answer_of(function: Callable[[Any], Any], chunk: object) -> bytes:
-    """Return a pickled (is_done, result or exception) of a function for a chunk."""
-    try:
-        return pickle.dumps((True, function(chunk)))
-    except Exception as error:
-        return pickle.dumps((False, picklable_error(error)))
+            connection.send_bytes(answer)
 
 
 def end_with_parent() -> None:

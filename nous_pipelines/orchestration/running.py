@@ -178,6 +178,7 @@ def outcome_of(
     """Return the outcome of a run that has ended."""
     checks, steps = failed_checks(result), failed_steps(result)
     report = stored_report(database, night, options) if result.success or checks else None
+    errors = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     return NightOutcome(
         night,
         result.run_id,
@@ -186,7 +187,7 @@ def outcome_of(
         failures=(*checks, *steps),
         asking=planned_questions_in_words(folder, options),
         is_stopped=not result.success,
-        is_lost=lost_database(result),
+        is_lost=any(each.cls_name in LOST for error in errors for each in error_chain(error)),
     )
 
 
@@ -208,15 +209,6 @@ def failed_checks(result: ExecuteInProcessResult) -> list[str]:
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     ]
-
-
-def lost_database(result: ExecuteInProcessResult) -> bool:
-    """Return whether a step failed because the database was not reached, or did not answer in time."""
-    return any(
-        LOST & {error.cls_name for error in error_chain(event.step_failure_data.error)}
-        for event in result.all_events
-        if event.is_step_failure
-    )
 
 
 def error_chain(error: SerializableErrorInfo | None) -> Iterator[SerializableErrorInfo]:

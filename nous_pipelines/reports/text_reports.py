@@ -210,12 +210,9 @@ def check_text(check: Mapping[str, object]) -> Text:
 
 def plain(text: str) -> str:
     """Return an untrusted text as one line of Markdown, escaped so that it can make no heading, image, link or tag."""
-    return ACTIVE.sub(escaped_mark, without_controls(" ".join(text.split())))
-
-
-def escaped_mark(found: re.Match[str]) -> str:
-    """Return a match of `ACTIVE` escaped; after a number the backslash goes before its full stop."""
-    return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
+    line = without_controls(" ".join(text.split()))
+    # After a number the backslash goes before its full stop.
+    return ACTIVE.sub(lambda found: f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}", line)
 
 
 def markdown_of(report: NightReport) -> str:
@@ -254,7 +251,7 @@ def markdown_of(report: NightReport) -> str:
             ),
         ),
         *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
-        *listed("## Cost", (cost_line(cost) for cost in report.costs)),
+        *listed("## Cost", map(cost_line, report.costs)),
         f"## Take it back\n\n{back_line(report)}",
     ]
     return "\n\n".join(lines)
