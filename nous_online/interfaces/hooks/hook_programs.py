@@ -152,12 +152,11 @@ def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportRep
     Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
     """
     # The server, which a session waits for at its start, does without the importers.
-    from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, detected_format
-    from nous_online.interfaces.imports.importing import ImportOptions, import_sources
+    from nous_online.interfaces.imports.formats import SESSIONS, detected_format
+    from nous_online.interfaces.imports.importing import ImportOptions, import_history
 
-    name = detected_format(path)
-    source = SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])
-    return import_sources(heart, [source], options=ImportOptions(is_over=True, project_id=project_id))
+    name, options = detected_format(path), ImportOptions(is_over=True, project_id=project_id)
+    return import_history(heart, [path], format=name if name in SESSIONS else "claude-code", options=options)
 
 
 def complete(heart: Heart) -> None:
