@@ -171,11 +171,7 @@ PLOTS = (
     Plot(
         "Facts",
         "Superseded and archived facts stay restorable.",
-        {
-            "active": "facts_active",
-            "superseded": "facts_superseded",
-            "archived": "facts_archived",
-        },
+        {state: f"facts_{state}" for state in ("active", "superseded", "archived")},
     ),
     Plot(
         "Tokens",
@@ -190,11 +186,7 @@ PLOTS = (
     Plot(
         "Duplicates left",
         "Pairs that nothing tells apart; look-alikes differ in something.",
-        {
-            "at 0.92": "duplicates_092",
-            "at 0.97": "duplicates_097",
-            "look-alikes at 0.92": "look_alikes_092",
-        },
+        {"at 0.92": "duplicates_092", "at 0.97": "duplicates_097", "look-alikes at 0.92": "look_alikes_092"},
     ),
     Plot(
         "Stale facts",
@@ -203,11 +195,7 @@ PLOTS = (
         percent,
         least_top=0.04,
     ),
-    Plot(
-        "Open contradictions",
-        "Both facts are kept until somebody resolves it.",
-        {"open": "contradictions_open"},
-    ),
+    Plot("Open contradictions", "Both facts are kept until somebody resolves it.", {"open": "contradictions_open"}),
     Plot(
         "Episodes by tier",
         "Earlier texts lie in cold storage.",
