@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
+from nous_online.core.validation import ADMINISTRATOR, checked_agent
 from nous_online.interfaces.cli.output import (
     AgentOption,
     JsonOption,
@@ -112,8 +113,6 @@ def note_key(event: str, record: KeyRecord, **fields: str) -> None:
 
 def show_new(new: Key, record: KeyRecord) -> object:
     """Print a new key, the only time that it is shown, and return it with its record."""
-    from nous_online.core.validation import ADMINISTRATOR
-
     show(escaped(new.text))
     whose = "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
     show_note(f"{whose}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
@@ -180,8 +179,6 @@ def rotate(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = No
 
 def holder(agent: str | None, *, is_admin: bool) -> str:
     """Return the holder of keys: an agent or an administrator; raise `InvalidInput` for both."""
-    from nous_online.core.validation import ADMINISTRATOR
-
     if is_admin and agent:
         raise InvalidInput(f"say either --admin, for every agent, or --agent {agent}")
     return ADMINISTRATOR if is_admin else agent_named(agent)
@@ -369,7 +366,6 @@ def install(
     $ nous install claude-code
     $ nous install codex --project --dry-run
     """
-    from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
     options = ["--agent", checked_agent(agent)] if agent is not None else []

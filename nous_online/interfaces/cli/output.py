@@ -38,6 +38,8 @@ from nous_online.core.fields import (
     row_of,
     rows_of,
 )
+from nous_online.core.policy import ContextPolicy
+from nous_online.core.validation import checked_agent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -305,8 +307,6 @@ OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
 
 def known_frames(incomplete: str) -> list[str]:
     """Return the frames for shell completion: those with a budget of their own, though any name is valid."""
-    from nous_online.core.policy import ContextPolicy
-
     return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
 
 
@@ -349,7 +349,6 @@ def option(row: InputRow) -> Parameter:
 def agent_named(agent: str | None) -> str:
     """Return the agent of a command: the one given, or that of NOUS_AGENT."""
     from nous_online.core.settings import settings
-    from nous_online.core.validation import checked_agent
 
     return checked_agent(settings().agent if agent is None else agent)
 

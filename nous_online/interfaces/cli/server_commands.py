@@ -13,6 +13,7 @@ import typer
 from typer import Argument, Option
 
 from nous_online.core.errors import NousError
+from nous_online.core.files import demo_home
 from nous_online.core.policy import WorkerPolicy
 from nous_online.interfaces.cli.output import (
     AgentOption,
@@ -96,7 +97,6 @@ def down(*, demo: Annotated[bool, Option(help="Only what the demo started.")] = 
     $ nous down
     $ nous down --demo
     """
-    from nous_online.core.files import demo_home
     from nous_online.core.settings import settings
     from nous_online.database import postgres
     from nous_online.processes import stop_all
