@@ -19,7 +19,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -108,19 +109,23 @@ def start(name: str, command: Sequence[str], *, home: Path, environment: Mapping
         return known.pid
     with (folder / f"{name}.log").open("ab") as log:
         process = spawn(command, folder=home, environment=environment, output=log, errors=log)
-    created = psutil.Process(process.pid).create_time()
-    record = {"pid": process.pid, "created": created, "command": list(command)}
-    (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
+    record(name, process.pid, command, folder=folder)
     process.returncode = 0  # it outlives this process on purpose, which Python would otherwise warn about
     return process.pid
+
+
+def record(name: str, pid: int, command: Sequence[str], *, folder: Path) -> None:
+    """Write down the process of a background program, by which it is found and ended."""
+    known = {"pid": pid, "created": psutil.Process(pid).create_time(), "command": list(command)}
+    (folder / f"{name}.json").write_text(json.dumps(known), "utf-8")
 
 
 def running(name: str, *, home: Path) -> psutil.Process | None:
     """Return the process recorded under `name` if that very process still runs."""
     try:
-        record = json.loads((home / "background" / f"{name}.json").read_text("utf-8"))
-        process = psutil.Process(record["pid"])
-        is_same = abs(process.create_time() - record["created"]) < CREATE_TIME_SLACK_S
+        known = json.loads((home / "background" / f"{name}.json").read_text("utf-8"))
+        process = psutil.Process(known["pid"])
+        is_same = abs(process.create_time() - known["created"]) < CREATE_TIME_SLACK_S
     except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
         return None
     return process if is_same and is_alive(process) else None
@@ -129,23 +134,35 @@ def running(name: str, *, home: Path) -> psutil.Process | None:
 def stop_all(home: Path) -> list[str]:
     """End every program recorded under `home`, with its children, and return the names of those that were running."""
     stopped: list[str] = []
-    for record in sorted((home / "background").glob("*.json")):
-        process = running(record.stem, home=home)
+    for path in sorted((home / "background").glob("*.json")):
+        process = running(path.stem, home=home)
         if process is not None:
             end_processes({process, *descendants(process)})
-            stopped.append(record.stem)
-        record.unlink(missing_ok=True)
+            stopped.append(path.stem)
+        path.unlink(missing_ok=True)
     return stopped
 
 
 # --- in front: programs that end with the command ---
 
 
-class ProcessStop(Protocol):
-    """A request to stop, which can be waited for."""
+class ProcessStop:
+    """Remembers the first signal to stop; a second one has its default effect at once."""
 
-    def is_asked(self) -> bool: ...
-    def rest(self, seconds: float) -> None: ...
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._requested = threading.Event()
+
+    def handle(self, number: int, _frame: FrameType | None) -> None:
+        self.signal = number
+        self._requested.set()
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def is_asked(self) -> bool:
+        return self._requested.is_set()
+
+    def rest(self, seconds: float) -> None:
+        self._requested.wait(seconds)
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,34 @@ BACKLOG = 40
 """Length of the listen queue: connections accepted at once, before the oldest are closed."""
 
 
+def server_options(
+    app: ASGIApp,
+    *,
+    grace_s: int,
+    host: str = HOST,
+    port: int = 0,
+    log_level: str = "warning",
+    proxy: str | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `uvicorn.run` for an interface; calls in flight may take `grace_s` seconds at its end."""
+    return {
+        "app": app,
+        "http": Connection,
+        "backlog": BACKLOG,
+        "host": host.strip("[]"),
+        "port": port,
+        "log_level": log_level,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": grace_s,
+        # By default uvicorn trusts X-Forwarded-For from any local program, which would evade the limits by address.
+        "proxy_headers": proxy is not None,
+        "forwarded_allow_ips": proxy,
+        **others,
+    }
+
+
 class Connection(Protocol):
     """uvicorn's HTTP connection, with a deadline for the headers and a limit on the number of connections."""
 

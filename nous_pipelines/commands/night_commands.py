@@ -37,16 +37,14 @@ from nous_online.interfaces.cli.output import (
     show_progress,
     without_controls,
 )
-from nous_online.interfaces.cli.server_commands import CommandStop, address_of, place_of, stopping
+from nous_online.interfaces.cli.server_commands import address_of, place_of, stopping
 from nous_pipelines.commands.operator_commands import NightOption, batches, cost, numbers, policy, purge, reembed, undo
 from nous_pipelines.commands.query_command import query, show_difference
 from nous_pipelines.night_policy import NightPolicy
-from nous_pipelines.nights import nights_between, parse_night
+from nous_pipelines.nights import last_night, nights_between, parse_night
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nous_online.processes import Program
+    from nous_online.processes import ProcessStop, Program
     from nous_pipelines.orchestration.running import NightOptions, NightOutcome
     from nous_pipelines.reports.report import NightReport
 
@@ -125,7 +123,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 class NightsRun:
     """The nights of one command: those that ran, those that had nothing to do, and what stopped the command."""
 
-    stop: CommandStop
+    stop: ProcessStop
     outcomes: list[NightOutcome] = field(default_factory=list["NightOutcome"])
     quiet: list[date] = field(default_factory=list[date])
 
@@ -281,8 +279,6 @@ def chosen_nights(night: str | None, first: str | None, last: str | None) -> lis
 
 def chosen_night(night: str | None) -> date:
     """Return the given night, or the last one that is over."""
-    from nous_pipelines.nights import last_night
-
     return parse_night(night) if night else last_night(datetime.now(UTC))
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +16,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     Ended,
     escaped,
+    open_database,
     open_heart,
     show,
     show_note,
@@ -30,7 +30,7 @@ from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_o
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from nous_online.database.connection import Database, Role
+    from nous_online.database.connection import Database
     from nous_online.memories.undoing import SourceUndone
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
@@ -41,14 +41,6 @@ ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --p
 NightOption = Annotated[
     str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
-
-
-@contextmanager
-def opened_database(role: Role = "nous_night") -> Generator[Database]:
-    from nous_online.database.connection import Database, open_url
-
-    with closing(Database(open_url(), role=role, max_connections=2)) as database:
-        yield database
 
 
 def known_kinds(incomplete: str) -> list[str]:
@@ -122,7 +114,7 @@ def undo_proposals(
     except ValueError as error:
         raise InvalidInput(f"not a proposal id: {proposal!r} (`nous report` shows them)") from error
     selection = Selection(agent, night, kind, proposal_id)
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         result = undo(database, selection, reason=reason)
     count = len(result.undone)
     return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result)
@@ -139,7 +131,7 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, rea
     """Undo nights as far as possible and print the result of each; the command fails if a proposal was refused."""
     from nous_pipelines.plan.undo import Selection, undo_range
 
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         results = undo_range(database, Selection(agent_id=agent, kind=kind), nights, reason=reason)
     is_refused = bool(results) and bool([*results.values()][-1].refused)
     refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
@@ -191,7 +183,7 @@ def purge(
     from nous_pipelines.orchestration.retention import purge as delete
 
     chosen = NightPolicy().overridden(numbers(policy or []))
-    with opened_database("nous_purge") as database:
+    with open_database("nous_purge") as database:
         purged = delete(database, chosen, now=datetime.now(UTC), is_dry_run=dry_run)
     for name, words in WORDS.items():
         show(f"{getattr(purged, name):>8,}  {words}")
@@ -224,7 +216,7 @@ def reembed(
 
     embedder = embedder_named(model, dimensions)
     space = embedder.space
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         agents = find_agents(database, [agent] if agent else [])
         left = all_due(database, agents, space.id)
         if dry_run:
@@ -281,7 +273,7 @@ def policy(
     from nous_pipelines.plan.apply import own_policy, set_policy
 
     name, values = agent or settings().agent, numbers(assignments or [])
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         is_change = bool(values) or reset
         own = set_policy(database, name, values, is_reset=reset) if is_change else own_policy(database, name)
     usual = NightPolicy().as_dict()
@@ -340,7 +332,7 @@ def batches(
     if wait and not collect:
         raise InvalidInput("--wait says how long to collect: write --collect --wait")
     agent_ids = [agent] if agent else []
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         collected = collect_batches(database, agent_ids, waits=wait) if collect else None
         rows = recent(database, agent_ids, limit=SHOWN)
     show_rows(rows)
@@ -436,7 +428,7 @@ def cost(
     if begins and ends and begins > ends:
         raise InvalidInput(f"--from {begins} is after --to {ends}; no night lies between them")
     chosen = by or USUAL
-    with opened_database() as database:
+    with open_database("nous_night") as database:
         limits = {"first": begins, "last": ends, "agent_ids": (agent,) if agent else ()}
         costs, total = (costs_of(database, each, **limits) for each in (chosen, []))
     if total:

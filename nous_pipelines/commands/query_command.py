@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -24,6 +24,7 @@ from nous_online.interfaces.cli.output import (
     JsonOption,
     as_json_value,
     escaped,
+    open_database,
     show,
     show_json,
     show_note,
@@ -32,7 +33,7 @@ from nous_online.interfaces.cli.output import (
     without_controls,
     written,
 )
-from nous_online.interfaces.cli.server_commands import HANGUP
+from nous_online.interfaces.cli.server_commands import HANGUP, handled
 from nous_pipelines.nights import FIRST_NIGHT, parse_night
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
     if (agent and all_agents) or (as_csv and as_json):
         raise InvalidInput("give either --agent or --all-agents, and either --csv or --json")
     asked = None if sql is None else parsed_query(sys.stdin.read() if sql == "-" else sql)
-    with ended_by_signals(), opened(agent, is_for_all=all_agents) as (database, agent_id):
+    with opened(agent, is_for_all=all_agents) as (database, agent_id):
         nights = nights_of(database, TABLES if asked is None else asked.tables, (first, last))
         show_left_out(nights)
         if asked is None:
@@ -104,7 +105,7 @@ def show_difference(first: str, last: str, agent: str | None) -> object:
     if earlier >= later:
         raise InvalidInput(f"--from {earlier} is not before --to {later}; swap them")
     asked = parsed_query(BLOCKS["compare"])
-    with ended_by_signals(), opened(agent, is_for_all=agent is None) as (database, agent_id):
+    with opened(agent, is_for_all=agent is None) as (database, agent_id):
         nights = nights_of(database, asked.tables, (first, last))
         for night in (earlier, later):
             if night not in nights.nights:
@@ -128,29 +129,18 @@ def show_difference(first: str, last: str, agent: str | None) -> object:
 def opened(agent: str | None, *, is_for_all: bool) -> Generator[tuple[Database, str | None]]:
     """Open the database as the night, blocking erasure, and yield it with the agent to query, None for all."""
     from nous_online.core.settings import settings
-    from nous_online.database.connection import Database, open_url
     from nous_online.memories.erasure import shared_copies_lock
     from nous_pipelines.plan.apply import find_agents
 
     agent_id = None if is_for_all else agent or settings().agent
     with (
-        closing(Database(open_url(), role="nous_night", max_connections=2)) as database,
+        # SIGTERM and SIGHUP end it as Ctrl-C does, so that it removes its temporary files.
+        handled({signal.SIGTERM, HANGUP}, signal.default_int_handler),
+        open_database("nous_night") as database,
         shared_copies_lock(database.url),
     ):
         find_agents(database, [agent_id] if agent_id else [])
         yield database, agent_id
-
-
-@contextmanager
-def ended_by_signals() -> Generator[None]:
-    """Treat SIGTERM and SIGHUP in the block like Ctrl-C, so that it removes its temporary files."""
-    heard = [number for number in (signal.SIGTERM, HANGUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def nights_of(database: Database, tables: Collection[str], bounds: tuple[str | None, str | None]) -> StoredNights:

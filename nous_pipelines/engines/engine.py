@@ -345,16 +345,12 @@ def serve(connection: Any) -> None:
             function, chunk = pickle.loads(connection.recv_bytes())  # noqa: S301 (from our own parent)
         except (EOFError, OSError):
             return
+        try:
+            answer = pickle.dumps((True, function(chunk)))
+        except Exception as error:
+            answer = pickle.dumps((False, picklable_error(error)))
         with suppress(BrokenPipeError, ConnectionResetError):
-            connection.send_bytes(answer_of(function, chunk))
-
-
-def answer_of(function: Callable[[Any], Any], chunk: object) -> bytes:
-    """Return a pickled (is_done, result or exception) of a function for a chunk."""
-    try:
-        return pickle.dumps((True, function(chunk)))
-    except Exception as error:
-        return pickle.dumps((False, picklable_error(error)))
+            connection.send_bytes(answer)
 
 
 def end_with_parent() -> None:
@@ -379,25 +375,11 @@ PACKAGES = ("numpy", "polars")
 """Packages whose version may change results."""
 
 
-@dataclass(frozen=True)
-class Build:
-    """The code that runs in a process; processes with different code may make different plans."""
-
-    nous: str
-    code: str
-    """The first digits of the SHA-256 of our sources."""
-    python: str
-    packages: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"Nous {self.nous} ({self.code}) with Python {self.python}, {', '.join(self.packages)}"
-
-
 @cache
-def build() -> Build:
-    """Return the code that runs in this process."""
-    packages = tuple(f"{name} {version(name)}" for name in PACKAGES)
-    return Build(version("nous-pipelines"), code_digest()[:12], platform.python_version(), packages)
+def build() -> str:
+    """Return the code that runs in this process in words; processes with different code may make different plans."""
+    packages = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
+    return f"Nous {version('nous-pipelines')} ({code_digest()[:12]}) with {', '.join(packages)}"
 
 
 @dataclass(frozen=True)
@@ -498,7 +480,7 @@ class DaskEngine:
         found_at: Any = self._client.run(build, on_error="return")
         for worker, found in found_at.items():
             if found != build():
-                other = found if isinstance(found, Build) else f"something else ({found!r})"
+                other = found if isinstance(found, str) else f"something else ({found!r})"
                 raise Unsupported(
                     f"the Dask worker {worker} runs {other}, this night {build()}; give all of them one image"
                 )
@@ -587,7 +569,7 @@ class DaskRound:
             raise self._engine.lost_scheduler() from error
 
 
-def run_with_deadline(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: Build) -> ChunkOutcome:
+def run_with_deadline(function: Callable[[C], R], chunk: C, *, deadline_s: float, wanted: str) -> ChunkOutcome:
     """Return the outcome of a chunk on this worker, which ends its process if the deadline is exceeded.
 
     A thread can't be stopped, so the process has to end; its nanny starts another one.

@@ -276,15 +276,6 @@ def dry_run() -> None:
     what_a_night_would_do()
 
 
-def dry_run_job(nights: dg.PartitionsDefinition) -> dg.JobDefinition:
-    """Return the job `dry_run`, partitioned by `nights`."""
-    return dry_run.to_job(
-        partitions_def=nights,
-        executor_def=dg.in_process_executor,
-        description="A night up to the checks: reports what it would change, materialises no partition.",
-    )
-
-
 class NightRange(dg.Config):
     """The nights to take back."""
 
@@ -408,6 +399,11 @@ trials = dg.Definitions(
 def definitions_from(first: date) -> dg.Definitions:
     """Return all definitions, with partitions for the nights from `first` on."""
     nights = nights_from(first)
+    trial = dry_run.to_job(
+        partitions_def=nights,
+        executor_def=dg.in_process_executor,
+        description="A night up to the checks: reports what it would change, materialises no partition.",
+    )
 
     def with_nights(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec.replace_attributes(partitions_def=nights) if spec.partitions_def == NIGHTS else spec
@@ -415,7 +411,7 @@ def definitions_from(first: date) -> dg.Definitions:
     return dg.Definitions(
         assets=dg.map_asset_specs(with_nights, [*ASSETS, LAST_NIGHT, next_embeddings, embedding_space_switched]),
         asset_checks=[plan_checks, last_night_applied],
-        jobs=[nightly, dry_run_job(nights), undo_nights, last_night_asked, retention],
+        jobs=[nightly, trial, undo_nights, last_night_asked, retention],
         schedules=[every_night, last_night_exists, every_week],
         sensors=[closed_episodes, fresh_facts, batch_results],
         resources=RESOURCES,

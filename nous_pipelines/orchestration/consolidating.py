@@ -10,10 +10,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import filelock
-import psutil
 
 from nous_online import processes
 from nous_online.core.errors import (
@@ -49,12 +48,14 @@ class NightPrograms:
         """Return what a night would do; raise `Conflict` if it can't be run, and the errors of `nous night`."""
         result = run_command(night_command("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
         outcome: Mapping[str, Any] = result["nights"][0]
+        failures, notices = failures_and_notices(outcome)
         return planned(
             date.fromisoformat(outcome["night"]),
             outcome["plan_hash"] or "",
             outcome["counts"] or {},
             is_success=not outcome["is_stopped"],
-            **failures_and_notices(outcome),
+            failures=failures,
+            notices=notices,
         )
 
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
@@ -109,17 +110,10 @@ class NightPrograms:
         return UndoneNights({each["night"]: len(each["undone"]) for each in result["nights"]}, result["refused"])
 
 
-class NightFailures(TypedDict):
-    """What did not go well in a night, by whether the night was applied all the same."""
-
-    failures: tuple[str, ...]
-    notices: tuple[str, ...]
-
-
-def failures_and_notices(outcome: Mapping[str, Any]) -> NightFailures:
-    """Return the failures of an outcome: as `notices`, about agents left out, if the night was applied all the same."""
+def failures_and_notices(outcome: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the failures of an outcome: as notices, about agents left out, if the night was applied all the same."""
     failures = tuple(outcome["failures"])
-    return {"failures": failures, "notices": ()} if outcome["is_stopped"] else {"failures": (), "notices": failures}
+    return (failures, ()) if outcome["is_stopped"] else ((), failures)
 
 
 def runnable(night: date | None) -> date:
@@ -191,8 +185,7 @@ def launch(name: str, command: list[str], url: str, *, home: Path) -> None:
                 stderr=log,
                 start_new_session=True,
             )
-        record = {"pid": process.pid, "created": psutil.Process(process.pid).create_time(), "command": command}
-        (folder / f"{name}.json").write_text(json.dumps(record), "utf-8")
+        processes.record(name, process.pid, command, folder=folder)
     except OSError as error:
         raise Unavailable(f"{folder} can't be written to ({error}); see NOUS_HOME") from error
     threading.Thread(target=process.wait, name=name, daemon=True).start()  # else it would stay a zombie
@@ -227,8 +220,7 @@ def ended_night(run: str, night: date, log: str, interface: str) -> Started:
         return Started(run, night, "failed", interface, failures=(str(failure),))
     outcome: Mapping[str, Any] = result["nights"][0]
     state: RunState = "failed" if outcome["is_stopped"] else "succeeded"
-    found = failures_and_notices(outcome)
-    return Started(run, night, state, interface, outcome["counts"], found["failures"], found["notices"])
+    return Started(run, night, state, interface, outcome["counts"], *failures_and_notices(outcome))
 
 
 def interface_address(home: Path) -> str:

@@ -56,7 +56,11 @@ class PostgresOverKeptConnections(DagsterPostgresStorage):
         for each in storages:
             each.optimize_for_webserver(STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, MAX_OVERFLOW)
             event.listen(each._engine, "connect", commit_without_waiting)
-        remember_columns(storage.event_log_storage)
+        # Which tables and columns there are is looked up once, not at every step of every run. What is missing is
+        # looked up again: the storage may be upgraded while it is open.
+        events: Any = storage.event_log_storage
+        for name in ("has_table", "has_asset_key_col", "_has_asset_key_col_on_connection"):
+            setattr(events, name, once_true(getattr(events, name)))
         return storage
 
 
@@ -69,13 +73,6 @@ def commit_without_waiting(connection: Any, _: object) -> None:
     """
     with connection, connection.cursor() as cursor:  # committed: what is not would be taken back with the connection
         cursor.execute(INSTANCE["commit_without_waiting"])
-
-
-def remember_columns(events: Any) -> None:
-    """Let a storage of events look up once which tables and columns it has, not at every step of every run."""
-    # A table or column that is missing is looked up again: the storage may be upgraded while it is open.
-    for name in ("has_table", "has_asset_key_col", "_has_asset_key_col_on_connection"):
-        setattr(events, name, once_true(getattr(events, name)))
 
 
 def once_true(ask: Callable[..., bool]) -> Callable[..., bool]:

@@ -95,7 +95,7 @@ class FreshBatch:
         return self.progress.delivered_count < BATCH
 
 
-def scan_fresh_facts(database: Database, judge: Judge, *, seconds: float = SCAN_S, only: str | None = None) -> Scanned:
+def scan_fresh_facts(database: Database, judge: Judge, *, seconds: float = SCAN_S) -> Scanned:
     """Compare the facts learned since the last scan with those near them, and open the contradictions found.
 
     `database` must be opened as the role of nights. Agents take turns, a batch each, until no fact or little time is
@@ -105,8 +105,7 @@ def scan_fresh_facts(database: Database, judge: Judge, *, seconds: float = SCAN_
     """
     deadline = Deadline(seconds)
     with database.transaction(timeout_s=deadline.remaining()) as connection:
-        parameters = {"consumer": CONSUMER, "only": only}
-        waiting = deque(connection.execute(BLOCKS["agents_to_scan"], parameters).fetchall())
+        waiting = deque(connection.execute(BLOCKS["agents_to_scan"], {"consumer": CONSUMER}).fetchall())
     done = Scanned()
     while waiting and time.monotonic() < deadline.began + seconds * (1 - FINISHING_SHARE):
         agent_id, own = waiting.popleft()

@@ -12,7 +12,6 @@ cross join lateral (
       and o.written_xid < pg_snapshot_xmin(pg_current_snapshot())
     order by o.written_xid, o.id
     limit 1) first
-where %(only)s::text is null or a.id = %(only)s
 order by first.created_at, a.id
 
 -- name: active_facts

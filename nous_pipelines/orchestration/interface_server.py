@@ -36,7 +36,7 @@ from nous_online.core.errors import NousError, Unavailable
 from nous_online.core.files import keep_private
 from nous_online.core.settings import settings
 from nous_online.interfaces.cli.output import show_error
-from nous_online.interfaces.request_checks import BACKLOG, Connection, PageGate, interface_token, refusal, with_token
+from nous_online.interfaces.request_checks import PageGate, interface_token, refusal, server_options, with_token
 from nous_online.processes import WARNINGS_OFF, child_environment, child_folder, python_module
 from nous_pipelines.nights import FIRST_NIGHT
 from nous_pipelines.orchestration.instance import HOST, LOCATION, PORT, dagster_instance
@@ -117,7 +117,8 @@ def main(
             interface(instance, location, read_only=read_only) as application,
         ):
             gate = DagsterGate(application.create_asgi_app(), token=token, names=name or ())
-            server = uvicorn.Server(configuration(gate, host=host, port=port))
+            options = server_options(gate, grace_s=GRACE_S, host=host, port=port)
+            server = uvicorn.Server(uvicorn.Config(**options))
             with nullcontext() if no_daemon else daemon_beside(server, location):
                 server.run()
     except NousError as error:
@@ -175,22 +176,6 @@ def reloading_for_older_memories(workspace: WorkspaceProcessContext) -> Generato
     finally:
         ended.set()
         thread.join(GRACE_S)
-
-
-def configuration(gate: DagsterGate, *, host: str, port: int) -> uvicorn.Config:
-    """Return the settings of the server."""
-    return uvicorn.Config(
-        gate,
-        http=Connection,
-        backlog=BACKLOG,
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # or a caller could claim another address
-        timeout_graceful_shutdown=GRACE_S,
-    )
 
 
 @contextmanager

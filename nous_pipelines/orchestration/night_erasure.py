@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Identifier
 from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database, connect
 from nous_online.database.statements import statements
-from nous_online.memories.erasure import Erasure
+from nous_online.memories.erasure import ERASED, Erasure, redactor
 from nous_pipelines.batches.batch_rows import erase_batches
 from nous_pipelines.orchestration.instance import dagster_url, home_folder, owner_of_dagster
 from nous_pipelines.phases.proposals import PLAN
@@ -30,13 +30,10 @@ from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
 from nous_pipelines.snapshots.parts import DESCRIPTION, PART_PREFIX, checksum
 from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, identity_of, temporary_folder
 
-ERASED = "[erased]"
 AGENT_KEYS = frozenset({"agent_id", "agent_ids", "agents", "nous/agents"})
 """Keys of JSON objects whose value is an agent's name, a list of names, or names separated by commas."""
 MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents", "late", "unseen"})
 """Keys whose value is an object with an entry for each agent, such as the counts of a phase."""
-LONG = 12
-"""Characters from which on a quotation is found anywhere; a shorter one must stand between word boundaries."""
 SHORTEST = 3  # characters; shorter quotations are not searched for
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
@@ -56,11 +53,8 @@ class Redaction:
         self._in_list = re.compile(rf"(?<![^,\s]){name}(?![^,\s])")
         self._in_prose = re.compile(rf"((?:^|\n)(?:[-#]+ )?|['\"“`/>]|[|:;,] |agent ){name}(?=$|['\"”`:;,<]|\s)")
         self._ids = {quoted for quoted in quotations if is_id(quoted)}
-        # By their first characters: a text is searched for thousands of quotations in one pass.
-        self._by_start: dict[str, list[str]] = defaultdict(list)
-        for quotation in sorted({form for each in quotations for form in forms(each)}, key=len, reverse=True):
-            if len(quotation) >= SHORTEST:
-                self._by_start[quotation[: LONG if len(quotation) >= LONG else SHORTEST]].append(quotation)
+        quoted = {form for quotation in quotations for form in forms(quotation) if len(form) >= SHORTEST}
+        self._without_quotations = redactor(quoted)
 
     def is_about_agent(self, value: Any) -> bool:
         """Return whether a JSON object belongs to the agent, or names one of the ids."""
@@ -89,22 +83,7 @@ class Redaction:
         """Return a text with name and quotations erased; of texts of one word, which are terms of logs, only ids."""
         if not any(character.isspace() for character in text):
             return ERASED if text in self._ids else text
-        kept: list[str] = []
-        position = 0
-        while position < len(text):
-            quotation = self._quotation_at(text, position)
-            kept.append(ERASED if quotation else text[position])
-            position += len(quotation) or 1
-        return self._in_prose.sub(rf"\1{ERASED}", "".join(kept))
-
-    def _quotation_at(self, text: str, position: int) -> str:
-        """Return the longest quotation that begins at a position, "" for none."""
-        for size in (LONG, SHORTEST):
-            for quotation in self._by_start.get(text[position : position + size], ()):
-                is_whole = len(quotation) >= LONG or stands_alone(text, position, len(quotation))
-                if is_whole and text.startswith(quotation, position):
-                    return quotation
-        return ""
+        return self._in_prose.sub(rf"\1{ERASED}", self._without_quotations(text))
 
 
 def forms(text: str) -> list[str]:
@@ -118,12 +97,6 @@ def is_id(text: str) -> bool:
         return len(text) == len(str(UUID(text)))
     except ValueError:
         return False
-
-
-def stands_alone(text: str, position: int, size: int) -> bool:
-    """Return whether a part of a text begins and ends at word boundaries."""
-    before, after = text[position - 1 : position], text[position + size : position + size + 1]
-    return not before.isalnum() and not after.isalnum()
 
 
 # --- erasing from all copies ---

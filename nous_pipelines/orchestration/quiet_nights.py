@@ -67,7 +67,8 @@ def find_quiet_nights(
         quiet = list(takewhile(lambda night: not is_stopped() and not store.proposes(night), asked))
         if quiet:
             record_figures(night_run, before, quiet, looked_at=looked_at)
-            record_partitions(instance, before, quiet)
+            for asset in ASSETS:  # in batches: one by one they take as long as running a fifth of the nights
+                instance.event_log_storage.store_event_batch([runless(asset.key, before, night) for night in quiet])
         return quiet
 
 
@@ -174,13 +175,6 @@ def record_figures(night_run: NightRun, before: date, quiet: Sequence[date], *, 
     values = {"before": before, "nights": list(quiet), "agent_ids": night_run.agents(), "looked_at": looked_at}
     with night_run.database.transaction(timeout_s=TIMEOUT_S) as connection:
         connection.execute(SQL["record_quiet_nights"], values)
-
-
-def record_partitions(instance: DagsterInstance, before: date, quiet: Sequence[date]) -> None:
-    """Record the assets of quiet nights as materialised, without a run, so that no partition of them is missing."""
-    # In batches: one by one they take as long as running a fifth of the nights.
-    for asset in ASSETS:
-        instance.event_log_storage.store_event_batch([runless(asset.key, before, night) for night in quiet])
 
 
 def runless(key: dg.AssetKey, before: date, night: date) -> EventLogEntry:

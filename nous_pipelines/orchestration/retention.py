@@ -28,7 +28,7 @@ from nous_pipelines.snapshots.parts import PART_PREFIX
 from nous_pipelines.snapshots.snapshot import NIGHT_PREFIX, night_of_folder, parts_of
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, RunRecord
+    from dagster import DagsterInstance
 
 
 @dataclass(frozen=True)
@@ -126,37 +126,24 @@ def prune_runs(instance: DagsterInstance, *, ended_before: datetime) -> int:
     Runs with the latest materialisation of a partition are kept: without it the interface would show that the night
     never ran.
     """
-    from dagster import DagsterRunStatus, RunsFilter
-
-    ended = RunsFilter(statuses=[DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED])
-    records = instance.get_run_records(ended)
-    old = [record for record in records if (record.end_time or 0) < ended_before.timestamp()]
-    latest = latest_materialisations(instance)
-    deleted = [record.dagster_run.run_id for record in old if not has_event(instance, record, latest)]
-    for run_id in deleted:
-        instance.delete_run(run_id)
-    return len(deleted)
-
-
-def latest_materialisations(instance: DagsterInstance) -> set[int]:
-    """Return the storage ids of the latest materialisation of each partition of all assets."""
-    from dagster import DagsterEventType
+    from dagster import DagsterEventType, DagsterRunStatus, RunsFilter
 
     kind = DagsterEventType.ASSET_MATERIALIZATION
-    return {
+    latest = {
         storage_id
         for key in instance.all_asset_keys()
         for storage_id in instance.get_latest_storage_id_by_partition(key, kind).values()
     }
-
-
-def has_event(instance: DagsterInstance, record: RunRecord, storage_ids: set[int]) -> bool:
-    """Return whether a run has one of some materialisations."""
-    from dagster import DagsterEventType
-
-    kinds = {DagsterEventType.ASSET_MATERIALIZATION}
-    events = instance.get_records_for_run(record.dagster_run.run_id, of_type=kinds).records
-    return any(event.storage_id in storage_ids for event in events)
+    ended = RunsFilter(statuses=[DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED])
+    deleted = 0
+    for record in instance.get_run_records(ended):
+        if (record.end_time or 0) < ended_before.timestamp():
+            run_id = record.dagster_run.run_id
+            events = instance.get_records_for_run(run_id, of_type={kind}).records
+            if not any(event.storage_id in latest for event in events):
+                instance.delete_run(run_id)
+                deleted += 1
+    return deleted
 
 
 # --- purging ---
@@ -194,7 +181,11 @@ def purge(database: Database, policy: NightPolicy, *, now: datetime, is_dry_run:
         connection.transaction(force_rollback=is_dry_run),
     ):
         policies = policies_of(connection, policy)
-        counts = {name: purge_one(connection, name, policies, now=now) for name in KEPT}
+        agents = {"agent_ids": list(policies), "now": now, "heart": HEART}
+        counts: dict[str, int] = {}
+        for name in KEPT:
+            days = [getattr(own, f"{name}_kept_days") for own in policies.values()]
+            counts[name] = connection.execute(SQL[f"purge_{name}"], {**agents, "days": days}).rowcount
     purged = Purged(**counts, is_dry_run=is_dry_run)
     logger.info("%s", asdict(purged))
     return purged
@@ -210,10 +201,3 @@ def policies_of(connection: Connection, policy: NightPolicy) -> dict[str, NightP
         except InvalidInput as error:
             raise InvalidInput(f"the policy of agent {agent_id!r} makes no sense: {error}") from error
     return policies
-
-
-def purge_one(connection: Connection, name: str, policies: Mapping[str, NightPolicy], *, now: datetime) -> int:
-    """Delete the old rows of one sort of `KEPT` and return their number."""
-    days = [getattr(policy, f"{name}_kept_days") for policy in policies.values()]
-    parameters = {"agent_ids": list(policies), "days": days, "now": now, "heart": HEART}
-    return connection.execute(SQL[f"purge_{name}"], parameters).rowcount

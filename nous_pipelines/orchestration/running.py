@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -177,6 +178,7 @@ def outcome_of(
     """Return the outcome of a run that has ended."""
     checks, steps = failed_checks(result), failed_steps(result)
     report = stored_report(database, night, options) if result.success or checks else None
+    errors = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     return NightOutcome(
         night,
         result.run_id,
@@ -185,7 +187,7 @@ def outcome_of(
         failures=(*checks, *steps),
         asking=planned_questions_in_words(folder, options),
         is_stopped=not result.success,
-        is_lost=lost_database(result),
+        is_lost=any(each.cls_name in LOST for error in errors for each in error_chain(error)),
     )
 
 
@@ -207,15 +209,6 @@ def failed_checks(result: ExecuteInProcessResult) -> list[str]:
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     ]
-
-
-def lost_database(result: ExecuteInProcessResult) -> bool:
-    """Return whether a step failed because the database was not reached, or did not answer in time."""
-    return any(
-        LOST & {error.cls_name for error in error_chain(event.step_failure_data.error)}
-        for event in result.all_events
-        if event.is_step_failure
-    )
 
 
 def error_chain(error: SerializableErrorInfo | None) -> Iterator[SerializableErrorInfo]:
@@ -360,26 +353,21 @@ def run_with_retries(
 def run_in_thread(work: Callable[[], NightOutcome], *, stop: ProcessStop, tell: Callable[[str], None]) -> NightOutcome:
     """Return the result of `work`, run in a thread; tell once that a request to stop was noticed."""
     # Python raises KeyboardInterrupt in the main thread alone, so a signal does not break the night off.
-    results: list[NightOutcome] = []
-    errors: list[BaseException] = []
+    result = Future[NightOutcome]()
 
     def attempt() -> None:
         try:
-            results.append(work())
+            result.set_result(work())
         except BaseException as error:
-            errors.append(error)
+            result.set_exception(error)
 
-    thread = threading.Thread(target=attempt, name="night", daemon=True)
-    thread.start()
+    threading.Thread(target=attempt, name="night", daemon=True).start()
     is_told = stop.is_asked()
-    while thread.is_alive():
-        thread.join(POLL_S)
+    while not wait([result], POLL_S).done:
         if stop.is_asked() and not is_told:
             is_told = True
             tell("ending when this night is whole; once more ends at once, and the next run finishes it")
-    for error in errors:
-        raise error
-    return results[0]
+    return result.result()
 
 
 def time_left(done: int, total: int, *, seconds: float) -> str:

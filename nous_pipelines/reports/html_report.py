@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from html import escape
 from importlib.resources import files
 from math import ceil, floor, log10
 from pathlib import Path
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 520, 210
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 10, 26
 """Room for the ticks around the plot, in user units."""
+BOX = {"WIDTH": WIDTH, "HEIGHT": HEIGHT, "LEFT": LEFT, "RIGHT": RIGHT, "BOTTOM": BOTTOM, "HEAD": 24, "KEY": 20}
+"""The same for templates, with the heights of the title above a chart and of the key below."""
 STEPS = 4
 MOST_DATES = 5
 
@@ -171,11 +172,7 @@ PLOTS = (
     Plot(
         "Facts",
         "Superseded and archived facts stay restorable.",
-        {
-            "active": "facts_active",
-            "superseded": "facts_superseded",
-            "archived": "facts_archived",
-        },
+        {state: f"facts_{state}" for state in ("active", "superseded", "archived")},
     ),
     Plot(
         "Tokens",
@@ -190,11 +187,7 @@ PLOTS = (
     Plot(
         "Duplicates left",
         "Pairs that nothing tells apart; look-alikes differ in something.",
-        {
-            "at 0.92": "duplicates_092",
-            "at 0.97": "duplicates_097",
-            "look-alikes at 0.92": "look_alikes_092",
-        },
+        {"at 0.92": "duplicates_092", "at 0.97": "duplicates_097", "look-alikes at 0.92": "look_alikes_092"},
     ),
     Plot(
         "Stale facts",
@@ -203,11 +196,7 @@ PLOTS = (
         percent,
         least_top=0.04,
     ),
-    Plot(
-        "Open contradictions",
-        "Both facts are kept until somebody resolves it.",
-        {"open": "contradictions_open"},
-    ),
+    Plot("Open contradictions", "Both facts are kept until somebody resolves it.", {"open": "contradictions_open"}),
     Plot(
         "Episodes by tier",
         "Earlier texts lie in cold storage.",
@@ -243,7 +232,7 @@ def page_of(report: NightReport) -> str:
         words=PROPOSAL_KINDS,
         tiles=tiles_of(report),
         plots=[chart(plot, [(each.night, each.figures) for each in report.health]) for plot in PLOTS],
-        box={"WIDTH": WIDTH, "HEIGHT": HEIGHT, "LEFT": LEFT, "RIGHT": RIGHT},
+        box=BOX,
         unfolded=UNFOLDED,
         style=source_of("page.css"),
         script=script,
@@ -268,7 +257,7 @@ def templates() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
-        loader=DictLoader({"page.html": source_of("page.html")}),
+        loader=DictLoader({name: source_of(name) for name in ("page.html", "chart.html")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -324,8 +313,6 @@ def tile(
 # --- charts as images in Markdown ---
 
 COLOURS = ("#2a6fdb", "#c2571a", "#2e8b57", "#7a52b3")
-HEAD, KEY = 24, 20
-"""Heights of the title above a chart and of the key below, in user units."""
 MOST_NIGHTS = 60
 """Nights in a chart: Dagster stores the picture with every run."""
 
@@ -341,28 +328,4 @@ def plots_of(report: NightReport) -> str:
 
 def svg_of(plot: Chart) -> str:
     """Return a chart as a complete SVG document: title, grid, lines, and a key with the last values."""
-    grid = [
-        f'<path stroke="#8884" d="M{LEFT} {tick.at:.1f}H{WIDTH - RIGHT}"/>'
-        f'<text x="{LEFT - 8}" y="{tick.at + 4:.1f}" text-anchor="end">{escape(tick.label)}</text>'
-        for tick in plot.y
-    ]
-    dates = [
-        f'<text x="{tick.at:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(tick.label)}</text>'
-        for tick in plot.x
-    ]
-    lines = [
-        f'<path fill="none" stroke="{colour}" stroke-width="2" d="{line.path}"/>'
-        f'<circle cx="{line.points[-1][0]}" cy="{line.points[-1][1]}" r="3" fill="{colour}"/>'
-        for colour, line in zip(COLOURS, plot.lines, strict=False)
-    ]
-    key = "   ".join(
-        f'<tspan fill="{colour}">{escape(line.label)} {escape(line.last)}</tspan>'
-        for colour, line in zip(COLOURS, plot.lines, strict=False)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-HEAD} {WIDTH} {HEAD + HEIGHT + KEY}" '
-        f'width="{WIDTH}" height="{HEAD + HEIGHT + KEY}" font-family="sans-serif" font-size="12" fill="#777">'
-        f'<text x="{LEFT}" y="-8" font-weight="bold">{escape(plot.title)}</text>'
-        f"{''.join([*grid, *dates, *lines])}"
-        f'<text x="{LEFT}" y="{HEIGHT + 12}" xml:space="preserve">{key}</text></svg>'
-    )
+    return templates().get_template("chart.html").render(plot=plot, box=BOX, colours=COLOURS)

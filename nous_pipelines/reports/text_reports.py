@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
@@ -55,8 +56,8 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     for left in report.left_out:
         show(left_out_text(left))
     for kind in report.kinds:
-        title = f"{PROPOSAL_KINDS[kind].title}: {report.headline(kind)}"
-        show(section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown))
+        title, headline = PROPOSAL_KINDS[kind].title, report.headline(kind)
+        show_section(title, map(entry_text, report.of_kind(kind)), report.in_force(kind), shown, headline=headline)
         for command in report.undo_kind(kind):
             show(f"[dim]    back: {escaped(command.replace('nous', nous, 1))}[/dim]")
     others = report.not_in_force_count
@@ -72,10 +73,14 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     show_health(report)
 
 
-def show_section(title: str, entries: Iterable[Text], count: int, shown: int) -> None:
-    """Print a section that has entries."""
-    if count:
-        show(section(f"{title}: {count}", entries, count, shown))
+def show_section(title: str, entries: Iterable[Text], count: int, shown: int, *, headline: str = "") -> None:
+    """Print a titled list of at most `shown` entries, with the number of the others in a last line, if it has any."""
+    if not count:
+        return
+    lines = [Padding(entry, INDENT) for entry in islice(entries, shown)]
+    if count > len(lines):
+        lines.append(Padding(Text(f"… and {count - len(lines)} more", style="dim"), INDENT))
+    show(Group(Text(f"\n{title}: {headline or count}", style="bold"), *lines))
 
 
 def show_apart(counts: Mapping[str, int]) -> None:
@@ -120,16 +125,6 @@ def show_diff(report: NightReport) -> None:
 def sign_of(kind: str) -> tuple[str, str]:
     """Return the sign of a kind of proposal with its colour."""
     return PROPOSAL_KINDS[kind].sign, PROPOSAL_KINDS[kind].colour
-
-
-def section(title: str, entries: Iterable[Text], count: int, shown: int) -> RenderableType:
-    """Return a titled list of at most `shown` entries, with the number of the others in a last line."""
-    lines: list[RenderableType] = [Text(f"\n{title}", style="bold")]
-    first = [entry for _, entry in zip(range(shown), entries, strict=False)]
-    lines += [Padding(entry, INDENT) for entry in first]
-    if count > len(first):
-        lines.append(Padding(Text(f"… and {count - len(first)} more", style="dim"), INDENT))
-    return Group(*lines)
 
 
 def entry_text(entry: ReportEntry) -> Text:
@@ -210,12 +205,9 @@ def check_text(check: Mapping[str, object]) -> Text:
 
 def plain(text: str) -> str:
     """Return an untrusted text as one line of Markdown, escaped so that it can make no heading, image, link or tag."""
-    return ACTIVE.sub(escaped_mark, without_controls(" ".join(text.split())))
-
-
-def escaped_mark(found: re.Match[str]) -> str:
-    """Return a match of `ACTIVE` escaped; after a number the backslash goes before its full stop."""
-    return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
+    line = without_controls(" ".join(text.split()))
+    # After a number the backslash goes before its full stop.
+    return ACTIVE.sub(lambda found: f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}", line)
 
 
 def markdown_of(report: NightReport) -> str:
@@ -254,7 +246,7 @@ def markdown_of(report: NightReport) -> str:
             ),
         ),
         *listed("## Policy", (f"- {plain(line)}" for line in report.policy.lines)),
-        *listed("## Cost", (cost_line(cost) for cost in report.costs)),
+        *listed("## Cost", map(cost_line, report.costs)),
         f"## Take it back\n\n{back_line(report)}",
     ]
     return "\n\n".join(lines)

@@ -15,9 +15,10 @@ from starlette.testclient import TestClient
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.api.application import Access, application, uvicorn_options
+from nous_online.interfaces.api.application import Access, application
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.server_routes import Consolidator
+from nous_online.interfaces.request_checks import server_options
 from nous_online.language.embedding import Embedder
 
 PROBLEM = "application/problem+json"
@@ -59,7 +60,7 @@ def bearer(key: str, **more: str) -> dict[str, str]:
 @contextmanager
 def served(app: FastAPI, *, proxy: str | None = None) -> Iterator[str]:
     """Serve an application as `nous api` does, and yield its address."""
-    options = uvicorn_options(app, ApiPolicy(), host="127.0.0.1", port=0, proxy=proxy)
+    options = server_options(app, grace_s=ApiPolicy.drain_s, log_level="info", proxy=proxy, ws="none")
     server = uvicorn.Server(uvicorn.Config(**options))
     with ThreadPoolExecutor() as pool:
         ended = pool.submit(server.run)

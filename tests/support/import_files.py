@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 
 from nous_online.heart import Heart
-from nous_online.interfaces.imports.formats import FORMATS, SourceFile
-from nous_online.interfaces.imports.importing import ImportReport, import_sources
+from nous_online.interfaces.imports.importing import ImportReport, import_history
 
 
 def written(path: Path, *records: object) -> Path:
@@ -26,7 +25,7 @@ def facts_of(owner: psycopg.Connection, columns: str = "content") -> list[tuple]
 
 def import_file(heart: Heart, path: Path, **options: Any) -> ImportReport:
     """Import a JSONL file, whatever is in it."""
-    return import_sources(heart, [SourceFile(path, FORMATS["jsonl"])], **options)
+    return import_history(heart, [path], format="jsonl", **options)
 
 
 def numbers(report: ImportReport) -> list[int]:

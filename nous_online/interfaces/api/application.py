@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
 
 from nous_online.core.errors import InvalidInput, NousError
 from nous_online.core.policy import ApiPolicy
@@ -24,7 +23,7 @@ from nous_online.interfaces.api.hearts import PROBE_S, Hearts, ReadinessProbe
 from nous_online.interfaces.api.keys import show_trail
 from nous_online.interfaces.api.server_routes import Consolidator, installed_consolidator, night_router, server_router
 from nous_online.interfaces.api.verb_routes import verb_router
-from nous_online.interfaces.request_checks import BACKLOG, LOOPBACK_NAMES, Connection, is_loopback
+from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback, server_options
 from nous_online.processes import python_module
 
 
@@ -130,23 +129,6 @@ def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> 
     import uvicorn
 
     show_trail()
-    uvicorn.run(**uvicorn_options(application(access=access), access.policy, host=host, port=port, proxy=proxy))
-
-
-def uvicorn_options(app: ASGIApp, policy: ApiPolicy, *, host: str, port: int, proxy: str | None) -> dict[str, Any]:
-    """Return the arguments of `uvicorn.run`."""
-    return dict(  # noqa: C408 (these are arguments)
-        app=app,
-        http=Connection,
-        backlog=BACKLOG,
-        host=host.strip("[]"),
-        port=port,
-        log_level="info",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=policy.drain_s,
-        # By default uvicorn trusts X-Forwarded-For from any local program, which would evade the limits by address.
-        proxy_headers=proxy is not None,
-        forwarded_allow_ips=proxy,
-        ws="none",
-    )
+    places: dict[str, Any] = {"host": host, "port": port, "proxy": proxy}
+    app, grace_s = application(access=access), access.policy.drain_s
+    uvicorn.run(**server_options(app, grace_s=grace_s, log_level="info", ws="none", **places))

@@ -121,21 +121,6 @@ Decision = Annotated[
 ]
 
 
-PROJECT_NEEDS_ID: dict[str, Any] = {
-    "if": {"properties": {"scope": {"const": "project"}}, "required": ["scope"]},
-    "then": {"required": ["project_id"], "properties": {"project_id": {"type": "string"}}},
-}
-"""JSON Schema of a rule of the store: a memory of scope `project` without project_id could never be recalled."""
-
-
-def episode_needs(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of the rule that source_kind `episode` needs the episode's id in field `name`."""
-    return {
-        "if": {"properties": {"source_kind": {"const": "episode"}}, "required": ["source_kind"]},
-        "then": {"required": [name], "properties": {name: {"type": "string"}}},
-    }
-
-
 HEADERS = {"idempotency_key"}
 """Rows sent as a header, not in the body."""
 
@@ -143,7 +128,8 @@ HEADERS = {"idempotency_key"}
 WORDS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     files("nous_online.interfaces.api").joinpath("openapi.toml").read_text("utf-8")
 )
-"""Texts of the OpenAPI document for groups, verbs and bodies, with an example of each body."""
+"""Texts of the OpenAPI document for groups, verbs and bodies; and of each body an example, and the rules of the store
+that only the document tells callers: the store enforces them."""
 
 
 def body(
@@ -153,18 +139,18 @@ def body(
     *,
     base: type[Body] = Body,
     without: Collection[str] = (),
-    rules: Mapping[str, Any] | None = None,
     **own: Any,
 ) -> type[Body]:
     """Return a body with `own` fields, and one for each input row of `source`: a table of details, or a verb.
 
-    Own fields are given as to pydantic's `create_model`; `rules` are JSON Schema that the document adds to the body.
+    Own fields are given as to pydantic's `create_model`.
     """
     words = WORDS["bodies"].get(name, {})
     # Two steps, so that fields of `own` come first and keep their types where a row of the same name exists.
     own_model = create_model(name, __base__=base, __doc__=words.get("about"), **own)
+    rules = [WORDS["rules"][each] for each in words.get("rules", ())]
     example = {"example": words["example"]} if "example" in words else {}
-    own_model.model_config["json_schema_extra"] = {**(rules or {}), **example}
+    own_model.model_config["json_schema_extra"] = {**({"allOf": rules} if rules[1:] else dict(*rules)), **example}
     rows: Mapping[str, InputRow] = {} if source is None else rows_of(source)
     for known in rows.keys() & own_model.model_fields.keys():
         own_model.model_fields[known].description = rows[known].field.about

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,20 @@ FIGURES = {
     "webhooks": ("nous_webhooks", "Webhooks."),
     "database_bytes": ("nous_database_bytes", "How large the database is on disk."),
 }
+OF_REQUESTS = ("purpose", "model")
+LABELLED: Mapping[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, Sequence[str]]] = {
+    "nous_memories": (GaugeMetricFamily, "Memories by state, after the last night each agent was in.", ["state"]),
+    "nous_night_proposals": (
+        GaugeMetricFamily,
+        "What the last night wanted to change, and what became of it.",
+        ["kind", "state"],
+    ),
+    "nous_llm_requests": (CounterMetricFamily, "Requests to language models.", OF_REQUESTS),
+    "nous_llm_failures": (CounterMetricFamily, "Of them, those that failed.", OF_REQUESTS),
+    "nous_llm_tokens": (CounterMetricFamily, "Tokens read and written.", [*OF_REQUESTS, "direction"]),
+    "nous_llm_cost_usd": (CounterMetricFamily, "What they cost in US dollars.", OF_REQUESTS),
+}
+"""Metrics of several values, whose names, labels and values the queries return."""
 
 
 class LifecycleCollector(Collector):
@@ -96,35 +110,11 @@ def metrics_in(connection: Connection[Any]) -> Iterator[Metric]:
     for column, value in zip(cursor.description or (), row, strict=True):
         if value is not None:
             yield GaugeMetricFamily(*FIGURES[column.name], value=value)
-    memories = GaugeMetricFamily(
-        "nous_memories", "Memories by state, after the last night each agent was in.", labels=["state"]
-    )
-    for state, count in connection.execute(SQL["memories"], {"keys": list(STATES)}).fetchall():
-        memories.add_metric([state], count)
-    proposals = GaugeMetricFamily(
-        "nous_night_proposals", "What the last night wanted to change, and what became of it.", labels=["kind", "state"]
-    )
-    for kind, state, count in connection.execute(SQL["proposals"]).fetchall():
-        proposals.add_metric([kind, state], count)
-    yield memories
-    yield proposals
-    yield from requests_in(connection)
-
-
-def requests_in(connection: Connection[Any]) -> Iterator[Metric]:
-    """Yield the requests to language models, their failures, tokens and cost."""
-    labels = ["purpose", "model"]
-    requests = CounterMetricFamily("nous_llm_requests", "Requests to language models.", labels=labels)
-    failed = CounterMetricFamily("nous_llm_failures", "Of them, those that failed.", labels=labels)
-    tokens = CounterMetricFamily("nous_llm_tokens", "Tokens read and written.", labels=[*labels, "direction"])
-    cost = CounterMetricFamily("nous_llm_cost_usd", "What they cost in US dollars.", labels=labels)
-    for purpose, model, count, failures, read, written, usd in connection.execute(SQL["requests"]).fetchall():
-        requests.add_metric([purpose, model], count)
-        failed.add_metric([purpose, model], failures)
-        tokens.add_metric([purpose, model, "in"], read)
-        tokens.add_metric([purpose, model, "out"], written)
-        cost.add_metric([purpose, model], usd)
-    yield from (requests, failed, tokens, cost)
+    families = {name: family(name, about, labels=labels) for name, (family, about, labels) in LABELLED.items()}
+    for block in ("memories", "proposals", "requests"):
+        for name, labels, value in connection.execute(SQL[block], {"keys": list(STATES)}).fetchall():
+            families[name].add_metric(labels, value)
+    yield from families.values()
 
 
 # --- the gate ---
@@ -153,14 +143,12 @@ class Metrics:
         if lifecycle is not None:
             self._registry.register(lifecycle)
 
-    def record_call(self, *, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one call."""
+    def record_call(self, *, method: str, route: str, status: int, seconds: float, problem: str | None) -> None:
+        """Count one call, and its problem if it failed."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
-
-    def record_problem(self, kind: str) -> None:
-        """Count one problem."""
-        self._problems.labels(kind).inc()
+        if problem:
+            self._problems.labels(problem).inc()
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""
@@ -196,7 +184,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        request_id = request_id_of(Headers(scope=scope))
+        named = Headers(scope=scope).get("x-request-id", "")
+        request_id = named if REQUEST_ID.fullmatch(named) else uuid.uuid4().hex  # a name that is safe to log
         state.update(request_id=request_id, arrived_at=time.monotonic(), problem=None)
         state.update(caller=None, claimed_key=None, agent=None)
         sent = SentResponse(send, request_id)
@@ -239,8 +228,8 @@ class Gate:
 
     async def _read_body(self, request: Request, receive: Receive) -> bytes | None:
         """Return the body of a request, None if the caller disconnected; a body is read for valid callers only."""
-        policy = self._policy
-        if not has_body(request.headers):
+        policy, length = self._policy, request.headers.get("content-length", "0")
+        if "transfer-encoding" not in request.headers and length == "0":  # no body is announced (RFC 9112, section 6)
             return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
         caller = await self._authenticator.authenticate(
             request, ends_at=request.state.arrived_at + policy.longest_deadline_s
@@ -284,19 +273,15 @@ class Gate:
         # Callers can invent methods, and each would be a series of its own too.
         method = scope["method"] if scope["method"] in METHODS else "other"
         seconds = time.monotonic() - state["arrived_at"]
-        self._metrics.record_call(method=method, route=route, status=sent.status, seconds=seconds)
-        if state["problem"]:
-            self._metrics.record_problem(state["problem"])
+        told: dict[str, Any] = {"method": method, "route": route, "status": sent.status, "problem": state["problem"]}
+        self._metrics.record_call(**told, seconds=seconds)
         caller: Caller | None = state["caller"]
         keys.note_call(
             request=state["request_id"],
             key=state["claimed_key"] if caller is None else caller.key_id,
             agent=state["agent"],
             address=address_of(Request(scope)),
-            method=method,
-            route=route,
-            status=sent.status,
-            problem=state["problem"],
+            **told,
             ms=round(seconds * 1000),
         )
 
@@ -315,17 +300,6 @@ class SentResponse:
             self.status = message["status"]
             MutableHeaders(scope=message).update(self._headers)
         await self._send(message)
-
-
-def request_id_of(headers: Headers) -> str:
-    """Return the X-Request-Id of the caller if it is safe to log, else a new id."""
-    given = headers.get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-
-
-def has_body(headers: Headers) -> bool:
-    """Return whether the headers announce a body (RFC 9112, section 6)."""
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | None:

@@ -16,7 +16,7 @@ select (select count(*) from heart.agents)::float8 as agents,
 
 -- name: memories
 -- Number of memories in each state, as of each agent's last night.
-select f.key, sum(f.value::float8)
+select 'nous_memories', array[f.key], sum(f.value::float8)
 from (select distinct on (agent_id) figures from lifecycle.health order by agent_id, night desc) last
 cross join jsonb_each_text(last.figures) f(key, value)
 where f.key = any(%(keys)s)
@@ -24,12 +24,18 @@ group by f.key order by f.key
 
 -- name: proposals
 -- Proposals of the last applied night, by kind and state.
-select kind, state, count(*)::float8 from lifecycle.proposals
+select 'nous_night_proposals', array[kind, state], count(*)::float8 from lifecycle.proposals
 where night = (select max(night) from lifecycle.plans where state = 'applied')
 group by kind, state order by kind, state
 
 -- name: requests
 -- Requests to language models, with tokens and cost.
-select purpose, model, sum(request_count)::float8, sum(case when state = 'failed' then request_count else failed_count end)::float8,
-       sum(input_tokens)::float8, sum(output_tokens)::float8, sum(cost_usd)::float8
-from heart.llm_requests group by purpose, model order by purpose, model
+select found.name, array[purpose, model] || found.labels, found.value
+from (select purpose, model, sum(request_count)::float8 as requests,
+             sum(case when state = 'failed' then request_count else failed_count end)::float8 as failures,
+             sum(input_tokens)::float8 as read, sum(output_tokens)::float8 as written, sum(cost_usd)::float8 as cost
+      from heart.llm_requests group by purpose, model) sums
+cross join lateral (values ('nous_llm_requests', array[]::text[], requests), ('nous_llm_failures', array[]::text[], failures),
+                           ('nous_llm_tokens', array['in'], read), ('nous_llm_tokens', array['out'], written),
+                           ('nous_llm_cost_usd', array[]::text[], cost)) found(name, labels, value)
+order by purpose, model

@@ -29,7 +29,6 @@ from nous_online.interfaces.api import bodies as answers
 from nous_online.interfaces.api.access import ApiCall, HeartCall, IdempotencyKey
 from nous_online.interfaces.api.bodies import (
     NOT_BLANK,
-    PROJECT_NEEDS_ID,
     WHOLE,
     WORDS,
     Body,
@@ -40,13 +39,11 @@ from nous_online.interfaces.api.bodies import (
     Name,
     Text,
     body,
-    episode_needs,
     text_of,
     wire_type,
 )
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.decisions import RESOLUTIONS
-from nous_online.memories.levels import BANDS
 from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
@@ -235,46 +232,6 @@ PUBLIC_ADDRESS = Annotated[
 ]
 EVENT_NAME = r"[a-z][a-z0-9_.:-]{0,99}"
 
-# --- rules of the store in JSON Schema, for the document; the store itself enforces them ---
-
-LITERAL_HAS_A_WORD: dict[str, Any] = {
-    "if": {"properties": {"is_literal": {"const": True}}, "required": ["is_literal"]},
-    "then": {"properties": {"trigger": {"type": "string", "pattern": "[A-Za-z0-9]"}}},
-}
-HOW_IT_ENDS: dict[str, Any] = {
-    "oneOf": [
-        {"required": ["resolution"], "properties": {"resolution": {"type": "string"}, "keep": {"type": "null"}}},
-        {"required": ["keep"], "properties": {"keep": {"type": "string"}, "resolution": {"type": "null"}}},
-    ],
-    "if": {"properties": {"resolution": {"const": "merged"}}, "required": ["resolution"]},
-    "then": {"required": ["merged_into"], "properties": {"merged_into": {"type": "string"}}},
-    "else": {"properties": {"merged_into": {"type": "null"}}},
-}
-SAYS_HOW: dict[str, Any] = {
-    "anyOf": [
-        {
-            "properties": {"kind": {"const": "workflow"}, "steps": {"type": "array", "minItems": 1}},
-            "required": ["kind", "steps"],
-        },
-        {
-            "properties": {"kind": {"const": "pattern"}, "template": {"type": "object", "minProperties": 1}},
-            "required": ["kind", "template"],
-        },
-        *(
-            {"properties": {"kind": {"const": "k_line"}, band: {"type": "array", "minItems": 1}}, "required": [band]}
-            for band in BANDS
-        ),
-    ]
-}
-SOMETHING_TO_LOAD: dict[str, Any] = {
-    "anyOf": [
-        {"properties": {"memory_ids": {"type": "array", "minItems": 1}}, "required": ["memory_ids"]},
-        {"properties": {"procedure_id": {"type": "string"}}, "required": ["procedure_id"]},
-        {"properties": {"note": {"type": "string"}}, "required": ["note"]},
-    ]
-}
-
-
 # --- endpoints that call several verbs ---
 
 
@@ -326,11 +283,7 @@ def record_procedure_outcome(
 # --- the verbs ---
 
 ROUTES = (
-    VerbRoute(
-        "POST /facts",
-        Heart.learn,
-        body("FactBody", Heart.learn, rules={"allOf": [PROJECT_NEEDS_ID, episode_needs("source_episode_id")]}),
-    ),
+    VerbRoute("POST /facts", Heart.learn, body("FactBody", Heart.learn)),
     VerbRoute("GET /facts/{fact_id:uuid}/statements", list_statements),
     VerbRoute("POST /facts/deferred", learn_deferred, body("DeferredBody", facts=(DEFERRED, ...)), answers.StoredCount),
     VerbRoute("GET /facts/count", Heart.count, answer=answers.FactCounts, name="count_facts"),
@@ -386,12 +339,12 @@ ROUTES = (
     VerbRoute(
         "POST /episodes",
         Heart.start_episode,
-        body("StartBody", Heart.start_episode, base=EpisodeBody, without=COUNTED, rules=PROJECT_NEEDS_ID),
+        body("StartBody", Heart.start_episode, base=EpisodeBody, without=COUNTED),
     ),
     VerbRoute(
         "POST /episodes/record",
         Heart.record_episode,
-        body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=ENDED, rules=PROJECT_NEEDS_ID),
+        body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=ENDED),
     ),
     VerbRoute("GET /episodes/{episode_id:uuid}", Heart.get_episode),
     VerbRoute("GET /episodes/{episode_id:uuid}/full-text", Heart.full_text, name="get_full_text"),
@@ -428,7 +381,6 @@ ROUTES = (
         body(
             "ProcedureBody",
             Heart.store_procedure,
-            rules={"allOf": [PROJECT_NEEDS_ID, SAYS_HOW]},
             steps=(Steps | None, None),
             template=(Template | None, None),
             hint=(OneLine | None, None),
@@ -481,15 +433,7 @@ ROUTES = (
         record_procedure_outcome,
         body("OutcomeBody", is_success=(Flag, ...), note=(Line | None, None)),
     ),
-    VerbRoute(
-        "POST /censors",
-        Heart.add_censor,
-        body(
-            "CensorBody",
-            Heart.add_censor,
-            rules={"allOf": [PROJECT_NEEDS_ID, LITERAL_HAS_A_WORD, episode_needs("learned_from_episode_id")]},
-        ),
-    ),
+    VerbRoute("POST /censors", Heart.add_censor, body("CensorBody", Heart.add_censor)),
     VerbRoute(
         "GET /censors",
         Heart.list_censors,
@@ -517,12 +461,7 @@ ROUTES = (
     VerbRoute(
         "POST /sessions/{session_id}/load",
         Heart.load_context,
-        body(
-            "LoadBody",
-            Heart.load_context,
-            without=("session_id", "fact_ids", "episode_ids", "censor_ids"),
-            rules=SOMETHING_TO_LOAD,
-        ),
+        body("LoadBody", Heart.load_context, without=("session_id", "fact_ids", "episode_ids", "censor_ids")),
     ),
     VerbRoute("GET /sessions/{session_id}", Heart.get_working_memory),
     VerbRoute("POST /sessions/{session_id}/unload", Heart.unload, body("UnloadBody", ids=(Ids, ...))),
@@ -535,7 +474,7 @@ ROUTES = (
     VerbRoute(
         "POST /sessions/{session_id}/end",
         Heart.end_session,
-        body("EndBody", Heart.end_session, without=("session_id",), rules=PROJECT_NEEDS_ID),
+        body("EndBody", Heart.end_session, without=("session_id",)),
     ),
     VerbRoute(
         "POST /decisions",
@@ -559,7 +498,6 @@ ROUTES = (
         Heart.resolve_contradiction,
         body(
             "RulingBody",
-            rules=HOW_IT_ENDS,
             resolution=(Literal["a_wins", "b_wins", "both_valid", "merged"] | None, None),
             keep=(UUID | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
             note=(Reason | None, None),
@@ -602,13 +540,7 @@ ROUTES = (
     VerbRoute(
         "PATCH /memories/{memory_id:uuid}",
         Heart.update,
-        body(
-            "CorrectionBody",
-            Heart.update,
-            base=MemoryFieldsBody,
-            rules={"minProperties": 1},
-            reason=(Reason | None, None),
-        ),
+        body("CorrectionBody", Heart.update, base=MemoryFieldsBody, reason=(Reason | None, None)),
         answers.MemoryAnswer,
     ),
     VerbRoute(

@@ -6,19 +6,16 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
-import typer
 from typer import Argument, Option
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
+from nous_online.core.validation import ADMINISTRATOR, checked_agent
 from nous_online.interfaces.cli.output import (
-    INTERRUPTED,
     AgentOption,
     JsonOption,
     ProjectOption,
@@ -27,15 +24,12 @@ from nous_online.interfaces.cli.output import (
     open_database,
     open_heart,
     show,
-    show_error,
     show_json,
     show_note,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from psycopg import Connection
 
     from nous_online.core.files import FileChange
     from nous_online.interfaces.api.keys import Key, KeyRecord
@@ -103,7 +97,7 @@ def create(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.interfaces.api import keys
 
     new = keys.new_key(holder(agent, is_admin=admin))
-    with keyring(new.agent_id) as connection:
+    with open_database() as database, database.transaction(new.agent_id) as connection:
         rights: dict[str, Any] = {"max_trust": max_trust, "may_pin": may_pin, "is_read_only": read_only}
         record = keys.store(connection, new, name=name, expires_at=expires, **rights)
     note_key("key_created", record)
@@ -119,8 +113,6 @@ def note_key(event: str, record: KeyRecord, **fields: str) -> None:
 
 def show_new(new: Key, record: KeyRecord) -> object:
     """Print a new key, the only time that it is shown, and return it with its record."""
-    from nous_online.core.validation import ADMINISTRATOR
-
     show(escaped(new.text))
     whose = "an administrator's key" if record.agent_id == ADMINISTRATOR else f"a key of agent {record.agent_id!r}"
     show_note(f"{whose}; it is shown this once, and sent as `Authorization: Bearer {new.text[:10]}…`")
@@ -138,7 +130,7 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
     from nous_online.interfaces.api import keys
 
     wanted = holder(agent, is_admin=admin)
-    with keyring(wanted) as connection:
+    with open_database() as database, database.transaction(wanted) as connection:
         found = keys.list_keys(connection, wanted)
     if not found:
         show_note("no keys yet; make one: nous key create")
@@ -162,7 +154,7 @@ def revoke(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = No
     from nous_online.interfaces.api import keys
 
     wanted = holder(agent, is_admin=admin)
-    with keyring(wanted) as connection:
+    with open_database() as database, database.transaction(wanted) as connection:
         record = keys.revoke(connection, wanted, key_id)
     note_key("key_revoked", record)
     show(f"[green]revoked[/green]  {escaped(record.id)} {escaped(record.name)}")
@@ -179,7 +171,7 @@ def rotate(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = No
     from nous_online.interfaces.api import keys
 
     wanted = holder(agent, is_admin=admin)
-    with keyring(wanted) as connection:
+    with open_database() as database, database.transaction(wanted) as connection:
         new, record = keys.rotate(connection, wanted, key_id)
     note_key("key_rotated", record, replaced=key_id)
     return show_new(new, record)
@@ -187,18 +179,9 @@ def rotate(key_id: KeyId, *, admin: AdminOption = False, agent: AgentOption = No
 
 def holder(agent: str | None, *, is_admin: bool) -> str:
     """Return the holder of keys: an agent or an administrator; raise `InvalidInput` for both."""
-    from nous_online.core.validation import ADMINISTRATOR
-
     if is_admin and agent:
         raise InvalidInput(f"say either --admin, for every agent, or --agent {agent}")
     return ADMINISTRATOR if is_admin else agent_named(agent)
-
-
-@contextmanager
-def keyring(agent_id: str) -> Generator[Connection]:
-    """Yield a connection, in a transaction, that sees the keys of one holder."""
-    with open_database() as database, database.transaction(agent_id) as connection:
-        yield connection
 
 
 def may(record: KeyRecord) -> str:
@@ -298,8 +281,7 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
         app = server.open_by_key(hearts) if token is None else server.open_by_token(hearts, token)
         show_address(url if token is None else with_token(url, token), as_json=as_json)
         if anyio.run(server.serve_http, app, hearts, listener) == signal.SIGINT:
-            show_error("interrupted; nothing was left half-done")
-            raise typer.Exit(INTERRUPTED)
+            raise KeyboardInterrupt
 
 
 def show_address(url: str, *, as_json: bool) -> None:
@@ -384,7 +366,6 @@ def install(
     $ nous install claude-code
     $ nous install codex --project --dry-run
     """
-    from nous_online.core.validation import checked_agent
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
     options = ["--agent", checked_agent(agent)] if agent is not None else []

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
@@ -38,12 +38,14 @@ from nous_online.core.fields import (
     row_of,
     rows_of,
 )
+from nous_online.core.policy import ContextPolicy
+from nous_online.core.validation import checked_agent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from nous_online.database.connection import Database
+    from nous_online.database.connection import Database, Role
     from nous_online.heart import Heart
 
 
@@ -305,8 +307,6 @@ OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
 
 def known_frames(incomplete: str) -> list[str]:
     """Return the frames for shell completion: those with a budget of their own, though any name is valid."""
-    from nous_online.core.policy import ContextPolicy
-
     return [frame for frame, _ in ContextPolicy().budgets if frame.startswith(incomplete)]
 
 
@@ -349,7 +349,6 @@ def option(row: InputRow) -> Parameter:
 def agent_named(agent: str | None) -> str:
     """Return the agent of a command: the one given, or that of NOUS_AGENT."""
     from nous_online.core.settings import settings
-    from nous_online.core.validation import checked_agent
 
     return checked_agent(settings().agent if agent is None else agent)
 
@@ -371,13 +370,8 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
         raise unknown_agent(open_url(), name) from None
 
 
-@contextmanager
-def open_database() -> Generator[Database]:
+def open_database(role: Role = "nous_app") -> closing[Database]:
     """Open the database of this process for a block, without embedder and judge."""
     from nous_online.database.connection import Database, open_url
 
-    database = Database(open_url())
-    try:
-        yield database
-    finally:
-        database.close()
+    return closing(Database(open_url(), role=role))

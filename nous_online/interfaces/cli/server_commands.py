@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-import threading
-from collections.abc import Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,9 @@ import typer
 from typer import Argument, Option
 
 from nous_online.core.errors import NousError
+from nous_online.core.files import demo_home
 from nous_online.core.policy import WorkerPolicy
 from nous_online.interfaces.cli.output import (
-    INTERRUPTED,
     AgentOption,
     Ended,
     JsonOption,
@@ -31,43 +30,32 @@ from nous_online.interfaces.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from nous_online.processes import ProcessStop
     from nous_online.queue.worker import Round, Staff
 
 HANGUP: signal.Signals = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
 
 
-class CommandStop:
-    """Remembers the first signal to stop; a second one has its default effect at once."""
+@contextmanager
+def stopping() -> Generator[ProcessStop]:
+    """Handle SIGINT, SIGTERM and SIGHUP for a block, which checks for them between two steps."""
+    from nous_online.processes import ProcessStop
 
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self._requested = threading.Event()
-
-    def handle(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = number
-        self._requested.set()
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
-    def is_asked(self) -> bool:
-        return self._requested.is_set()
-
-    def rest(self, seconds: float) -> None:
-        self._requested.wait(seconds)
+    stop = ProcessStop()
+    with handled({signal.SIGINT, signal.SIGTERM, HANGUP}, stop.handle):
+        yield stop
 
 
 @contextmanager
-def stopping() -> Generator[CommandStop]:
-    """Handle SIGINT, SIGTERM and SIGHUP for a block, which checks for them between two steps."""
-    stop = CommandStop()
-    numbers = {signal.SIGINT, signal.SIGTERM}
-    if signal.getsignal(HANGUP) is not signal.SIG_IGN:  # `nohup` has it ignored, which stays so
-        numbers.add(HANGUP)
-    before = {number: signal.signal(number, stop.handle) for number in numbers}
+def handled(numbers: Collection[signal.Signals], handler: Callable[[int, FrameType | None], object]) -> Generator[None]:
+    """Handle signals for a block; SIGHUP not where it is ignored, as `nohup` does."""
+    heard = [each for each in numbers if each != HANGUP or signal.getsignal(each) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
     try:
-        yield stop
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 DEMO = "demo"  # the folder in the home where demos of earlier versions kept a server of their own
@@ -109,7 +97,6 @@ def down(*, demo: Annotated[bool, Option(help="Only what the demo started.")] = 
     $ nous down
     $ nous down --demo
     """
-    from nous_online.core.files import demo_home
     from nous_online.core.settings import settings
     from nous_online.database import postgres
     from nous_online.processes import stop_all
@@ -174,8 +161,7 @@ def worker(
                 raise typer.Exit(1 if found.failed else 0)
             stop.rest(0 if found.completed else every)  # finished episodes may have left more to do
     if stop.signal == signal.SIGINT:
-        show_error("interrupted; nothing was left half-done")
-        raise typer.Exit(INTERRUPTED)
+        raise KeyboardInterrupt
 
 
 def retry(
@@ -195,7 +181,7 @@ def retry(
     return {"episode_id": episode.id}
 
 
-def run_round(workers: Staff, *, only: str | None, stop: CommandStop, is_last: bool) -> Round:
+def run_round(workers: Staff, *, only: str | None, stop: ProcessStop, is_last: bool) -> Round:
     """Do what is due once; a failure of the database is raised in the last round only, else the next tries again."""
     from nous_online.queue.worker import Round
 

@@ -12,11 +12,10 @@ from starlette.exceptions import HTTPException
 
 from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
-from nous_online.interfaces.api.application import uvicorn_options
 from nous_online.interfaces.api.problems import kind_of
 from nous_online.interfaces.console import console_pages
 from nous_online.interfaces.console.rendering import ConsoleState, page
-from nous_online.interfaces.request_checks import HOST, PAGE_HEADERS, PageGate, listening, with_token
+from nous_online.interfaces.request_checks import HOST, PAGE_HEADERS, PageGate, listening, server_options, with_token
 from nous_online.processes import python_module
 
 ALIVE = "/health"
@@ -74,8 +73,7 @@ def serve(console: ConsoleState, *, port: int, on_ready: Callable[[str], None]) 
 
     # Bound here, not by uvicorn: the URL is printed only once the port is ours, and port 0 gets its number.
     with listening(port) as listener:
-        options = uvicorn_options(application(console), ApiPolicy(), host=HOST, port=port, proxy=None)
-        options["log_level"] = "warning"
+        options = server_options(application(console), grace_s=ApiPolicy.drain_s, port=port, ws="none")
         server = uvicorn.Server(uvicorn.Config(**options))
         on_ready(with_token(f"http://{HOST}:{listener.getsockname()[1]}/", console.token))
         with suppress(KeyboardInterrupt):

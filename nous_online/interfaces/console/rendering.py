@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_FORM_BYTES = 64 * 1024  # a sentence for a merge and a reason are far below
 FORM_S = 10.0
 COMMAND = re.compile(r"`([^`\n]+)`")
+UNSEEN = '<span class="unseen" title="a character nobody sees">U+{:04X}</span>'
 FORM_TOKEN = "form"  # noqa: S105 (the name of the field)
 FORM = "application/x-www-form-urlencoded"
 
@@ -142,16 +143,13 @@ def visible_value(value: object) -> object:
 
 def shown(text: object) -> Markup:
     """Return a text escaped, with the code of each hidden character in its place."""
-    return Markup(HIDDEN.sub(code_of, escape("" if text is None else str(text))))  # noqa: S704 (it was escaped)
+    escaped = escape("" if text is None else str(text))
+    return Markup(HIDDEN.sub(lambda found: UNSEEN.format(ord(found[0])), escaped))  # noqa: S704 (it was escaped)
 
 
 def shown_with_code(text: object) -> Markup:
     """Return a sentence of the program as `shown` does, with commands between backticks as code."""
     return Markup(COMMAND.sub(r"<code>\1</code>", str(shown(text))))  # noqa: S704 (it was escaped)
-
-
-def code_of(found: Any) -> str:
-    return f'<span class="unseen" title="a character nobody sees">U+{ord(found[0]):04X}</span>'
 
 
 def cut(text: object, most: int = 280) -> str:

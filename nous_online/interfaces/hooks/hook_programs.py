@@ -18,7 +18,6 @@ from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any
 
 import filelock
-import psutil
 
 from nous_online.core.errors import NousError
 from nous_online.core.files import default_home, keep_private, make_directory
@@ -27,6 +26,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
 from nous_online.interfaces.hooks.session_notes import context_at_start, context_for_prompt
+from nous_online.processes import record
 
 if TYPE_CHECKING:
     from nous_online.interfaces.imports.importing import ImportReport
@@ -117,13 +117,9 @@ def open_server(place: Path, agent: str) -> HookServer:
     """Return a server that listens only once the heart is open, so that whoever connects gets an answer at once."""
     name = agent or settings().agent
     heart = Heart.open(name, works_in_background=False)
-    # In the format of `nous_online.processes`, so that `nous down` finds it.
     folder = place / "background"
     make_directory(folder)
-    created = psutil.Process().create_time()
-    (folder / f"{NAME}.json").write_text(
-        json.dumps({"pid": os.getpid(), "created": created, "command": sys.argv}), "utf-8"
-    )
+    record(NAME, os.getpid(), sys.argv, folder=folder)
     server = HookServer(place)
     server.hearts[name] = heart
     return server
@@ -156,12 +152,11 @@ def import_transcript(heart: Heart, path: Path, *, project_id: str) -> ImportRep
     Raises `InvalidInput` when the file can't be read, and `Unavailable` when the database or the embedder fails.
     """
     # The server, which a session waits for at its start, does without the importers.
-    from nous_online.interfaces.imports.formats import FORMATS, SESSIONS, SourceFile, detected_format
-    from nous_online.interfaces.imports.importing import ImportOptions, import_sources
+    from nous_online.interfaces.imports.formats import SESSIONS, detected_format
+    from nous_online.interfaces.imports.importing import ImportOptions, import_history
 
-    name = detected_format(path)
-    source = SourceFile(path, FORMATS[name if name in SESSIONS else "claude-code"])
-    return import_sources(heart, [source], options=ImportOptions(is_over=True, project_id=project_id))
+    name, options = detected_format(path), ImportOptions(is_over=True, project_id=project_id)
+    return import_history(heart, [path], format=name if name in SESSIONS else "claude-code", options=options)
 
 
 def complete(heart: Heart) -> None:

@@ -124,51 +124,27 @@ class Pending:
         return self.entry.idempotency_key or ""
 
 
-def import_history(
+def import_history(  # noqa: PLR0913 (the options of all its callers)
     heart: Heart,
     paths: Sequence[Path],
     *,
     format: str = AUTO,  # noqa: A002 (what it is called on the command line)
     source: str | None = None,
     options: ImportOptions | None = None,
-    on_progress: Callable[[ImportProgress], None] | None = None,
+    on_progress: Callable[[ImportProgress], None] = lambda _: None,
+    batch_size: int = BATCH_SIZE,
 ) -> ImportReport:
     """Import files and folders of one format, by default each file of the format that its content shows.
 
-    Raises `InvalidInput` for a file in no known format, and as `import_sources` does.
+    They are read one after the other; bad records are in the report, all others are stored. `source` names the import,
+    by default the format, for JSONL the file without its ending. The ids in a file belong to it: importing again under
+    the same name continues where the last import stopped and stores nothing twice.
+    Raises `InvalidInput` for a file in no known format or that can't be read, and `Unavailable` when the database or
+    the embedder fails midway; the message says how far the import came.
     """
     sources, passed_over = sources_of(paths, format)
-    left_out = {FILES_PASSED_OVER: passed_over} if passed_over else {}
-    return import_sources(heart, sources, source=source, options=options, on_progress=on_progress, left_out=left_out)
-
-
-def import_sources(  # noqa: PLR0913 (the options of all its callers)
-    heart: Heart,
-    sources: Sequence[SourceFile],
-    *,
-    source: str | None = None,
-    options: ImportOptions | None = None,
-    on_progress: Callable[[ImportProgress], None] | None = None,
-    batch_size: int = BATCH_SIZE,
-    left_out: dict[str, int] | None = None,
-) -> ImportReport:
-    """Import files one after the other and return a report: bad records are in it, all others are stored.
-
-    `source` names the import, by default the format, for JSONL the file without its ending. The ids in a file belong to
-    it: importing again under the same name continues where the last import stopped and stores nothing twice.
-    Raises `InvalidInput` when a file can't be read, and `Unavailable` when the database or the embedder fails midway;
-    the message says how far the import came.
-    """
-    run = ImportRun(
-        heart=heart,
-        sources=sources,
-        named=source,
-        options=options or ImportOptions(),
-        batch_size=batch_size,
-        on_progress=on_progress or (lambda _: None),
-        total_bytes=sum(size_of(each.path) for each in sources),
-    )
-    run.report.skipped.update(left_out or {})
+    run = ImportRun(heart, sources, source, options or ImportOptions(), batch_size, on_progress)
+    run.report.skipped.update({FILES_PASSED_OVER: passed_over} if passed_over else {})
     try:
         for each in sources:
             run.read_file(each)
@@ -191,7 +167,7 @@ class ImportRun:
     options: ImportOptions
     batch_size: int
     on_progress: Callable[[ImportProgress], None]
-    total_bytes: int
+    total_bytes: int = field(init=False)
     report: ImportReport = field(init=False)
     seen: Occurrences = field(default_factory=Occurrences)
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -205,6 +181,7 @@ class ImportRun:
     def __post_init__(self) -> None:
         names = ", ".join(dict.fromkeys(self.source_of(source) for source in self.sources))
         self.report = ImportReport(names, len(self.sources), self.options.is_dry_run)
+        self.total_bytes = sum(size_of(source.path) for source in self.sources)
 
     def read_file(self, source: SourceFile) -> None:
         """Read a file and store its records in batches; one of several files that can't be read is only reported."""

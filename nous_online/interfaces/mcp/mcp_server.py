@@ -49,7 +49,7 @@ from nous_online.interfaces.api.keys import (
     show_trail,
 )
 from nous_online.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool, Visit, checked_arguments, context
-from nous_online.interfaces.request_checks import BACKLOG, HOST, Connection, bearer_of, secrets_match, token_in
+from nous_online.interfaces.request_checks import HOST, bearer_of, secrets_match, server_options, token_in
 
 logger = logging.getLogger(__name__)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -361,18 +361,9 @@ async def serve_http(app: ASGIApp, hearts: ServedHearts, listener: socket.socket
         def capture_signals(self) -> Generator[None]:
             yield
 
-    quiet = uvicorn.Config(
-        app,
-        http=Connection,
-        backlog=BACKLOG,
-        log_config=None,
-        access_log=False,
-        log_level="warning",
-        timeout_graceful_shutdown=GRACE_S,
-        proxy_headers=False,
-    )
     show_trail()
-    server, received = UnsignalledServer(quiet), list[int]()
+    options = server_options(app, grace_s=GRACE_S, log_config=None)
+    server, received = UnsignalledServer(uvicorn.Config(**options)), list[int]()
 
     def stop(number: int) -> None:
         received.append(number)

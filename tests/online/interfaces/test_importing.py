@@ -111,8 +111,10 @@ def test_an_empty_file_imports_nothing(heart: Heart, tmp_path: Path):
     assert (report.lines, report.stored, report.bad_count) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["missing.jsonl", "."])
+@pytest.mark.parametrize("name", ["missing.jsonl", "loop.jsonl"])
 def test_says_which_file_it_cannot_read(heart: Heart, tmp_path: Path, name: str):
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+
     with pytest.raises(InvalidInput, match=r"can't read .* name a file to import"):
         import_file(heart, tmp_path / name)
 

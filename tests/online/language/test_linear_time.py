@@ -35,8 +35,6 @@ LIMIT = 1.25
 ELSEWHERE = {
     # makes the patterns of closed lists, all of them kept in modules
     "nous_online/language/lexicon.py phrases",
-    # holds the quotations of what is erased, which only that run knows
-    "nous_online/memories/erasure.py redactor",
     # sets of characters that are read from the table of the tokenizer
     "nous_online/language/tokens.py pieces_of_claude",
     # holds the name of an agent, which only a run that erases it knows
