@@ -223,7 +223,7 @@ class CensorPolicy:
     """The same for an action that does what a trigger is about and says nothing of its condition: half the evidence is
     missing, so the rest has to be firmer."""
     words_share: float = 0.5
-    blocking_odds: float = -1.0
+    blocking_odds: float = -1.5
     """Least log odds of the pair reader at which an action in nearly the trigger's words blocks; below, it warns."""
     like_similarity: float = 0.85
     """Least cosine at which an action is like one reported as a false alarm."""

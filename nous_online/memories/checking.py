@@ -221,12 +221,11 @@ def may_fire(compared: Comparison, suspect: Suspect) -> bool:
     A condition of time or amount that is not met outweighs both; an act alone must have nothing at all against it.
     """
     odds = (suspect.read or 0.0) + POLICY.words_share * log_odds(compared)
+    is_likely = compared.is_near and likelihood(compared) >= POLICY.firing_likelihood
     if suspect.unsaid is not None:
         least = POLICY.firing_odds_of_act if suspect.unsaid else POLICY.firing_odds
-        return not compared.is_against and odds >= least
-    if compared.is_near and likelihood(compared) >= POLICY.firing_likelihood:
-        return True
-    return not compared.is_unmet and odds >= POLICY.firing_odds
+        return not compared.is_against and (is_likely or odds >= least)
+    return is_likely or (not compared.is_unmet and odds >= POLICY.firing_odds)
 
 
 def cached_vectors(agent: Agent, texts: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:

@@ -1,4 +1,4 @@
-"""Write the reader as ONNX with weights of 8 bits, and word pieces of 4: `python -m training.pairs.export --weights FILE.pt --out DIR`.
+"""Write the reader as ONNX, in int8 and 4 bits: `python -m training.pairs.export --weights FILE.pt --out DIR`.
 
 Two files, so that a pair need not be read to the end: `pair_reader_first.onnx` gives the states after the first layers
 and an early answer, `pair_reader.onnx` goes on from those states. Needs torch, onnx and onnxruntime.
@@ -22,7 +22,7 @@ EXIT = 2
 """The layer after which the early answer is given: one of `EXITS`."""
 OPSET, IR_VERSION = 17, 10
 """Versions of the operators, and of the file: the first that knows values of four bits."""
-WORDS_IN_GRAPH = "network.first.word.weight"
+WORD_VECTORS = "network.first.word.weight"
 
 
 class Begin(nn.Module):
@@ -92,7 +92,7 @@ def written(
     )
     draft.unlink()
     model = onnx.load(path)
-    if any(each.name == WORDS_IN_GRAPH for each in model.graph.initializer):
+    if any(each.name == WORD_VECTORS for each in model.graph.initializer):
         with_small_words(model, part.network.first.word.weight.data)
         onnx.save(model, path)
 
@@ -103,19 +103,21 @@ def with_small_words(model: onnx.ModelProto, words: Tensor) -> None:
     values, scales = rounded(words)
     pairs = (values & 0xF).to(torch.uint8)
     packed = (pairs[:, 0::2] | pairs[:, 1::2] << 4).contiguous()
-    own = next(each for each in graph.initializer if each.name == WORDS_IN_GRAPH)
+    own = next(each for each in graph.initializer if each.name == WORD_VECTORS)
     graph.initializer.remove(own)
     graph.initializer.extend([
-        helper.make_tensor(f"{WORDS_IN_GRAPH}.values", TensorProto.INT4, [*words.shape], packed.numpy().tobytes(), raw=True),
         helper.make_tensor(
-            f"{WORDS_IN_GRAPH}.scales", TensorProto.FLOAT16, [*scales.shape], scales.numpy().tobytes(), raw=True
+            f"{WORD_VECTORS}.values", TensorProto.INT4, [*words.shape], packed.numpy().tobytes(), raw=True
+        ),
+        helper.make_tensor(
+            f"{WORD_VECTORS}.scales", TensorProto.FLOAT16, [*scales.shape], scales.numpy().tobytes(), raw=True
         ),
     ])  # fmt: skip
-    at, gather = next((at, node) for at, node in enumerate(graph.node) if WORDS_IN_GRAPH in node.input)
-    found = f"{WORDS_IN_GRAPH}.found"
+    at, gather = next((at, node) for at, node in enumerate(graph.node) if WORD_VECTORS in node.input)
+    found = f"{WORD_VECTORS}.found"
     graph.node.insert(at + 1, helper.make_node("Cast", [found], [*gather.output], to=TensorProto.FLOAT))
     graph.node[at].CopyFrom(helper.make_node(
-        "GatherBlockQuantized", [f"{WORDS_IN_GRAPH}.values", gather.input[1], f"{WORDS_IN_GRAPH}.scales"], [found],
+        "GatherBlockQuantized", [f"{WORD_VECTORS}.values", gather.input[1], f"{WORD_VECTORS}.scales"], [found],
         domain="com.microsoft", gather_axis=0, quantize_axis=1, block_size=BLOCK,
     ))  # fmt: skip
     model.ir_version = IR_VERSION

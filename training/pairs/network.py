@@ -26,7 +26,7 @@ EXITS = (2, 3)
 """Layers of the reader after which it also answers, so that a pair about two things need not be read to the end."""
 EXIT_WIDTH = 96
 GROWN_FROM = (0, 1, 2, 3, 3, 4, 4, 5, 5)
-"""Which layer of the six of all-MiniLM-L6-v2 each of the reader's starts as: the later ones twice, once they are trained."""
+"""Which of the six layers of all-MiniLM-L6-v2 each of the reader's starts as, once those are trained."""
 BLOCK, BITS = 32, 4
 """Values of the reader's word pieces that share a scale, and bits of each of them."""
 CLIPPED = (1.0, 0.95, 0.9, 0.85)
