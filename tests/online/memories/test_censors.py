@@ -32,7 +32,7 @@ def censor_count(heart: Heart) -> int:
     return len(heart.list_censors())
 
 
-@pytest.mark.parametrize(("odds", "severity"), [(1.0, "block"), (-0.9, "block"), (-1.1, "warn")])
+@pytest.mark.parametrize(("odds", "severity"), [(1.0, "block"), (-1.4, "block"), (-1.6, "warn")])
 def test_what_the_reader_finds_to_be_something_else_is_warned_of_and_not_blocked(
     heart: Heart, monkeypatch: pytest.MonkeyPatch, odds: float, severity: str
 ) -> None:
