@@ -96,7 +96,7 @@ create table heart.episodes (
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-) with (fillfactor = 75);
+) with (fillfactor = 60);  -- those of one day lie together and change in one night: each has room for its next version
 
 create table heart.episode_artifacts (
     agent_id   text not null,
