@@ -164,18 +164,18 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    agents = night_run.agents()
+    stale = dict.fromkeys(night_run.agents(), True)
     if not night_run.is_full:
         with night_run.database.transaction() as connection:
-            agents = agents_with_stale_statistics(connection, agents)
+            stale = agents_with_stale_statistics(connection, list(stale))
 
     def refresh(agent_id: str) -> None:
         with night_run.database.transaction(agent_id) as connection:
-            refresh_statistics(connection, agent_id)
+            refresh_statistics(connection, agent_id, is_full=stale[agent_id])
 
     with ThreadPoolExecutor(COUNTED_AT_ONCE) as agents_at_once:
-        list(agents_at_once.map(refresh, agents))  # raises what one of them raised
-    return dg.MaterializeResult(metadata={"agents": len(agents)})
+        list(agents_at_once.map(refresh, stale))  # raises what one of them raised
+    return dg.MaterializeResult(metadata={"agents": len(stale), "counted_anew": sum(stale.values())})
 
 
 @night_asset(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -250,7 +252,7 @@ def test_words_are_counted_again_only_where_memories_came_went_or_changed(
 
     def to_count() -> list[str]:
         with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
-            return agents_with_stale_statistics(connection, names)
+            return list(agents_with_stale_statistics(connection, names))
 
     assert to_count() == names
 
@@ -271,3 +273,76 @@ def test_words_are_counted_again_only_where_memories_came_went_or_changed(
     owner.execute("set session_replication_role = replica")
     owner.execute("delete from heart.facts where agent_id = 'aria'")
     assert to_count() == names
+
+
+WORDS = ("harbour", "pilot", "heliotrope", "knot", "lamp", "tide")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+CHANGES: dict[str, Callable[[Heart, str, Any], object]] = {
+    "learn": lambda heart, text, known: heart.learn_deferred([(f"the {text}", {"context": text[::-1]})]),
+    "tell": lambda heart, text, known: heart.start_episode(text),
+    "close": lambda heart, text, known: heart.record_episode(f"{text}. {text}", title=text),
+    "forbid": lambda heart, text, known: heart.add_censor(text, "why not"),
+    "practise": lambda heart, text, known: heart.store_procedure(text, goals=[text]),
+    "tag": lambda heart, text, known: heart.update(known, tags=text.split()),
+    "forget": lambda heart, text, known: heart.forget(known),
+    "count": lambda heart, text, known: counted(heart),
+}
+
+
+def counted(heart: Heart, *, is_full: bool | None = None) -> list[list[object]]:
+    """Bring the counts up to date and return them."""
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        refresh_statistics(connection, heart.agent.id, is_full=is_full)
+        words = connection.execute("select lexeme, document_count from heart.term_stats order by 1").fetchall()
+        corpus = connection.execute(
+            "select to_jsonb(c) - 'refreshed_at' from heart.corpus_stats c order by 1"
+        ).fetchall()
+        pending = connection.execute("select count(*) from heart.word_changes").fetchall()
+    return [words, corpus, pending]
+
+
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), TEXTS), max_size=12))
+def test_counts_that_were_moved_are_those_that_are_counted_anew(
+    heart: Heart, owner: psycopg.Connection, changes: list[tuple[str, str]]
+):
+    for change, text in changes:
+        known = owner.execute("select id from heart.facts where state = 'active' order by id desc limit 1").fetchall()
+        if known or change not in {"tag", "forget"}:
+            CHANGES[change](heart, text, known and known[0][0])
+
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        stale = agents_with_stale_statistics(connection, [heart.agent.id])
+    moved = counted(heart)
+
+    assert stale in ({}, {heart.agent.id: False})
+    assert moved == counted(heart, is_full=True)
+
+
+def test_a_change_that_is_rolled_back_is_not_counted(heart: Heart, owner: psycopg.Connection):
+    heart.learn("The harbour opens at six")
+    before = counted(heart)
+
+    with owner.transaction(force_rollback=True):
+        owner.execute("set constraints all deferred")
+        owner.execute("update heart.facts set tags = '{lamp}'")
+
+    assert counted(heart) == before
+
+
+def test_words_of_an_agent_that_lost_memories_are_counted_anew(
+    two_agents: dict[str, Heart], database_url: str, owner: psycopg.Connection
+):
+    for heart in two_agents.values():
+        counted(heart)
+    owner.execute("set session_replication_role = replica")
+    owner.execute("delete from heart.postings where agent_id = 'ben' and memory_kind in ('fact', 'censor')")
+    owner.execute("delete from heart.facts where agent_id = 'ben'")
+    owner.execute("delete from heart.censors where agent_id = 'ben'")
+    owner.execute("set session_replication_role = origin")
+
+    with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
+        assert agents_with_stale_statistics(connection, ["aria", "ben"]) == {"ben": True}
+    assert counted(two_agents["ben"]) == counted(two_agents["ben"], is_full=True)
+    with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
+        assert agents_with_stale_statistics(connection, ["aria", "ben"]) == {}
