@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
+import polars as pl
 
 from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
@@ -83,7 +84,7 @@ def read_evidence(
         others=frozenset(night_run.agents()) - left,
     )
     succeeded = {*evidence.successors, *evidence.successors.values()}
-    if not succeeded <= {*evidence.memories["id"]}:
+    if not succeeded <= {*evidence.memories.filter(pl.col("id").is_in(list(succeeded)))["id"]}:
         # The plan names a memory of an agent without proposals: the check `conservation` has to see whose it is.
         evidence = replace(
             evidence,
