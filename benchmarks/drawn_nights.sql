@@ -31,8 +31,9 @@ order by w.lexeme, f.id
 on conflict do nothing
 
 -- name: store_word_changes
-insert into heart.word_changes (agent_id, memory_kind, change, lexemes, length, has_context)
-select f.agent_id, 'fact', 1, tsvector_to_array(heart.lexemes(heart.searchable(f))), f.word_count, false
+insert into heart.word_changes (
+    agent_id, memory_kind, memory_count, context_count, length, context_length, longer_count, come, gone)
+select f.agent_id, 'fact', 1, 0, f.word_count, 0, 0, tsvector_to_array(heart.lexemes(heart.searchable(f))), '{}'
 from heart.facts f
 where f.agent_id = %(agent_id)s and not exists (
     select from lifecycle.events e where e.agent_id = f.agent_id and e.memory_id = f.id)

@@ -344,7 +344,7 @@ with counted as (
     select agent_id, sum(memory_count) as memories, bool_and(total_length is not null) as is_whole
     from heart.corpus_stats where agent_id = any(%(agent_ids)s) group by agent_id
 ), pending as (
-    select agent_id, sum(change) as memories from heart.word_changes where agent_id = any(%(agent_ids)s) group by agent_id
+    select agent_id, sum(memory_count) as memories from heart.word_changes where agent_id = any(%(agent_ids)s) group by agent_id
 ), stored as (
     select agent_id, count(*) as memories
     from (
@@ -378,7 +378,12 @@ with news as (
     delete from heart.word_changes where agent_id = %(agent_id)s returning *
 ), words as (
     select lexeme, sum(change)::integer as change
-    from news cross join lateral unnest(lexemes) lexeme group by lexeme having sum(change) <> 0
+    from (
+        select unnest(come) as lexeme, 1 as change from news
+        union all
+        select unnest(gone), -1 from news
+    ) each
+    group by lexeme having sum(change) <> 0
 ), gone as (
     delete from heart.term_stats s using words w
     where s.agent_id = %(agent_id)s and s.lexeme = w.lexeme and s.document_count + w.change <= 0
@@ -390,12 +395,10 @@ with news as (
     order by w.lexeme
     on conflict (agent_id, lexeme) do update set document_count = s.document_count + excluded.document_count
 ), sums as (
-    select memory_kind, sum(memories) as memories, sum(contexts) as contexts, sum(length) as length,
-           sum(context_length) as context_length, sum(longer) as longer
+    select memory_kind, sum(memory_count) as memories, sum(context_count) as contexts, sum(length) as length,
+           sum(context_length) as context_length, sum(longer_count) as longer
     from (
-        select memory_kind, change as memories, change * has_context::integer as contexts, change * length as length,
-               change * coalesce(context_length, 0) as context_length, change * (context_length is not null)::integer as longer
-        from news
+        select memory_kind, memory_count, context_count, length, context_length, longer_count from news
         union all
         select memory_kind, memory_count, context_count, total_length, total_context_length, longer_count
         from heart.corpus_stats where agent_id = %(agent_id)s
