@@ -108,7 +108,7 @@ def copy_drawn(connection: psycopg.Connection, facts: Facts) -> None:
 
 def store_copy(connection: psycopg.Connection, agent_id: str) -> None:
     """Store the facts copied last as those of an agent."""
-    for statement in ("store_agent", "store_facts", "store_postings", "store_events"):
+    for statement in ("store_agent", "store_facts", "store_postings", "store_word_changes", "store_events"):
         connection.execute(SQL[statement], {"agent_id": agent_id, "space_id": SPACE.id})
 
 

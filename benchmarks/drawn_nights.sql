@@ -30,6 +30,14 @@ where f.agent_id = %(agent_id)s and not exists (
 order by w.lexeme, f.id
 on conflict do nothing
 
+-- name: store_word_changes
+insert into heart.word_changes (
+    agent_id, memory_kind, memory_count, context_count, length, context_length, longer_count, come, gone)
+select f.agent_id, 'fact', 1, 0, f.word_count, 0, 0, tsvector_to_array(heart.lexemes(heart.searchable(f))), '{}'
+from heart.facts f
+where f.agent_id = %(agent_id)s and not exists (
+    select from lifecycle.events e where e.agent_id = f.agent_id and e.memory_id = f.id)
+
 -- name: store_events
 insert into lifecycle.events (
     agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason, effective_at)
@@ -84,11 +92,6 @@ select heart.index_embedding_space(id) from heart.embedding_spaces where id = 'd
 
 -- name: vacuum
 vacuum analyze
-
--- name: pass_a_day
--- Between two nights lies a day, not the second of a benchmark: what was recorded before the words were counted is long
--- committed. Events can't be moved back, so the counting is moved on.
-update heart.corpus_stats set refreshed_at = now() + interval '10 minutes'
 
 -- name: count_changes
 select count(*), count(*) filter (where actor = 'night') from lifecycle.events

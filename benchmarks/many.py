@@ -121,8 +121,6 @@ def measured(url: str, home: Path, agents: int) -> Mapping[str, Any]:
     fill_many(url, names, night=first)
     for night in (first, second):
         one_night(url, home, night)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(SQL["pass_a_day"])
     add_facts(url, dict.fromkeys(with_news(names), AGENT_FACTS), share=NEWS_SHARE, night=last)
     return one_night(url, home, last)
 

@@ -126,8 +126,6 @@ def measured(url: str, home: Path, agents: dict[str, int], *, episodes: int) -> 
     second_run_changes = changes(url) - before
     found: list[dict[str, Any]] = []
     for night, store in ((second, learn_facts), (third, add_facts)):
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(SQL["pass_a_day"])
         store(url, agents, share=NEWS_SHARE, night=night)
         found.append(one_night(url, home, night))
     learned, imported = found

@@ -75,8 +75,8 @@ end $$;
 
 -- What is kept about memories.
 grant insert, delete on heart.postings to nous_app, nous_night;  -- by the trigger that keeps them true to the text
-grant insert, update, delete on heart.term_stats to nous_app, nous_night;
-grant insert, update on heart.corpus_stats to nous_app, nous_night;
+grant insert, update, delete on heart.term_stats, heart.corpus_stats to nous_app, nous_night;
+grant insert, delete on heart.word_changes to nous_app, nous_night;
 grant insert, update on heart.usage to nous_app, nous_night;
 grant insert on heart.outbox to nous_app, nous_night;
 grant insert on lifecycle.events to nous_app, nous_night;
@@ -117,7 +117,8 @@ end $$;
 
 -- Erasing one memory or user: what remains of others says nothing of it, and a fact that loses the statement it stood on
 -- takes the words of the next. Each such version has its event.
-grant insert on lifecycle.events, heart.postings to nous_purge;
+grant insert on lifecycle.events, heart.postings, heart.word_changes to nous_purge;
+grant update (total_length) on heart.corpus_stats to nous_purge;
 grant update (reason, before, after) on lifecycle.events to nous_purge;
 grant update (targets, read_set, changes, reason, evidence, outcome) on lifecycle.proposals to nous_purge;
 grant update (

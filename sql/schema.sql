@@ -96,7 +96,7 @@ create table heart.episodes (
     constraint archived_says_when check ((state = 'archived') = (archived_at is not null)),
     constraint forgotten_is_archived check (not is_forgotten or state = 'archived'),
     constraint vector_names_its_space check (embedding is null or embedding_space_id is not null)
-) with (fillfactor = 75);
+) with (fillfactor = 60);  -- those of one day lie together and change in one night: each has room for its next version
 
 create table heart.episode_artifacts (
     agent_id   text not null,
@@ -367,8 +367,24 @@ create table heart.corpus_stats (
     average_length         real not null,
     average_context_length real not null,
     refreshed_at           timestamptz not null default now(),
-    since_xid              xid8,                              -- what any later transaction wrote may not have been counted
+    total_length           bigint,                            -- null where all has to be counted again
+    total_context_length   bigint,
+    longer_count           integer,                           -- how many have words around them
     primary key (agent_id, memory_kind)
+);
+-- What these counts do not know yet: of a memory that came all there is to count, of one that changed the differences.
+create table heart.word_changes (
+    id             bigint generated always as identity,
+    agent_id       text not null,
+    memory_kind    text not null check (memory_kind in ('fact', 'episode', 'procedure', 'censor')),
+    memory_count   smallint not null,                         -- 1 for one that came, 0 for one that changed
+    context_count  smallint not null,                         -- of vectors of what was said around it
+    length         integer not null,
+    context_length integer not null,                          -- of what was said around it alone
+    longer_count   smallint not null,                         -- of memories with words around them
+    come           text[] not null,                           -- lexemes that occur in it now, and did not before
+    gone           text[] not null,
+    primary key (agent_id, id)
 );
 
 -- Counters live apart from the memories: a recall that touches ten memories rewrites ten small rows, no vectors,
@@ -873,27 +889,53 @@ create function heart.lexemes(body text) returns tsvector
 create function heart.folded(body text) returns text language sql immutable as
 $$ select trim(regexp_replace(lower(body), '[[:space:].,;:!?"''()]+', ' ', 'g')) $$;
 
--- Keeps postings and word counts true to the text, whoever writes it.
+-- Keeps postings and word counts true to the text, whoever writes it, and notes what `term_stats` has to learn of it.
 create function heart.index_words() returns trigger
     language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
     own tsvector;
     around tsvector;
+    lost text[];
 begin
-    if tg_op = 'UPDATE' then
-        if heart.searchable(new) is not distinct from heart.searchable(old)
-           and heart.surrounding(new) is not distinct from heart.surrounding(old) then
-            return new;
-        end if;
-        delete from heart.postings where agent_id = old.agent_id and memory_id = old.id;
+    if tg_op = 'UPDATE' and heart.searchable(new) is not distinct from heart.searchable(old)
+       and heart.surrounding(new) is not distinct from heart.surrounding(old)
+       and (new.context_embedding is null) = (old.context_embedding is null) then
+        return new;
     end if;
     own := heart.lexemes(heart.searchable(new));
     around := heart.lexemes(heart.surrounding(new) || ' ' || heart.searchable(new));
-    insert into heart.postings (agent_id, lexeme, memory_id, memory_kind, term_count, context_term_count)
-    select new.agent_id, lexeme, new.id, tg_argv[0], coalesce(cardinality(o.positions), 0), coalesce(cardinality(a.positions), 0)
-    from unnest(own) o full join unnest(around) a using (lexeme);
+    if tg_op = 'UPDATE' then
+        with wanted as materialized (
+            select lexeme, coalesce(cardinality(o.positions), 0) as own_count, coalesce(cardinality(a.positions), 0) as around_count
+            from unnest(own) o full join unnest(around) a using (lexeme)
+        ), gone as (
+            delete from heart.postings p
+            where p.agent_id = old.agent_id and p.memory_id = old.id and not exists (
+                select from wanted w
+                where w.lexeme = p.lexeme and w.own_count = p.term_count and w.around_count = p.context_term_count)
+            returning p.lexeme, p.term_count
+        )
+        select array_agg(lexeme) from gone where term_count > 0 into lost;
+    end if;
     new.word_count := (select coalesce(sum(cardinality(positions)), 0) from unnest(own));
     new.context_word_count := (select coalesce(sum(cardinality(positions)), 0) from unnest(around));
+    with come as (
+        insert into heart.postings (agent_id, lexeme, memory_id, memory_kind, term_count, context_term_count)
+        select new.agent_id, lexeme, new.id, tg_argv[0], coalesce(cardinality(o.positions), 0), coalesce(cardinality(a.positions), 0)
+        from unnest(own) o full join unnest(around) a using (lexeme)
+        where tg_op = 'INSERT' or not exists (
+            select from heart.postings p
+            where p.agent_id = new.agent_id and p.lexeme = coalesce(o.lexeme, a.lexeme) and p.memory_id = new.id)
+        returning lexeme, term_count
+    )
+    insert into heart.word_changes (
+        agent_id, memory_kind, memory_count, context_count, length, context_length, longer_count, come, gone)
+    select new.agent_id, tg_argv[0], (tg_op = 'INSERT')::integer,
+           (new.context_embedding is not null)::integer - (old.context_embedding is not null)::integer,
+           new.word_count - coalesce(old.word_count, 0),
+           greatest(new.context_word_count - new.word_count, 0) - greatest(old.context_word_count - old.word_count, 0),
+           (new.context_word_count > new.word_count)::integer - coalesce(old.context_word_count > old.word_count, false)::integer,
+           array(select lexeme from come where term_count > 0), coalesce(lost, '{}');
     return new;
 end $$;
 

@@ -458,7 +458,12 @@ delete from {table} where agent_id = %(agent_id)s and ({condition})
 select count(*) from {table} where agent_id = %(agent_id)s and ({condition})
 
 -- name: forget_words
--- Words that no memory holds any more.
+-- Words that no memory holds any more. What the counts do not know yet has words that go, so the night counts all again.
+with unknown as (
+    delete from heart.word_changes where agent_id = %(agent_id)s
+), uncounted as (
+    update heart.corpus_stats set total_length = null where agent_id = %(agent_id)s
+)
 delete from heart.term_stats s
 where s.agent_id = %(agent_id)s
   and not exists (select from heart.postings p where p.agent_id = s.agent_id and p.lexeme = s.lexeme)

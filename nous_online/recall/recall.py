@@ -393,15 +393,28 @@ def check_scan(took_effect: tuple[Any, ...], breadth: str) -> None:
         )
 
 
-def agents_with_stale_statistics(connection: Connection, agent_ids: Sequence[str]) -> list[str]:
-    """Return which of some agents have memories that changed since `refresh_statistics` last counted them."""
-    return [row[0] for row in connection.execute(BLOCKS["agents_to_count"], {"agent_ids": list(agent_ids)})]
+def agents_with_stale_statistics(connection: Connection, agent_ids: Sequence[str]) -> dict[str, bool]:
+    """Return which of some agents have memories not counted by `refresh_statistics`, and whether to recount all."""
+    return dict(connection.execute(BLOCKS["agents_to_count"], {"agent_ids": list(agent_ids)}).fetchall())
 
 
-def refresh_statistics(connection: Connection, agent_id: str) -> None:
-    """Recount in how many memories each word occurs, and how long memories are; after an import, and every night."""
-    connection.execute(BLOCKS["refresh_term_stats"], {"agent_id": agent_id})
-    connection.execute(BLOCKS["refresh_corpus_stats"], {"agent_id": agent_id})
+def refresh_statistics(connection: Connection, agent_id: str, *, is_full: bool | None = None) -> None:
+    """Count in how many memories each word occurs, and how long memories are; after an import, and every night.
+
+    What changed since the last time is added, or with `is_full` all counted again; None asks which is needed, if any.
+    """
+    connection.execute(BLOCKS["one_counter"], {"agent_id": agent_id})
+    if is_full is None:
+        is_full = agents_with_stale_statistics(connection, [agent_id]).get(agent_id)
+    if is_full is not None:
+        statement = statistics_statement("recount_statistics" if is_full else "move_statistics")
+        connection.execute(statement, {"agent_id": agent_id})
+
+
+@cache
+def statistics_statement(block: str) -> Composed:
+    """Return a statement that counts words and stores the counts of memories."""
+    return SQL(BLOCKS[block]).format(store_corpus_stats=SQL(BLOCKS["store_corpus_stats"]))
 
 
 # --- the verbs ---

@@ -338,15 +338,13 @@ select id, concat_ws(E'\n', title, coalesce(detail, summary, compressed, index_w
 from heart.episodes where agent_id = %(agent_id)s and id = any(%(ids)s)
 
 -- name: agents_to_count
--- The agents of which memories came, went or changed since their words were counted: those with an event of a transaction
--- that the count may not have seen. Its time only narrows the search: it is that of the start of its transaction, and none
--- lasts ten minutes. What a purge or an erasure took left no event, but fewer memories. Transactions are compared modulo
--- 2^32; where the row of the count was written by an earlier one than it names, the store was restored from a dump.
+-- The agents whose word counts lack changes, and whether all of theirs has to be counted again: where that was not done yet,
+-- or memories came or went without a row in `word_changes`, as those do that a purge takes.
 with counted as (
-    select agent_id, sum(memory_count) as memories, min(refreshed_at) - interval '10 minutes' as since,
-           case when bool_and((xmin::text::bigint - since_xid::text::bigint) & 4294967295 < 2147483648)
-                then min(since_xid::text::bigint) end as since_xid
-    from heart.corpus_stats group by agent_id
+    select agent_id, sum(memory_count) as memories, bool_and(total_length is not null) as is_whole
+    from heart.corpus_stats where agent_id = any(%(agent_ids)s) group by agent_id
+), pending as (
+    select agent_id, sum(memory_count) as memories from heart.word_changes where agent_id = any(%(agent_ids)s) group by agent_id
 ), stored as (
     select agent_id, count(*) as memories
     from (
@@ -355,61 +353,111 @@ with counted as (
         select agent_id from heart.procedures union all
         select agent_id from heart.censors
     ) memory
+    where agent_id = any(%(agent_ids)s)
     group by agent_id
-), changed as (
-    select distinct e.agent_id
-    from lifecycle.events e
-        join counted c on c.agent_id = e.agent_id and e.recorded_at >= c.since
-            and coalesce((e.xmin::text::bigint - c.since_xid) & 4294967295 < 2147483648, true)
 )
-select a.id
-from unnest(%(agent_ids)s::text[]) a(id)
-    left join counted c on c.agent_id = a.id
-    left join stored s on s.agent_id = a.id
-    left join changed n on n.agent_id = a.id
-where n.agent_id is not null or c.memories is distinct from s.memories
-order by a.id
+select id, is_uncounted
+from (
+    select a.id, p.agent_id is not null as has_changes,
+           not coalesce(c.is_whole, true) or coalesce(c.memories, 0) + coalesce(p.memories, 0) <> coalesce(s.memories, 0) as is_uncounted
+    from unnest(%(agent_ids)s::text[]) a(id)
+        left join counted c on c.agent_id = a.id
+        left join pending p on p.agent_id = a.id
+        left join stored s on s.agent_id = a.id
+) agent
+where has_changes or is_uncounted
+order by id
 
--- name: refresh_term_stats
+-- name: one_counter
+-- Of two who count the words of one agent the second waits, and then sees what the first did.
+select pg_advisory_xact_lock(hashtextextended('heart.term_stats ' || %(agent_id)s, 0))
+
+-- name: move_statistics
+-- Adds what changed since the last count: in how many memories each word occurs, how many memories there are, and how long.
+with news as (
+    delete from heart.word_changes where agent_id = %(agent_id)s returning *
+), words as (
+    select lexeme, sum(change)::integer as change
+    from (
+        select unnest(come) as lexeme, 1 as change from news
+        union all
+        select unnest(gone), -1 from news
+    ) each
+    group by lexeme having sum(change) <> 0
+), gone as (
+    delete from heart.term_stats s using words w
+    where s.agent_id = %(agent_id)s and s.lexeme = w.lexeme and s.document_count + w.change <= 0
+), moved as (
+    insert into heart.term_stats as s (agent_id, lexeme, document_count)
+    select %(agent_id)s, w.lexeme, w.change
+    from words w left join heart.term_stats s on s.agent_id = %(agent_id)s and s.lexeme = w.lexeme
+    where coalesce(s.document_count, 0) + w.change > 0
+    order by w.lexeme
+    on conflict (agent_id, lexeme) do update set document_count = s.document_count + excluded.document_count
+), sums as (
+    select memory_kind, sum(memory_count) as memories, sum(context_count) as contexts, sum(length) as length,
+           sum(context_length) as context_length, sum(longer_count) as longer
+    from (
+        select memory_kind, memory_count, context_count, length, context_length, longer_count from news
+        union all
+        select memory_kind, memory_count, context_count, total_length, total_context_length, longer_count
+        from heart.corpus_stats where agent_id = %(agent_id)s
+    ) each
+    group by memory_kind
+)
+{store_corpus_stats}
+
+-- name: recount_statistics
 -- In how many memories of an agent each word occurs: of their own words, not of what was said around them.
-with counted as (
+with news as (
+    delete from heart.word_changes where agent_id = %(agent_id)s
+), words as (
     select lexeme, count(*)::integer as document_count
     from heart.postings
     where agent_id = %(agent_id)s and term_count > 0
     group by lexeme
 ), gone as (
     delete from heart.term_stats s
-    where s.agent_id = %(agent_id)s and not exists (select from counted c where c.lexeme = s.lexeme)
+    where s.agent_id = %(agent_id)s and not exists (select from words w where w.lexeme = s.lexeme)
+), counted as (
+    insert into heart.term_stats (agent_id, lexeme, document_count)
+    select %(agent_id)s, w.lexeme, w.document_count
+    from words w
+    where not exists (
+        -- An upsert locks what it leaves alone, so words that are counted as before are not handed to it.
+        select from heart.term_stats s
+        where s.agent_id = %(agent_id)s and s.lexeme = w.lexeme and s.document_count = w.document_count)
+    on conflict (agent_id, lexeme) do update set document_count = excluded.document_count
+), sums as (
+    select memory_kind, count(*) as memories, count(context_embedding) as contexts, sum(word_count) as length,
+           coalesce(sum(context_word_count - word_count) filter (where context_word_count > word_count), 0) as context_length,
+           count(*) filter (where context_word_count > word_count) as longer
+    from (
+        select 'fact' as memory_kind, word_count, context_word_count, context_embedding
+        from heart.facts where agent_id = %(agent_id)s
+        union all
+        select 'episode', word_count, context_word_count, context_embedding from heart.episodes where agent_id = %(agent_id)s
+        union all
+        select 'procedure', word_count, context_word_count, context_embedding from heart.procedures where agent_id = %(agent_id)s
+        union all
+        select 'censor', word_count, context_word_count, context_embedding from heart.censors where agent_id = %(agent_id)s
+    ) memory
+    group by memory_kind
+), emptied as (
+    delete from heart.corpus_stats where agent_id = %(agent_id)s and memory_kind not in (select memory_kind from sums)
 )
-insert into heart.term_stats (agent_id, lexeme, document_count)
-select %(agent_id)s, c.lexeme, c.document_count
-from counted c
-where not exists (
-    -- An upsert locks what it leaves alone, so words that are counted as before are not handed to it.
-    select from heart.term_stats s
-    where s.agent_id = %(agent_id)s and s.lexeme = c.lexeme and s.document_count = c.document_count)
-on conflict (agent_id, lexeme) do update set document_count = excluded.document_count
+{store_corpus_stats}
 
--- name: refresh_corpus_stats
+-- name: store_corpus_stats
 -- A kind the agent has nothing of gets no row.
 insert into heart.corpus_stats (
-    agent_id, memory_kind, memory_count, context_count, average_length, average_context_length, refreshed_at,
-    since_xid)
-select %(agent_id)s, memory_kind, count(*), count(context_embedding), avg(word_count),
-       coalesce(avg(context_word_count - word_count) filter (where context_word_count > word_count), 0), now(),
-       pg_snapshot_xmin(pg_current_snapshot())
-from (
-    select 'fact' as memory_kind, word_count, context_word_count, context_embedding
-    from heart.facts where agent_id = %(agent_id)s
-    union all
-    select 'episode', word_count, context_word_count, context_embedding from heart.episodes where agent_id = %(agent_id)s
-    union all
-    select 'procedure', word_count, context_word_count, context_embedding from heart.procedures where agent_id = %(agent_id)s
-    union all
-    select 'censor', word_count, context_word_count, context_embedding from heart.censors where agent_id = %(agent_id)s
-) memory
-group by memory_kind
+    agent_id, memory_kind, memory_count, context_count, average_length, average_context_length, total_length,
+    total_context_length, longer_count, refreshed_at)
+select %(agent_id)s, memory_kind, memories, contexts, length::numeric / memories,
+       case when longer > 0 then context_length::numeric / longer else 0 end, length, context_length, longer, now()
+from sums where memories > 0
 on conflict (agent_id, memory_kind) do update set
     memory_count = excluded.memory_count, context_count = excluded.context_count,
     average_length = excluded.average_length, average_context_length = excluded.average_context_length,
-    refreshed_at = excluded.refreshed_at, since_xid = excluded.since_xid
+    total_length = excluded.total_length, total_context_length = excluded.total_context_length,
+    longer_count = excluded.longer_count, refreshed_at = excluded.refreshed_at

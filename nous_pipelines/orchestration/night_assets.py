@@ -239,10 +239,11 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
     night_run.retake_outdated_snapshot(night)
     taken = night_run.snapshot(night)
     night_run.files(night).leave_out_nobody()
+    counts = taken.counts
     return dg.MaterializeResult(
         metadata={
-            ROW_COUNT: sum(taken.counts.values()),
-            **taken.counts,
+            ROW_COUNT: sum(counts.values()),
+            **counts,
             "folder": str(taken.folder),
             "taken_at": taken.taken_at.isoformat(),
             **as_metadata({"late": late_rows(taken.late)}),

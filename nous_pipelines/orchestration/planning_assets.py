@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
+import polars as pl
 
 from nous_online.recall.recall import agents_with_stale_statistics, refresh_statistics
 from nous_pipelines.failpoints import reach
@@ -83,7 +84,7 @@ def read_evidence(
         others=frozenset(night_run.agents()) - left,
     )
     succeeded = {*evidence.successors, *evidence.successors.values()}
-    if not succeeded <= {*evidence.memories["id"]}:
+    if not succeeded <= {*evidence.memories.filter(pl.col("id").is_in(list(succeeded)))["id"]}:
         # The plan names a memory of an agent without proposals: the check `conservation` has to see whose it is.
         evidence = replace(
             evidence,
@@ -164,18 +165,18 @@ def applied(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materi
     description="How often each word occurs in an agent's memories: what makes a rare word count in recall.",
 )
 def word_statistics(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.MaterializeResult:
-    agents = night_run.agents()
+    stale = dict.fromkeys(night_run.agents(), True)
     if not night_run.is_full:
         with night_run.database.transaction() as connection:
-            agents = agents_with_stale_statistics(connection, agents)
+            stale = agents_with_stale_statistics(connection, list(stale))
 
     def refresh(agent_id: str) -> None:
         with night_run.database.transaction(agent_id) as connection:
-            refresh_statistics(connection, agent_id)
+            refresh_statistics(connection, agent_id, is_full=stale[agent_id])
 
     with ThreadPoolExecutor(COUNTED_AT_ONCE) as agents_at_once:
-        list(agents_at_once.map(refresh, agents))  # raises what one of them raised
-    return dg.MaterializeResult(metadata={"agents": len(agents)})
+        list(agents_at_once.map(refresh, stale))  # raises what one of them raised
+    return dg.MaterializeResult(metadata={"agents": len(stale), "counted_anew": sum(stale.values())})
 
 
 @night_asset(

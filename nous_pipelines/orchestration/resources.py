@@ -31,7 +31,7 @@ from nous_pipelines.plan.apply import applied_since, find_agents, is_applied
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
 from nous_pipelines.plan.evidence import Searchable
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
-from nous_pipelines.snapshots.agent_chunks import Chunk, FactVectors, chunked, rows_at_once
+from nous_pipelines.snapshots.agent_chunks import Chunk, FactReader, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
     Snapshot,
     late_memories,
@@ -61,7 +61,7 @@ class NightRun(dg.ConfigurableResource):
     _engine: Engine | None = PrivateAttr(default=None)
     _at_rest: dict[date, AgentsAtRest] = PrivateAttr(default_factory=dict)
     _searchable: Searchable | None = PrivateAttr(default=None)
-    _vectors: FactVectors = PrivateAttr(default_factory=FactVectors)
+    _reader: FactReader = PrivateAttr(default_factory=FactReader)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
 
@@ -77,7 +77,7 @@ class NightRun(dg.ConfigurableResource):
             self._opened.enter_context(shared_copies_lock(url))
             self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
             self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
-            self._vectors = FactVectors()
+            self._reader = FactReader()
             yield self
 
     @contextmanager
@@ -165,7 +165,7 @@ class NightRun(dg.ConfigurableResource):
             sizes = taken.sizes("facts")
             most = rows_at_once(sum(sizes.get(agent_id, 0) for agent_id in agents), width=self.engine.width)
             self._chunks[key] = [
-                Chunk(taken, policy, tuple(chunk), self._vectors if self.engine.shares_memory else None)
+                Chunk(taken, policy, tuple(chunk), self._reader if self.engine.shares_memory else None)
                 for policy, members in self.policies(night).groups(agents)
                 for chunk in chunked(members, sizes, most=most)
             ]
@@ -260,7 +260,7 @@ class NightRun(dg.ConfigurableResource):
         After the checks (`is_last`) they are no longer held: those of 100,000 facts are 150 MB.
         """
         known = self._searchable
-        found = known if known is not None and known.taken is taken else Searchable(taken, self._vectors)
+        found = known if known is not None and known.taken is taken else Searchable(taken, self._reader)
         self._searchable = None if is_last else found
         return found
 

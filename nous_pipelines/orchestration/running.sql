@@ -1,7 +1,8 @@
 -- name: first_memory
--- The day of the first thing that any agent remembers.
+-- The day of the first thing that any agent remembers. Of each agent's facts the index knows the first.
 select (least(
-    (select min(learned_at) from heart.facts),
+    (select min(first) from heart.agents a
+         cross join lateral (select min(learned_at) as first from heart.facts where agent_id = a.id) f),
     (select min(coalesce(ended_at, started_at)) from heart.episodes),
     (select min(learned_at) from heart.procedures),
     (select min(learned_at) from heart.censors)) at time zone 'UTC')::date

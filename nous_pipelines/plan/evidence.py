@@ -15,7 +15,7 @@ from nous_pipelines.night_policy import Policies
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.proposals import Change, Plan, Proposal
 from nous_pipelines.phases.rulings import replace_moved, successors
-from nous_pipelines.snapshots.agent_chunks import FactVectors
+from nous_pipelines.snapshots.agent_chunks import FactReader
 from nous_pipelines.snapshots.snapshot import Snapshot
 from nous_pipelines.snapshots.table_schemas import FACTS, MEMORY, TableSchema
 
@@ -181,9 +181,9 @@ def statement_counts(taken: Snapshot, agent_ids: Sequence[str] | None = None) ->
 class Searchable:
     """Reads from a snapshot what recall can find of some agents (`SEARCHED`), and holds what was read last."""
 
-    def __init__(self, taken: Snapshot, vectors: FactVectors) -> None:
+    def __init__(self, taken: Snapshot, reader: FactReader) -> None:
         self.taken = taken
-        self._vectors = vectors
+        self._reader = reader
         self._last: tuple[tuple[str, ...], pl.DataFrame] | None = None
 
     def __call__(self, agent_ids: Sequence[str]) -> pl.DataFrame:
@@ -199,7 +199,7 @@ class Searchable:
 
     def _of_kind(self, kind: str, agent_ids: Sequence[str]) -> pl.DataFrame:
         if kind == FACT.name:
-            memories = self._vectors.read(self.taken, SEARCHABLE, agent_ids)
+            memories = self._reader.read(self.taken, SEARCHABLE, agent_ids)
         else:
             memories = self.taken.table(KINDS[kind].table, columns=SEARCHABLE, agent_ids=agent_ids)
         is_found = pl.col("state").is_in(list(LIVE[kind])) & pl.col("embedding").is_not_null()

@@ -18,22 +18,25 @@ CHUNKS_EACH = 4
 """Chunks for each worker: with one each, all would wait for the slowest."""
 
 
-class FactVectors:
-    """Reads facts with their vectors, which take longest, and holds the vectors read last for one more reader."""
+class FactReader:
+    """Reads facts, and holds the columns read last, of one set of agents; their vectors for one more reader only."""
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[Any, ...], pl.DataFrame] | None = None
+        self._whose: tuple[Any, ...] = ()
+        self._held = dict[str, pl.Series]()
 
     def read(self, taken: Snapshot, columns: Sequence[str], agent_ids: Sequence[str]) -> pl.DataFrame:
-        """Return facts of some agents, and hold their vectors for the next reader if this one had to read them."""
-        others = [name for name in columns if name != "embedding"]
-        facts = taken.table("facts", columns=others, agent_ids=agent_ids)
-        key, (known, vectors) = (taken.folder, taken.taken_at, *agent_ids), self._last or ((), facts)
-        self._last = None  # freed before as much is read again
-        if known != key:
-            vectors = taken.table("facts", columns=["embedding"], agent_ids=agent_ids)
-            self._last = key, vectors
-        return facts.hstack(vectors).select(columns)
+        """Return facts of some agents, and hold what had to be read of them."""
+        whose = (taken.folder, taken.taken_at, *agent_ids)
+        if whose != self._whose:
+            self._held = {}  # freed before as much is read again
+        lacking = [name for name in columns if name not in self._held]
+        if lacking:
+            self._held |= taken.table("facts", columns=lacking, agent_ids=agent_ids).to_dict()
+        self._whose, found = whose, pl.DataFrame([self._held[name] for name in columns])
+        if "embedding" in columns and "embedding" not in lacking:
+            del self._held["embedding"]
+        return found
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,13 @@ class Chunk:
     snapshot: Snapshot
     policy: NightPolicy
     agent_ids: tuple[str, ...]
-    vectors: FactVectors | None = field(default=None, compare=False)
-    """What reads facts with their vectors where all steps of a night run in this process; None elsewhere."""
+    reader: FactReader | None = field(default=None, compare=False)
+    """What reads facts where all steps of a night run in this process; None elsewhere."""
 
     def table(self, name: str, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Read the rows these agents have in one table of the snapshot."""
-        if self.vectors is not None and name == "facts" and columns is not None and "embedding" in columns:
-            return self.vectors.read(self.snapshot, columns, self.agent_ids)
+        if self.reader is not None and name == "facts" and columns is not None:
+            return self.reader.read(self.snapshot, columns, self.agent_ids)
         return self.snapshot.table(name, columns=columns, agent_ids=self.agent_ids)
 
     def own(self, table: pl.DataFrame) -> pl.DataFrame:

@@ -32,9 +32,9 @@ from nous_online.database.statements import statements
 from nous_pipelines.failpoints import reach
 from nous_pipelines.nights import end_of
 from nous_pipelines.snapshots.copy_binary import ROW_GROUP_SIZE, Query, read_parts, read_rows, write_parquet_as_read
+from nous_pipelines.snapshots.known_facts import MOST_CHANGED, KnownFacts, usage_of
 from nous_pipelines.snapshots.parts import (
     FACT_ROWS,
-    GAP,
     KEY,
     PART_PREFIX,
     SnapshotPart,
@@ -43,13 +43,11 @@ from nous_pipelines.snapshots.parts import (
     rows_of_runs,
     stamp,
 )
-from nous_pipelines.snapshots.table_schemas import FACTS, PLACED, SNAPSHOT_TABLES, TEXTS
+from nous_pipelines.snapshots.table_schemas import PLACED, SNAPSHOT_TABLES, TEXTS
 
 BLOCKS = statements("nous_pipelines.snapshots", "snapshot.sql")
 LISTS = tuple({name for table in SNAPSHOT_TABLES.values() for name, dtype in table.items() if dtype == TEXTS})
 """Columns that Postgres sends as JSON."""
-COUNTS = ("retrieved_count", "cited_count", "ignored_count")
-USAGE = FACTS.only(*COUNTS, "last_used_at")
 USES_DAYS = 365
 EPISODES_AT_ONCE = 256
 """Rows of episodes encoded together: each may hold a text of a hundred pages."""
@@ -78,7 +76,6 @@ class SnapshotTransaction:
             "probes_from": ends_at - timedelta(days=self.probe_days),
             "uses_from": ends_at - timedelta(days=USES_DAYS),
             "agent_ids": None if self.agent_ids is None else list(self.agent_ids),
-            "fact_ids": None,
         }
 
     @cached_property
@@ -94,39 +91,6 @@ class SnapshotTransaction:
     def rows(self, query: Query, **more: Any) -> pl.DataFrame:
         """Return the rows of a query."""
         return read_rows(self.connection, query, {**self.bounds, **more})
-
-
-@dataclass(frozen=True)
-class KnownFacts:
-    """The facts that are read, by id, and the part in which each of the others lies: agent_id, id, lies_in."""
-
-    read: list[str] | None = None
-    """None for all."""
-    kept: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-    @classmethod
-    def of(cls, reading: SnapshotTransaction) -> KnownFacts:
-        """Compare the facts with those of the base; all are read where there is none, or more than half changed."""
-        if reading.base is None or reading.base.snapshot.is_undivided:
-            return cls()
-        before, base = reading.base.snapshot, reading.base
-        dated = end_of(before.night)
-        query = SQL(BLOCKS["fact_changes"]).format(written=SQL(BLOCKS["written"]))
-        now = reading.rows(query, since=base.since, base=before.night, dated=dated)
-        known = before.table("facts", columns=[*KEY, *USAGE], agent_ids=reading.agent_ids)
-        # Their counts are compared: whether a recall was recorded late, or passes out of reach, no row of a fact tells.
-        used = usage_of(known, reading.usage)
-        same = known.filter(pl.all_horizontal(known[name].eq_missing(used[name]) for name in USAGE))
-        kept = (
-            # Small agents are read whole: many of them would have each file opened as often.
-            now.filter(~pl.col("is_changed"), pl.len().over("agent_id") > GAP)
-            .join(same, on=KEY, how="semi", maintain_order="left")
-            .join(before.fact_rows(reading.agent_ids), on=KEY, how="inner", maintain_order="left")
-            .select(*KEY, "lies_in")
-        )
-        if len(kept) <= (1 - MOST_CHANGED) * len(now):
-            return cls()
-        return cls(now.join(kept, on=KEY, how="anti", maintain_order="left")["id"].to_list(), kept)
 
 
 def write_tables(reading: SnapshotTransaction, folder: Path) -> Mapping[str, Written]:
@@ -164,10 +128,13 @@ def write_whole(rows: pl.DataFrame, path: Path) -> Written:
 
 def write_facts(reading: SnapshotTransaction, path: Path) -> Written:
     """Write the facts by agent and id while they are read."""
-    parameters = {**reading.bounds, "fact_ids": reading.facts.read}
-    rewound = read_rows(reading.connection, memories_query(FACT, "rewound"), {**parameters, "kind": FACT.name})
+    read = reading.facts.read
+    names = {} if read is None else {"fact_agents": read["agent_id"].to_list(), "fact_ids": read["id"].to_list()}
+    query = memories_query(FACT, "present" if read is None else "present_named")
+    rewound = reading.rows(memories_query(FACT, "rewound"), kind=FACT.name)
+    rewound = rewound if read is None else rewound.join(read, on=KEY, how="semi", maintain_order="left")
     # They come in order as long as the database goes agent by agent; where it does not, the file is sorted below.
-    with closing(read_parts(reading.connection, memories_query(FACT, "present"), parameters)) as present:
+    with closing(read_parts(reading.connection, query, {**reading.bounds, **names})) as present:
         # Without changes since the night, as in most, the join is left out: it would copy every vector.
         unchanged = (
             part.join(rewound, on=KEY, how="anti", maintain_order="left") if len(rewound) else part for part in present
@@ -244,17 +211,6 @@ def with_usage(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     return memories.drop("embedding").hstack(usage_of(memories, usage)).hstack([memories["embedding"]])
 
 
-def usage_of(memories: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
-    """Return the usage counters of each memory (`USAGE`), in order."""
-    if usage.is_empty():
-        return pl.DataFrame([
-            pl.Series(name, [None if name == "last_used_at" else 0], dtype=dtype).new_from_index(0, len(memories))
-            for name, dtype in USAGE.items()
-        ])  # fmt: skip
-    found = memories.select(KEY).join(usage, on=KEY, how="left", maintain_order="left")
-    return found.select(pl.col(*COUNTS).fill_null(0), "last_used_at")
-
-
 TABLES: dict[str, Callable[[SnapshotTransaction, Path], Written]] = {
     "facts": write_facts,
     "statements": write_statements,
@@ -284,8 +240,6 @@ READ_TIMEOUT_S = 600.0
 ABANDONED_AFTER_S = 2 * READ_TIMEOUT_S  # without a byte: whoever wrote it was killed, or has long been timed out
 MOST_PARTS = 32
 """Parts of a snapshot at which the next one reads everything again, into a single part."""
-MOST_CHANGED = 0.5
-"""Share of changed rows above which everything is read again."""
 MOST_BASES = 16
 """Earlier snapshots tried as a base: after a backup was restored, the latest are not of the database's history."""
 

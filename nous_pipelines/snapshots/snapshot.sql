@@ -19,9 +19,14 @@ from (
     where %(agent_ids)s::text[] is null or id = any(%(agent_ids)s)
     order by id collate "C"
 ) a cross join lateral (
-    select * from heart.facts
-    where agent_id = a.id and learned_at < %(ends_at)s and (%(fact_ids)s::uuid[] is null or id = any(%(fact_ids)s::uuid[]))
-    order by id
+    select * from heart.facts where agent_id = a.id and learned_at < %(ends_at)s order by id
+) f
+
+-- name: present_named
+-- The same of some facts, one by one in the order they are named.
+select f.*, false as is_rewound
+from unnest(%(fact_agents)s::text[], %(fact_ids)s::uuid[]) a(agent_id, id) cross join lateral (
+    select * from heart.facts where agent_id = a.agent_id and id = a.id and learned_at < %(ends_at)s offset 0
 ) f
 
 -- name: later
@@ -42,23 +47,29 @@ with later as ({later})
 select r.*, l.is_rewound
 from heart.facts f join later l on l.agent_id = f.agent_id and l.memory_id = f.id
     cross join jsonb_populate_record(f, l.before) r
-where f.learned_at < %(ends_at)s and (%(fact_ids)s::uuid[] is null or f.id = any(%(fact_ids)s::uuid[]))
+where f.learned_at < %(ends_at)s
 order by f.agent_id collate "C", f.id
 
 -- name: fact_changes
--- The facts of a snapshot, and whether the row of each may read otherwise in it than in the one it is built on, as
--- `standing` asks of agents. How often one was used is compared, not asked here.
-select f.agent_id, f.id, f.is_written or e.memory_id is not null as is_changed
+-- The facts of a snapshot that may read otherwise in it than in the one it is built on, as `standing` asks of agents; and
+-- how many of each agent may not, without an id. How often one was used is compared, not asked here.
+select agent_id, case when is_changed then id end as id, count(*) as size
 from (
-    select agent_id, id, {written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s) as is_written
-    from heart.facts
-    where learned_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
-) f left join (
-    select distinct agent_id, memory_id from lifecycle.events
-    where memory_kind = 'fact' and effective_at >= %(dated)s and (effective_at < %(ends_at)s or night in (%(base)s, %(night)s))
-      and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
-) e on e.agent_id = f.agent_id and e.memory_id = f.id
-order by f.agent_id collate "C", f.id
+    select f.agent_id, f.id, f.is_written or e.memory_id is not null as is_changed
+    from (
+        select agent_id, id, {written} or (learned_at >= %(dated)s and learned_at < %(ends_at)s) as is_written
+        from heart.facts
+        where learned_at < %(ends_at)s and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+    ) f left join (
+        select distinct agent_id, memory_id from lifecycle.events
+        where memory_kind = 'fact' and effective_at >= %(dated)s and (effective_at < %(ends_at)s or night in (%(base)s, %(night)s))
+          and (%(agent_ids)s::text[] is null or agent_id = any(%(agent_ids)s))
+    ) e on e.agent_id = f.agent_id and e.memory_id = f.id
+) f
+group by 1, 2
+
+-- name: fact_ids
+select agent_id, id from heart.facts where learned_at < %(ends_at)s and agent_id = any(%(agent_ids)s)
 
 -- name: as_of
 -- Procedures or censors as they were at the end of the night.

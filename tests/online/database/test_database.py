@@ -228,6 +228,25 @@ def test_the_widest_space_has_its_indexes_too(database: Database, owner: psycopg
     assert owner.execute("select count(*) from pg_indexes where indexdef like '%halfvec(4000)%'").fetchone() == (8,)
 
 
+def test_episodes_of_one_day_are_condensed_in_place(database: Database, owner: psycopg.Connection) -> None:
+    """Their next versions lie on their pages, so no index hears of them: a vector index takes ten times as long."""
+    register_space(database, EmbeddingSpace("usual", "m", "", 384))
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")  # no events
+        owner.execute("insert into heart.agents (id, embedding_space_id) values ('aria', 'usual')")
+        owner.execute("""
+            insert into heart.episodes (
+                agent_id, state, title, detail, started_at, ended_at, embedding, embedding_space_id)
+            select 'aria', 'closed', 'a talk', string_agg(md5(n::text || random()), ' '), now(), now(),
+                   array_agg(random())::vector, 'usual'
+            from generate_series(1, 40) n cross join generate_series(1, 384) width group by n""")
+        pages = "select id, (ctid::text::point)[0] from heart.episodes order by id"
+        before = owner.execute(pages).fetchall()
+        owner.execute("update heart.episodes set detail = null, compression_tier = 'summary'")
+
+        assert owner.execute(pages).fetchall() == before
+
+
 @pytest.mark.parametrize("dimensions", [0, -1, 4001])
 def test_a_space_of_impossible_width_is_refused(database: Database, dimensions: int) -> None:
     with pytest.raises(Refused, match="rule of the schema"):

@@ -48,6 +48,10 @@ ROWS: dict[str, dict[str, object]] = {
     "heart.corpus_stats": {
         "memory_kind": "fact", "memory_count": 1, "context_count": 1, "average_length": 1, "average_context_length": 1
     },
+    "heart.word_changes": {
+        "memory_kind": "fact", "memory_count": 1, "context_count": 0, "length": 1, "context_length": 0,
+        "longer_count": 0, "come": ["ocelot"], "gone": [],
+    },
     "heart.contradictions": {"memory_a": A, "memory_b": B, "note": "which ocelot?"},
     "heart.links": {"from_id": A, "to_id": B, "kind": "ocelot", "weight": 1},
     "heart.judgements": {

@@ -33,6 +33,7 @@ WITHOUT_ROWS = {
     "heart.outbox_cursors": "places in a queue",
     "heart.term_stats": "words that nothing holds any more leave it",
     "heart.webhooks": "addresses are the agent's",
+    "heart.word_changes": "all of the agent's go, and its words are counted again",
     "lifecycle.agent_policies": "the agent's",
     "lifecycle.health": "counts",
     "lifecycle.plans": "checked for quotations",

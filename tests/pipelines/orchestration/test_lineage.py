@@ -17,6 +17,7 @@ from nous_pipelines.orchestration.night_assets import CHANGING, NIGHTS, phase_as
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES, PHASES
 from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.snapshots.agent_chunks import FactReader
 from nous_pipelines.snapshots.parts import SnapshotPart
 from nous_pipelines.snapshots.snapshot import Snapshot
 
@@ -69,6 +70,8 @@ def read(heart, database_url, tmp_path, monkeypatch) -> dict[str, set[str]]:
     monkeypatch.setattr(NightFiles, "_read_value", known)  # what this process has written is not parsed again
     placed = noting(Snapshot.sizes, lambda arguments: arguments[0].folder / "placed.parquet")  # opened once a process
     monkeypatch.setattr(Snapshot, "sizes", placed)
+    held = noting(FactReader.read, lambda arguments: arguments[1].folder / "placed.parquet")  # each column once a night
+    monkeypatch.setattr(FactReader, "read", held)
     looked = noting(SnapshotPart.has_rows, lambda arguments: arguments[0].file(arguments[1]))  # a table may be empty
     monkeypatch.setattr(SnapshotPart, "has_rows", looked)
 

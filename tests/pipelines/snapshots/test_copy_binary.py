@@ -23,7 +23,8 @@ from nous_pipelines.snapshots.copy_binary import (
     write_parquet_as_read,
     write_parquet_atomically,
 )
-from nous_pipelines.snapshots.snapshot import COUNTS, take_snapshot
+from nous_pipelines.snapshots.known_facts import COUNTS
+from nous_pipelines.snapshots.snapshot import take_snapshot
 
 IDS = [str(UUID(int=number << 100 | number)) for number in range(1, 6)]
 NIGHT = date(2026, 6, 1)

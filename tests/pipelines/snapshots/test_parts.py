@@ -24,8 +24,9 @@ from nous_online.memories.erasure import Erasure
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.night_erasure import Redaction, erase_folder
 from nous_pipelines.plan.night_tables import QueryScope, parsed_query, run_query, stored_nights
+from nous_pipelines.snapshots import parts
 from nous_pipelines.snapshots import snapshot as module
-from nous_pipelines.snapshots.agent_chunks import FactVectors
+from nous_pipelines.snapshots.agent_chunks import FactReader
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot, take_snapshot
 from nous_pipelines.snapshots.table_schemas import SNAPSHOT_TABLES
 
@@ -37,7 +38,7 @@ PROBE_DAYS = 30
 @pytest.fixture(autouse=True)
 def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the facts of agents with two of them lie in several parts."""
-    monkeypatch.setattr(module, "GAP", 0)
+    monkeypatch.setattr(parts, "GAP", 0)
 
 
 @pytest.fixture
@@ -331,11 +332,14 @@ def test_where_most_changed_all_is_read(hearts, night_database, tmp_path):
     assert len(second.parts) == 1
 
 
+@pytest.mark.parametrize("gap", [0, 7])
 def test_where_most_agents_changed_but_few_of_their_facts_the_others_stay_where_they_lie(
-    hearts, night_database, tmp_path
+    hearts, night_database, tmp_path, monkeypatch, gap
 ):
+    """Also of small agents, if they lie together: three have six, which with the two in between is more than seven."""
+    monkeypatch.setattr(parts, "GAP", gap)
     first = taken(night_database, tmp_path)
-    for name in NAMES[:3]:
+    for name in NAMES[:1] + NAMES[2:]:
         remember(hearts[name], "rain falls down")
 
     second = taken(night_database, tmp_path, NEXT)
@@ -346,7 +350,7 @@ def test_where_most_agents_changed_but_few_of_their_facts_the_others_stay_where_
 
 
 def test_the_facts_of_a_small_agent_lie_in_one_part(hearts, night_database, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "GAP", 3)
+    monkeypatch.setattr(parts, "GAP", 3)
     taken(night_database, tmp_path)
     remember(hearts["ben"], "ben lives in Paris")
 
@@ -447,14 +451,14 @@ def test_a_night_of_which_an_erasure_left_half_is_refused_not_read_with_rows_of_
         built.table("facts")
 
 
-def test_facts_with_vectors_that_were_held_are_those_of_the_snapshot(hearts, night_database, tmp_path):
+def test_facts_that_were_held_are_those_of_the_snapshot(hearts, night_database, tmp_path):
     taken(night_database, tmp_path)
     remember(hearts["ben"], "ben learned to sail")
-    second, vectors = taken(night_database, tmp_path, NEXT), FactVectors()
+    second, reader = taken(night_database, tmp_path, NEXT), FactReader()
 
     for agents in (["ben"], ["ben"], ["ben"], ["aria"], ["aria", "ben"], ["aria", "ben"]):
-        for columns in (["id", "embedding", "agent_id"], ["agent_id", "embedding"]):
-            found = vectors.read(second, columns, agents)
+        for columns in (["id", "embedding", "agent_id"], ["agent_id", "state"], ["agent_id", "embedding"]):
+            found = reader.read(second, columns, agents)
 
             assert found.equals(second.table("facts", columns=columns, agent_ids=agents))
-            assert found["embedding"].null_count() == 0
+            assert sum(column.null_count() for column in found) == 0
