@@ -246,15 +246,22 @@ def embed_facts(
     agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline
 ) -> list[Embedded]:
     """Return the facts with their vectors and the shorter levels of their texts."""
+    return [replace(each, fact=with_levels(each.fact)) for each in with_vectors(agent, news, ids, deadline)]
+
+
+def with_levels(new: NewFact) -> NewFact:
+    """Return a fact with the shorter levels of its text."""
+    return replace(new, **stored_levels(vars(new)))
+
+
+def with_vectors(
+    agent: Agent, news: Sequence[NewFact], ids: Sequence[UUID | None], deadline: Deadline
+) -> list[Embedded]:
+    """Return the facts with their vectors."""
     texts = list(dict.fromkeys(text for new in news for text in passages(new.content, new.subject, new.context)))
     vectors = dict(zip(texts, agent.embed(texts, deadline), strict=True))
     return [
-        Embedded(
-            replace(new, **stored_levels(vars(new))),
-            vectors[new.content],
-            recall_vector(new.content, new.subject, new.context, vectors),
-            fact_id,
-        )
+        Embedded(new, vectors[new.content], recall_vector(new.content, new.subject, new.context, vectors), fact_id)
         for new, fact_id in zip(news, ids, strict=True)
     ]
 
@@ -262,7 +269,7 @@ def embed_facts(
 def learn(agent: Agent, new: NewFact, deadline: Deadline, *, replaces: Sequence[NamedFact] = ()) -> Learned:
     """Confirm, supersede or store one fact, and supersede what it replaces, in one transaction."""
     check_quota(agent, deadline, count=1, size=size_of(new.content, new.context))
-    (ready,) = embed_facts(agent, [new], [None], deadline)
+    (ready,) = with_vectors(agent, [new], [None], deadline)
     judgements: dict[UUID, Judgement] = {}
     rounds_left = ROUNDS
     while True:
@@ -292,12 +299,12 @@ def match_and_write(
 
     With `is_last` it decides with the judgements there are.
     """
-    new, left_s = ready.fact, deadline.remaining()
+    left_s = deadline.remaining()
     with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
         space, limit, ids = agent.embedder.space, agent.policy.neighbour_count, [each.id for each in replaces]
-        request, near, forgotten = store.lock_and_find_neighbours(
-            connection, agent.id, ready, space=space, limit=limit, replaces=ids
-        )
+        found = store.lock_and_search(connection, agent.id, ready, space=space, limit=limit, replaces=ids)
+        new = with_levels(ready.fact)  # while the server searches
+        request, near, forgotten = found()
         if request is not None:
             return replay_answer(connection, agent, request, new)
         said = partition_neighbours(new, near, replaces, agent.id)
@@ -316,10 +323,10 @@ def match_and_write(
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
         stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
-        if decision.action != "confirm":
-            keep_readings(connection, agent.id, stored, said.rest, read, space_id=space.id)
         ready = found_by_replaced(connection, agent, replace(ready, fact=stored), decision)
-        learned = apply_decision(connection, agent, ready, decision)
+        learned = apply_decision(
+            connection, agent, ready, decision, read=[(n.fact, read[n.fact.id]) for n in said.rest if n.fact.id in read]
+        )
         learned = record_contradictions(connection, agent, learned, decision, weighed)
         return replace(learned, near=near_facts(near, learned.memory, decision, weighed), forgotten=forgotten)
 
@@ -352,15 +359,23 @@ def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, dec
     )
 
 
-def apply_decision(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Learned:
-    """Write what was decided, and the idempotency key it answers."""
+def apply_decision(
+    connection: Connection,
+    agent: Agent,
+    ready: Embedded,
+    decision: LearningDecision,
+    *,
+    read: Sequence[tuple[Fact, Judgement]],
+) -> Learned:
+    """Write what was decided, with the verdicts of the built-in judge, and the idempotency key it answers."""
     new, match = ready.fact, decision.match
     if decision.action == "confirm" and match is not None:
         memory = confirm(connection, agent, match.fact, new, decision.reason)
     else:
-        memory = store.store_fact(
-            connection, agent.id, ready, space=agent.embedder.space, actor="agent", reason=decision.reason
-        )
+        space = agent.embedder.space
+        sent = store.send_fact(connection, agent.id, ready, space=space, actor="agent", reason=decision.reason)
+        keep_readings(connection, agent.id, new, read, space_id=space.id)  # sent while the server stores the fact
+        (memory,) = sent.fetchall()
     for near in sorted(decision.superseded, key=lambda each: each.fact.id):  # rows are locked in id order everywhere
         moment = max(new.learned_at, near.fact.learned_at)
         told = "the agent said that it is replaced" if decision.action == "confirm" else decision.reason

@@ -26,8 +26,8 @@ values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The casts are what the index is built on: half precision, in the width of the space.
 with size as materialized (
-    select count(*) <= %(exact_limit)s as is_small
-    from (select from heart.facts where agent_id = %(agent_id)s and state = 'active' limit %(exact_limit)s + 1) counted
+    select not exists (
+        select from heart.facts where agent_id = %(agent_id)s and state = 'active' offset %(exact_limit)s) as is_small
 ), near as materialized (
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
@@ -179,10 +179,13 @@ from heart.facts f
 where f.agent_id = %(agent_id)s and f.state = 'active' and f.key = %(key)s and f.scope = %(scope)s
   and f.user_id is not distinct from %(user_id)s and f.project_id is not distinct from %(project_id)s
 
--- name: has_splits_and_forgotten
--- Asked at each learning, and mostly answered with no: the two searches that follow are planned for nobody else.
+-- name: prepare_writing
+-- Asked at each learning, and mostly answered with no: the two searches that may follow are planned for nobody else. What
+-- is written takes the same plan whoever writes it, so from here on plans are made once a connection, for tables of any
+-- size; the checks of foreign keys are planned so as well.
 select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from'),
-       exists (select from heart.facts where agent_id = %(agent_id)s and is_forgotten)
+       exists (select from heart.facts where agent_id = %(agent_id)s and is_forgotten),
+       set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)
 
 -- name: split_off
 -- What was split off from which facts, now that some of those were merged into others. Of each split one row is looked up at

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4, uuid5
 
 from pgvector import Vector
 from psycopg import Connection, Cursor
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types.json import Jsonb
 
@@ -228,7 +228,7 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         cursor.executemany(FACTS["store_request"], rows)
 
 
-def lock_and_find_neighbours(
+def lock_and_search(
     connection: Connection,
     agent_id: str,
     new: Embedded,
@@ -236,35 +236,37 @@ def lock_and_find_neighbours(
     space: EmbeddingSpace,
     limit: int,
     replaces: Sequence[UUID] = (),
-) -> tuple[KeyedRequest | None, list[Neighbour], UUID | None]:
-    """Take the agent's lock, and return the earlier use of the idempotency key, the neighbours and a forgotten id.
+) -> Callable[[], tuple[KeyedRequest | None, list[Neighbour], UUID | None]]:
+    """Take the agent's lock, send the search for neighbours, and return a function that waits for its answer.
 
-    Neighbours are the active facts of the same scope nearest by cosine, of the same slot, or of the same key, except
-    those from which a person split off the same words; and in any state those it `replaces`. The third value is the id
-    of a forgotten fact of the same words. Raises `Moved` when the agent's memories live in another space.
+    That is the earlier use of the idempotency key, the neighbours and a forgotten id. Neighbours are the active facts
+    of the same scope nearest by cosine, of the same slot, or of the same key, except those from which a person split
+    off the same words; and in any state those it `replaces`. The third value is the id of a forgotten fact of the same
+    words. The function raises `Moved` when the agent's memories live in another space.
     """
     fact = new.fact
     reach = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
-    with connection.cursor(row_factory=dict_row) as neighbours:
-        home = query_space(connection, agent_id)
-        connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
-        requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
-        flags = connection.execute(FACTS["has_splits_and_forgotten"], {"agent_id": agent_id})
-        parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
-        neighbours.execute(fact_statement("nearest_facts", space, "f", **reach), parameters)
-        rows = neighbours.fetchall()  # all of the above leave in one round trip on a connection in pipeline mode
-        has_splits, has_forgotten = flags.fetchone() or (False, False)
+    connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
+    requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
+    parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
+    neighbours = connection.execute(fact_statement("nearest_facts", space, "f", **reach), parameters)
+    home = query_space(connection, agent_id)
+    flags = connection.execute(FACTS["prepare_writing"], {"agent_id": agent_id})
+
+    def found() -> tuple[KeyedRequest | None, list[Neighbour], UUID | None]:
+        near = [Neighbour(similarity=similarity, fact=Fact(*row)) for *row, similarity in neighbours]
+        has_splits, has_forgotten, *_ = flags.fetchone() or (False, False)
         require_space(home, agent_id, space)
-        earlier = requests.fetchone() if requests else None
-    near = [Neighbour(similarity=row.pop("similarity"), fact=Fact(**row)) for row in rows]
-    # Few agents have any of these, so they are statements of their own instead of parts of the one above.
-    if has_splits:
-        splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
-        apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}
-        named = {*replaces, *(each.fact.id for each in near if fact.key and each.fact.key == fact.key)}
-        near = [each for each in near if each.fact.id not in apart - named]
-    forgotten = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
-    return earlier, near, forgotten[0] if forgotten else None
+        # Few agents have any of these, so they are statements of their own instead of parts of the one above.
+        if has_splits:
+            splits = connection.execute(FACTS["split_off"], {"agent_id": agent_id})
+            apart = {fact_id for text, fact_id in splits if folded(text) == folded(fact.content)}
+            named = {*replaces, *(each.fact.id for each in near if fact.key and each.fact.key == fact.key)}
+            near = [each for each in near if each.fact.id not in apart - named]
+        forgotten = connection.execute(FACTS["find_forgotten"], parameters).fetchone() if has_forgotten else None
+        return requests.fetchone() if requests else None, near, forgotten[0] if forgotten else None
+
+    return found
 
 
 def embedding_of(connection: Connection, agent_id: str, fact_id: UUID) -> Vectors:
@@ -308,10 +310,20 @@ def store_fact(
     connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, actor: str, reason: str
 ) -> Fact:
     """Insert one fact with its event of the history and of the outbox, and return it."""
-    with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        row = fact_row(agent_id, new, space, actor, reason)
-        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored"), row).fetchall()
+    (fact,) = send_fact(connection, agent_id, new, space=space, actor=actor, reason=reason).fetchall()
     return fact
+
+
+def send_fact(
+    connection: Connection, agent_id: str, new: Embedded, *, space: EmbeddingSpace, actor: str, reason: str
+) -> Cursor[Fact]:
+    """Send one fact with its event of the history and of the outbox to be stored; the cursor returns it.
+
+    On a connection in pipeline mode this waits for nothing.
+    """
+    cursor = connection.cursor(row_factory=class_row(Fact))
+    row = fact_row(agent_id, new, space, actor, reason)
+    return cursor.execute(fact_statement("store_fact", space, "stored"), row, prepare=True)
 
 
 def store_facts(
@@ -447,27 +459,22 @@ def unrecorded_count(fact: Fact, stated: Sequence[Statement]) -> int:
 
 
 def keep_readings(
-    connection: Connection,
-    agent_id: str,
-    new: NewFact,
-    near: Sequence[Neighbour],
-    judgements: Mapping[UUID, Judgement],
-    *,
-    space_id: str,
+    connection: Connection, agent_id: str, new: NewFact, read: Sequence[tuple[Fact, Judgement]], *, space_id: str
 ) -> None:
     """Store the built-in judge's verdicts on a new fact and its neighbours, so that no night reads the pairs again.
 
     On a connection in pipeline mode this waits for nothing.
     """
     # A night reads every pair with the earlier statement first, so only verdicts in that order can serve it.
-    known = [each.fact for each in near if each.fact.id in judgements and judgements[each.fact.id].later == "b"]
+    known = [(fact, judgement) for fact, judgement in read if judgement.later == "b"]
     if not known:
         return
     later = statement_digest(new.content, new.subject)
-    earlier = [statement_digest(fact.content, fact.subject) for fact in known]
+    earlier = [statement_digest(fact.content, fact.subject) for fact, _ in known]
     keys = [(agent_id, pair_hash(each, later, space_id, is_ordered=True)) for each in earlier]
-    read = [judgements[fact.id] for fact in known]
-    store_verdicts(connection, keys, read, model=read[0].model, prompt_version=read[0].prompt_version)
+    judgements = [judgement for _, judgement in known]
+    first = judgements[0]
+    store_verdicts(connection, keys, judgements, model=first.model, prompt_version=first.prompt_version)
 
 
 def store_verdicts(
