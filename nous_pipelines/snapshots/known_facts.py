@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 
 from nous_online.database.statements import statements
 from nous_pipelines.nights import end_of
-from nous_pipelines.snapshots.parts import KEY, lying_together
+from nous_pipelines.snapshots.parts import GAP, KEY
 from nous_pipelines.snapshots.table_schemas import FACTS
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class KnownFacts:
         used = usage_of(old, reading.usage)
         same = old.filter(pl.all_horizontal(old[name].eq_missing(used[name]) for name in USAGE))
         lie = before.fact_rows(reading.agent_ids).join(same, on=KEY, how="semi", maintain_order="left")
-        kept = lying_together(lie.join(stay, on=KEY, how="semi", maintain_order="left"), before.parts)
+        # Small agents are read whole: of many of them each file would be opened as often, in all nights that follow.
+        kept = lie.join(stay, on=KEY, how="semi", maintain_order="left").filter(pl.len().over("agent_id") > GAP)
         if len(kept) <= (1 - MOST_CHANGED) * sum(now["size"]):
             return cls()
         return cls(pl.concat([changed.select(KEY), stay.join(kept, on=KEY, how="anti")]).sort(KEY), kept)

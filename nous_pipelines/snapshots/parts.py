@@ -23,7 +23,7 @@ DESCRIPTION = "part.json"
 FACTS, FACT_ROWS = "facts", "fact_rows"
 KEY = ("agent_id", "id")
 GAP = ROW_GROUP_SIZE
-"""Rows up to which it is better to read them than to open a file again, or for the first time."""
+"""Rows between two runs up to which both are read together, rather than opening the file again."""
 
 Stamp: TypeAlias = tuple[Path, int, int]
 Run: TypeAlias = tuple[int, int]
@@ -136,21 +136,6 @@ def near_runs(runs: Sequence[Run]) -> Iterator[list[Run]]:
         group.append(run)
     if group:
         yield group
-
-
-def lying_together(facts: pl.DataFrame, parts: Mapping[str, SnapshotPart]) -> pl.DataFrame:
-    """Return the facts (agent_id, id, lies_in) of agents that, with those near them, fill over `GAP` rows of a file.
-
-    To open a file for each of many small agents, far from each other, takes longer than to read them again.
-    """
-    found = [facts.clear()]
-    for (name,), own in facts.group_by("lies_in", maintain_order=True):
-        places = places_at(*stamp(parts[str(name)].file(FACTS)))
-        places = places.join(own, on="agent_id", how="semi", maintain_order="left")
-        near = near_runs(places.select("first", "size").rows())
-        firsts = [first for runs in near if sum(runs[-1]) - runs[0][0] > GAP for first, _ in runs]
-        found.append(own.join(places.filter(pl.col("first").is_in(firsts)), on="agent_id", how="semi"))
-    return pl.concat(found)
 
 
 def open_part(folder: Path) -> SnapshotPart:

@@ -24,7 +24,7 @@ from nous_online.memories.erasure import Erasure
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.night_erasure import Redaction, erase_folder
 from nous_pipelines.plan.night_tables import QueryScope, parsed_query, run_query, stored_nights
-from nous_pipelines.snapshots import parts
+from nous_pipelines.snapshots import known_facts
 from nous_pipelines.snapshots import snapshot as module
 from nous_pipelines.snapshots.agent_chunks import FactReader
 from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot, take_snapshot
@@ -38,7 +38,7 @@ PROBE_DAYS = 30
 @pytest.fixture(autouse=True)
 def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the facts of agents with two of them lie in several parts."""
-    monkeypatch.setattr(parts, "GAP", 0)
+    monkeypatch.setattr(known_facts, "GAP", 0)
 
 
 @pytest.fixture
@@ -332,14 +332,11 @@ def test_where_most_changed_all_is_read(hearts, night_database, tmp_path):
     assert len(second.parts) == 1
 
 
-@pytest.mark.parametrize("gap", [0, 7])
 def test_where_most_agents_changed_but_few_of_their_facts_the_others_stay_where_they_lie(
-    hearts, night_database, tmp_path, monkeypatch, gap
+    hearts, night_database, tmp_path
 ):
-    """Also of small agents, if they lie together: three have six, which with the two in between is more than seven."""
-    monkeypatch.setattr(parts, "GAP", gap)
     first = taken(night_database, tmp_path)
-    for name in NAMES[:1] + NAMES[2:]:
+    for name in NAMES[:3]:
         remember(hearts[name], "rain falls down")
 
     second = taken(night_database, tmp_path, NEXT)
@@ -350,7 +347,7 @@ def test_where_most_agents_changed_but_few_of_their_facts_the_others_stay_where_
 
 
 def test_the_facts_of_a_small_agent_lie_in_one_part(hearts, night_database, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "GAP", 3)
+    monkeypatch.setattr(known_facts, "GAP", 3)
     taken(night_database, tmp_path)
     remember(hearts["ben"], "ben lives in Paris")
 
