@@ -216,7 +216,7 @@ class CensorPolicy:
     firing_likelihood: float = 0.5
     """Least likelihood at which an action in nearly the trigger's words matches (decision 0009)."""
     most_read: int = 4
-    """Most triggers, the likeliest, that the pair reader reads with the action, each at 2 ms, or 4 with a condition."""
+    """Most triggers, the likeliest, that the pair reader reads with the action, each at 3 ms, or 6 with a condition."""
     firing_odds: float = -0.5
     """Least log odds at which any other action matches: those of the pair reader plus `words_share` of the words'."""
     firing_odds_of_act: float = 0.5

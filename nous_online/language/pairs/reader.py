@@ -295,8 +295,9 @@ def content_of(text: str) -> frozenset[str]:
 def is_english(text: str) -> bool:
     """Tell whether a text may be English: Latin letters, and no more foreign small words than English ones.
 
-    In other languages the model takes what has nothing in common for the same: of 1,294 pairs of strangers it did so of
-    55. Of 29,000 English statements written for training 36 are taken for foreign; of 264 in other languages 231 are.
+    In other languages a reader may take what has nothing in common for the same: an earlier one did so of 55 of 1,294
+    pairs of strangers. Of 29,000 English statements written for training 36 are taken for foreign; of 264 in other
+    languages 231 are.
     """
     words = WORD.findall(text.casefold())
     foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
