@@ -196,6 +196,8 @@ class WorkerPolicy:
     """Share of a poll at its end in which no further agent is begun."""
     rest_s: float = 5.0
     """Pause after a poll that failed."""
+    uncounted: int = 1_000
+    """Changes of words that wait to be counted, at which a worker does what a night would."""
     stop_s: float = 5.0
     """How long closing a heart, or the end of the interpreter, waits for a step that has begun."""
 

@@ -46,6 +46,7 @@ from nous_online.memories.episodes import (
 )
 from nous_online.memories.store import query_space, require_space
 from nous_online.queue.outbox import HEART, REACTIONS, deliver_due
+from nous_online.recall.recall import refresh_statistics
 
 if TYPE_CHECKING:
     from nous_online.language.claude.spending import Meter
@@ -404,14 +405,25 @@ def work(
         with agent.transaction(deadline) as connection:
             require_space(query_space(connection, agent.id), agent.id, agent.embedder.space)
         completed = complete_due(agent, deadline, limit=limit, is_stopping=is_stopping)
-        return Worked(completed, 0 if is_stopping() else deliver_due(agent, deadline))
+        delivered = 0 if is_stopping() else deliver_due(agent, deadline)
+        if not is_stopping():
+            count_words(agent, deadline)
+        return Worked(completed, delivered)
     finally:
         agent.at_work.release()
 
 
+def count_words(agent: Agent, deadline: Deadline) -> None:
+    """Count the words of what changed where that is much: a store that never has a night must not only pile it up."""
+    parameters = {"agent_id": agent.id, "uncounted": WORKER.uncounted}
+    with agent.transaction(deadline) as connection:
+        if connection.execute(SQL["are_words_uncounted"], parameters).fetchone() == (True,):
+            refresh_statistics(connection, agent.id)
+
+
 def has_work(agent: Agent, deadline: Deadline) -> bool:
-    """Tell whether an earlier process left a closed episode to be completed, or an event to be reacted to."""
-    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS)}
+    """Tell whether an earlier process left a closed episode, an event nobody reacted to, or many words uncounted."""
+    parameters = {"agent_id": agent.id, "consumer": HEART, "names": list(REACTIONS), "uncounted": WORKER.uncounted}
     with agent.transaction(deadline) as connection:
         return connection.execute(SQL["has_work"], parameters).fetchone() == (True,)
 

@@ -60,7 +60,7 @@ where d.agent_id = free.agent_id and d.id = free.id
 
 -- name: has_work
 -- Whether a closed episode of this agent waits for its completion, or an event for a reaction, be it hidden behind an
--- older transaction, or whether a webhook listens. Where the reactions stand is settled first: row-level security lets no `coalesce` use an index.
+-- older transaction, whether a webhook listens, or whether too many words are uncounted. Where the reactions stand is settled first: row-level security lets no `coalesce` use an index.
 with position as materialized (
     select coalesce(c.last_xid, '0') as last_xid, coalesce(c.last_id, 0) as last_id
     from (select %(consumer)s::text as consumer) wanted
@@ -68,10 +68,14 @@ with position as materialized (
 )
 select exists (select from heart.completions where agent_id = %(agent_id)s and finished_at is null)
     or exists (select from heart.webhooks where agent_id = %(agent_id)s)
+    or exists (select from heart.word_changes where agent_id = %(agent_id)s offset %(uncounted)s)
     or exists (
         select from position p
         join heart.outbox o on (o.written_xid, o.id) > (p.last_xid, p.last_id)
         where o.agent_id = %(agent_id)s and o.name = any(%(names)s))
+
+-- name: are_words_uncounted
+select exists (select from heart.word_changes where agent_id = %(agent_id)s offset %(uncounted)s)
 
 -- name: agents_with_work
 -- Agents that have a closed episode due, or events that nobody has looked at; the one that has waited longest comes first,

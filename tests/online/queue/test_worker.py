@@ -29,7 +29,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
 from nous_online.memories import decisions
 from nous_online.queue import worker
-from nous_online.queue.worker import Round, has_work, open_staff
+from nous_online.queue.worker import WORKER, Round, has_work, open_staff
 
 TALK = (
     "Ada: The parcel to Oslo is late again, and the customer called twice about it.\n"
@@ -105,6 +105,22 @@ def test_a_heart_that_opens_reacts_to_what_an_earlier_process_announced(heart: H
         assert until(lambda: heart.get_decision(decision.id).episode_id == episode.id)
 
     assert until(lambda: not has_work(heart.agent, heart.agent.deadline(None)))
+
+
+def test_words_are_counted_without_a_night_once_many_have_come(heart: Heart, owner: psycopg.Connection):
+    count = "select (select count(*) from heart.word_changes), (select count(*) from heart.term_stats)"
+    heart.learn_deferred([(f"Shelf {number} holds seed potatoes", {}) for number in range(WORKER.uncounted)])
+    heart.work()
+    assert owner.execute(count).fetchall() == [(WORKER.uncounted, 0)]
+    assert not has_work(heart.agent, heart.agent.deadline(None))
+
+    heart.learn("The greenhouse is aired at noon")
+    assert has_work(heart.agent, heart.agent.deadline(None))
+    heart.work()
+    ((pending, counted),) = owner.execute(count).fetchall()
+    assert pending == 0
+    assert counted > WORKER.uncounted
+    assert not has_work(heart.agent, heart.agent.deadline(None))
 
 
 def test_a_subscriber_hears_of_a_completion(busy: Heart):
