@@ -54,7 +54,7 @@ EXTRA_COMMANDS = {
 }
 NIGHTS = "pipelines"
 EXTRAS: dict[str, frozenset[str]] = {
-    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sqlalchemy"}),
+    NIGHTS: frozenset({"dagster", "dagster_postgres", "duckdb", "polars", "sqlalchemy", "starlette"}),
     "api": frozenset({"fastapi", "jinja2", "markupsafe", "prometheus_client", "uvicorn"}),
     "mcp": frozenset({"mcp", "mcp_types"}),
     "claude": frozenset({"anthropic"}),
