@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import re
 import threading
 import time
 from collections import OrderedDict, deque
@@ -13,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Header, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -240,7 +241,9 @@ class Authenticator:
             return record
 
         limiter = self._looking_up_known if self._keys.was_valid(text) else self._looking_up_new
-        return await to_thread.run_sync(look_up, limiter=limiter)
+        with move_on_after(seconds_until(ends_at)):  # for a place among the lookups; each ends by its own deadline
+            return await to_thread.run_sync(look_up, limiter=limiter)
+        raise DeadlineExceeded("other keys were looked up until the deadline came; try again")
 
 
 def address_of(request: Request) -> str:
@@ -259,6 +262,12 @@ def seconds_until(moment: float) -> float:
     if left <= 0:
         raise DeadlineExceeded("the call took longer than its deadline and was ended; try again")
     return left
+
+
+def deadline_of(request: Request, seconds: str | None) -> float:
+    """Return when a call ends, of the monotonic clock, which started when it arrived: reading the body counts."""
+    is_valid = seconds is not None and re.fullmatch(SECONDS, seconds)  # another is refused once its caller is known
+    return request.state.arrived_at + (float(seconds) if is_valid else DEADLINE_S)
 
 
 def agent_of(named: str | None, caller: Caller) -> str:
@@ -291,8 +300,7 @@ async def heart_call(
 ) -> AsyncGenerator[ApiCall]:
     """Authenticate a call, wait for a slot of its agent, and yield the agent's heart, opened if need be."""
     authenticator = authenticator_of(request)
-    # The clock started when the request arrived: reading the body counts.
-    ends_at = request.state.arrived_at + (DEADLINE_S if seconds is None else float(seconds))
+    ends_at = deadline_of(request, seconds)
     caller = await authenticator.authenticate(request, ends_at=ends_at)
     check_may_call(request, caller)
     agent_id = request.state.agent = agent_of(named, caller)

@@ -29,7 +29,7 @@ from nous_online.core.errors import NousError
 from nous_online.database.connection import as_night
 from nous_online.database.statements import statements
 from nous_online.interfaces.api import keys, problems
-from nous_online.interfaces.api.access import Authenticator, Caller, CallerSlots, address_of
+from nous_online.interfaces.api.access import DEADLINE_HEADER, Authenticator, Caller, CallerSlots, address_of, deadline_of
 from nous_online.interfaces.api.hearts import PROBE_S
 from nous_online.interfaces.api.problems import InterfaceProblem, as_utf8, kind_of, problem_response
 from nous_online.interfaces.request_checks import host_of
@@ -231,9 +231,8 @@ class Gate:
         policy, length = self._policy, request.headers.get("content-length", "0")
         if "transfer-encoding" not in request.headers and length == "0":  # no body is announced (RFC 9112, section 6)
             return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
-        caller = await self._authenticator.authenticate(
-            request, ends_at=request.state.arrived_at + policy.longest_deadline_s
-        )
+        ends_at = deadline_of(request, request.headers.get(DEADLINE_HEADER))
+        caller = await self._authenticator.authenticate(request, ends_at=ends_at)
         async with self._bodies.slot(caller.counted_as, seconds=policy.longest_body_s):
             return await read_body(receive, most=policy.most_body_bytes, seconds=policy.longest_body_s)
 

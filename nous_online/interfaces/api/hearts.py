@@ -91,6 +91,8 @@ class Hearts:
     def _open(self, agent_id: str, seconds: float, *, must_exist: bool) -> Heart:
         database = self.database(seconds=seconds)
         try:
+            with database.transaction(timeout_s=seconds):  # opening a heart waits longer for a server that is away
+                pass
             return Heart.open(
                 agent_id,
                 database=database,

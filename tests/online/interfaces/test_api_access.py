@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import re
 import socket
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,7 @@ import pytest
 from api_client import PROBLEM, app_over, bearer, client_of, key_of, served
 from conftest import WordEmbedder
 from fastapi import Request
+from fault_proxy import FaultProxy
 from starlette.testclient import TestClient
 
 from nous_online.core.errors import InvalidInput
@@ -143,6 +145,24 @@ def test_an_administrator_acts_for_the_agent_that_is_named(
 def test_nobody_can_be_called_what_stands_for_all(database: Database, embedder: WordEmbedder) -> None:
     with pytest.raises(InvalidInput, match="stands for administrators"):
         Heart.open("*", database=database, embedder=embedder)
+
+
+@pytest.mark.parametrize("requires_keys", [True, False])
+def test_a_call_ends_by_its_deadline_where_the_database_is_away(
+    database_url: str, database: Database, embedder: WordEmbedder, *, requires_keys: bool
+) -> None:
+    callers = [bearer(key_of(database, each)) if requires_keys else {"X-Nous-Agent": each} for each in ("aria", "boris")]
+    with FaultProxy.before(database_url) as proxy:
+        app = app_over(proxy.url(database_url), embedder, access=Access(requires_keys=requires_keys))
+        with client_of(app, {"X-Nous-Deadline": "1"}) as client:
+            assert client.post("/facts", json={"content": "roses"}, headers=callers[0]).is_success
+            proxy.refuse()
+            began = time.monotonic()
+
+            answer = client.post("/facts", json={"content": "tulips"}, headers=callers[1])
+
+    assert (answer.status_code, answer.headers["content-type"]) == (503, PROBLEM)
+    assert time.monotonic() - began < 5
 
 
 def test_one_call_too_many_is_told_when_to_come_again(
