@@ -121,8 +121,8 @@ class ContradictionVerbs(Verbs):
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
 
         Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
-        The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling
-        raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a
+        The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice
+        changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a
         caller who is not an operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
@@ -213,7 +213,7 @@ def resolve(
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "to rule otherwise, take back the supersession with undo and name the winner with supersede_fact"
+            "to rule otherwise, undo that the loser was superseded, or name the winner with supersede_fact"
         )
     fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
@@ -308,6 +308,12 @@ def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fac
     return change_memory(
         connection, agent_id, version_of(FACT, winner), values, cause=replace(cause, action="absorbed"), noted=note
     )
+
+
+def reopen(connection: Connection, agent_id: str, fact_id: UUID, *, resolved_at: datetime) -> None:
+    """Open the contradictions that were decided by superseding a fact, once both sides are active again."""
+    key = {"agent_id": agent_id, "id": fact_id, "at": resolved_at}
+    connection.execute(BLOCKS["reopen_contradictions"], key)
 
 
 def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:

@@ -51,6 +51,15 @@ where agent_id = %(agent_id)s and id = %(id)s
 returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
        {sides}
 
+-- name: reopen_contradictions
+-- Those that a ruling decided by superseding this fact at that moment, now that both facts are active again.
+update heart.contradictions c
+set status = 'open', resolution = null, resolved_at = null, note = null, row_version = row_version + 1
+where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b) and resolved_at = %(at)s and resolution <> 'both_valid'
+  and not exists (
+      select from heart.facts f
+      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state <> 'active')
+
 -- name: propose_ruling
 -- Keep how somebody who may not decide it would; null takes that back.
 update heart.contradictions c

@@ -34,7 +34,7 @@ from nous_online.database.changes import (
 from nous_online.database.statements import fetch, statements
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.contradictions import mark_sides
+from nous_online.memories.contradictions import mark_sides, reopen
 from nous_online.memories.store import (
     REEMBEDDED,
     Embedded,
@@ -266,6 +266,8 @@ def restore_all(
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)
     check_names(connection, agent_id, [each.memory_id for each in changes])
+    for each in (each for each in changes if each.to_state == "superseded"):
+        reopen(connection, agent_id, each.memory_id, resolved_at=each.effective_at)
     marked = Cause("agent", "marked", reason, datetime.now(UTC))
     for memory_id in {*besides, *(each.memory_id for each in changes)}:
         mark_sides(connection, agent_id, memory_id, cause=marked)

@@ -13,7 +13,7 @@ from nous_online.database.changes import Cause
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
-from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.contradictions import Contradiction, Resolution
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)
@@ -112,12 +112,39 @@ def test_a_winner_that_was_retired_since_can_not_win(heart: Heart, pair, found) 
     assert heart.contradictions() == [found]
 
 
-def test_the_loser_can_be_brought_back(heart: Heart, pair, found) -> None:
-    heart.resolve_contradiction(found.id, "a_wins")
+@pytest.mark.parametrize(("resolution", "loser"), [("a_wins", 1), ("b_wins", 0)])
+def test_undoing_a_ruling_brings_the_loser_back_and_asks_again(
+    heart: Heart, pair, found, resolution: Resolution, loser: int
+) -> None:
+    heart.resolve_contradiction(found.id, resolution, note="seen there")
 
-    heart.undo(pair[1].id, reason="she was right")
+    heart.undo(pair[loser].id, reason="the other was right")
 
-    assert heart.get(pair[1].id).state == "active"
+    assert heart.contradictions() == [found]
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+    assert heart.resolve_contradiction(found.id, "both_valid").resolution == "both_valid"
+
+
+def test_a_merge_that_was_ruled_is_open_again_once_both_sides_are_back(heart: Heart, pair, found) -> None:
+    both = heart.learn("Ana has two desks, in Lima and in Oslo").memory
+    heart.resolve_contradiction(found.id, "merged", merged_into=both.id)
+
+    heart.undo(pair[1].id)
+    of_one = heart.contradictions()
+    heart.undo(pair[0].id)
+
+    assert of_one == []
+    assert heart.contradictions() == [found]
+    assert heart.get_fact(both.id).confirmation_count == 0
+
+
+def test_undoing_an_earlier_supersession_opens_nothing_that_was_decided_otherwise(heart: Heart, pair, found) -> None:
+    heart.resolve_contradiction(found.id, "both_valid")
+    heart.supersede_fact(pair[1].id, pair[0].id)
+
+    heart.undo(pair[1].id)
+
+    assert heart.contradictions() == []
 
 
 def test_learning_what_contradicts_a_fact_keeps_both_and_says_so(heart: Heart, judge) -> None:
