@@ -29,7 +29,14 @@ from nous_online.core.errors import NousError
 from nous_online.database.connection import as_night
 from nous_online.database.statements import statements
 from nous_online.interfaces.api import keys, problems
-from nous_online.interfaces.api.access import DEADLINE_HEADER, Authenticator, Caller, CallerSlots, address_of, deadline_of
+from nous_online.interfaces.api.access import (
+    DEADLINE_HEADER,
+    Authenticator,
+    Caller,
+    CallerSlots,
+    address_of,
+    deadline_of,
+)
 from nous_online.interfaces.api.hearts import PROBE_S
 from nous_online.interfaces.api.problems import InterfaceProblem, as_utf8, kind_of, problem_response
 from nous_online.interfaces.request_checks import host_of

@@ -27,8 +27,8 @@ from nous_online.database.statements import fetch, fill_columns, statements
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
-from nous_online.interfaces.console.rendering import FormFields, OpenHeart, QueryFields, non_empty, page
-from nous_online.interfaces.questions import Alike, alike, hold_both, open_questions, questions_of
+from nous_online.interfaces.console.rendering import FORM_TOKEN, FormFields, OpenHeart, QueryFields, non_empty, page
+from nous_online.interfaces.questions import Alike, OpenQuestion, alike, hold_both, open_questions, questions_of
 from nous_online.memories.contradictions import Resolution
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
@@ -201,11 +201,20 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
     listed = {*(pair.id for pair in pairs), *(doubt.later_id for doubt in doubts)}
     shown["alike"] = {
-        (each.id, each.earlier_id): {by: len(alike(questions, each, by)) for by in ALIKE}
+        (each.id, each.earlier_id): {by: many for by in ALIKE if (many := all_alike(questions, each, by))}
         for each in questions
         if each.id in listed
     }
     return page(request, "inbox.html", is_live=True, **shown)
+
+
+def all_alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> str | None:
+    """Return how many questions are like one and in what, None where it is alone or one source has asked all of them."""
+    count, is_one_source = len(alike(questions, one, by)), by == "sources" and len({*(one.sources or ())}) == 1
+    if count <= 1 or (is_one_source and count == len(questions)):
+        return None
+    shared = "from this one source" if is_one_source else "between these two sources"
+    return f"{count} {shared if by == 'sources' else 'about this subject'}"
 
 
 def sides_of(pair: Any, known: Mapping[UUID, ListedMemory]) -> list[tuple[str, ListedMemory]]:
@@ -315,7 +324,7 @@ def split(statement_id: UUID, form: FormFields, heart: OpenHeart) -> RedirectRes
 
 
 @router.post("/contradictions/{contradiction_id:uuid}")
-def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> RedirectResponse:
+def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Response:
     """Decide a contradiction, or reject a proposed ruling."""
     ruling = form.get("resolution", "")
     if ruling == "reject":
@@ -334,7 +343,7 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
         heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
-        return hold_all(heart, contradiction_id, ruling, form)
+        return hold_all(request, heart, contradiction_id, ruling, form)
     if ruling not in ("a_wins", "b_wins", "both_valid"):
         raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
     heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
@@ -342,11 +351,11 @@ def decide(contradiction_id: UUID, form: FormFields, heart: OpenHeart) -> Redire
 
 
 @router.post("/doubts")
-def resolve_doubt(form: FormFields, heart: OpenHeart) -> RedirectResponse:
+def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
     """Replace the earlier fact by the later one, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
-        return hold_all(heart, later, by, form)
+        return hold_all(request, heart, later, by, form)
     if form.get("act") == "keep":
         heart.keep_both(later, earlier, reason=reason_in(form))
         return back_to("/inbox", "keep")
@@ -354,13 +363,21 @@ def resolve_doubt(form: FormFields, heart: OpenHeart) -> RedirectResponse:
     return back_to("/inbox", "replace")
 
 
-def hold_all(heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> RedirectResponse:
-    """Decide of every question like one of them, by its sources or its subject, that both facts hold."""
+def hold_all(request: Request, heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> Response:
+    """Decide of every question like one of them that both facts hold, once the person has confirmed how many."""
     questions = questions_of(heart)
     one = next((each for each in questions if each.id == question_id), None)
     if one is None:
         raise Conflict(f"question {question_id} is not open any more; look at the inbox again")
-    hold_both(heart, alike(questions, one, cast("Alike", by)), why=reason_in(form))
+    found, many = alike(questions, one, cast("Alike", by)), all_alike(questions, one, cast("Alike", by))
+    if form.get("sure") != str(len(found)):
+        ids = {each for pair in found[:ON_A_PAGE] for each in (pair.earlier_id, pair.later_id)}
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            known = named_memories(connection, heart.agent.id, [*ids])
+        shown: dict[str, Any] = {"questions": found, "known": known, "many": many or len(found), "most": ON_A_PAGE}
+        fields = {name: value for name, value in form.items() if name not in (FORM_TOKEN, "sure")}
+        return page(request, "confirm.html", fields=fields, **shown)
+    hold_both(heart, found, why=reason_in(form))
     return back_to("/inbox", "hold")
 
 

@@ -88,7 +88,7 @@ DONE = {
     "unpin": "Unpinned: nights treat it like any other again.",
     "undo": "Taken back.",
     "split": "Split off: this is the fact it became. Undo joins the two again.",
-    "hold": "Decided of all of them: both hold. Undo on a memory's page brings a question back.",
+    "hold": "Decided of all of them: both hold. What was in doubt comes back by undo on the page of the later fact.",
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
     "merge": "Your sentence holds now. Both sides stay in the store; undo on their pages brings them back.",

@@ -151,7 +151,9 @@ def test_nobody_can_be_called_what_stands_for_all(database: Database, embedder: 
 def test_a_call_ends_by_its_deadline_where_the_database_is_away(
     database_url: str, database: Database, embedder: WordEmbedder, *, requires_keys: bool
 ) -> None:
-    callers = [bearer(key_of(database, each)) if requires_keys else {"X-Nous-Agent": each} for each in ("aria", "boris")]
+    callers = [
+        bearer(key_of(database, each)) if requires_keys else {"X-Nous-Agent": each} for each in ("aria", "boris")
+    ]
     with FaultProxy.before(database_url) as proxy:
         app = app_over(proxy.url(database_url), embedder, access=Access(requires_keys=requires_keys))
         with client_of(app, {"X-Nous-Deadline": "1"}) as client:

@@ -212,7 +212,16 @@ def test_the_inbox_settles_what_waits_for_a_person(heart: Heart, judge: Scripted
     assert "Nothing is in doubt" in shown(console, "/inbox")
 
 
-def test_both_hold_is_decided_at_once_for_all_of_two_sources_and_for_all_of_one_subject(
+def confirmed(client: TestClient, action: str, **told: str) -> httpx.Response:
+    """Press a button of the inbox that asks first, and then that of the page which asks."""
+    asking = pressed(client, "/inbox", action, **told)
+    assert asking.status_code == 200, asking.text
+    assert "autofocus>Yes, both hold in all" in asking.text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', asking.text))
+    return client.post(action, data=fields, headers={"Origin": HOST, "Sec-Fetch-Site": "same-origin"})
+
+
+def test_both_hold_is_decided_at_once_for_all_of_one_source_and_for_all_of_one_subject_once_confirmed(
     heart: Heart, console: TestClient
 ) -> None:
     of_sources = [
@@ -224,17 +233,41 @@ def test_both_hold_is_decided_at_once_for_all_of_two_sources_and_for_all_of_one_
     page = shown(console, "/inbox")
     address = f"/contradictions/{of_sources[0].id}"
 
-    assert "Both hold, in all 3 between these two sources" in page
-    assert "Both hold, in all 2 about this subject" in page
-    assert led_to(pressed(console, "/inbox", address, resolution="sources")) == "/inbox?done=hold"
+    assert "Both hold, in all 3 from this one source …" in page
+    assert "Both hold, in all 2 about this subject …" in page
+    asking = pressed(console, "/inbox", address, resolution="sources", why="two rooms")
+    assert "Do both hold, in all 3 from this one source?" in asking.text
+    assert "The place of desk 2 is Oslo" in asking.text
+    assert len(heart.contradictions()) == 5
+    assert led_to(confirmed(console, address, resolution="sources", why="two rooms")) == "/inbox?done=hold"
     left = [each.id for each in heart.contradictions()]
     assert sorted(left) == sorted(each.id for each in of_subject)
-    led_to(pressed(console, "/inbox", f"/contradictions/{of_subject[1].id}", resolution="subject"))
+    led_to(confirmed(console, f"/contradictions/{of_subject[1].id}", resolution="subject"))
 
     ruled = heart.contradictions(status="resolved")
+    assert {each.note for each in ruled} == {"two rooms", "decided in the console"}
     assert {each.resolution for each in ruled} == {"both_valid"}
     assert len(ruled) == len(of_sources) + len(of_subject)
     assert "Nothing contradicts itself" in shown(console, "/inbox?done=hold")
+
+
+def test_nothing_is_offered_for_all_of_one_source_that_the_whole_inbox_came_from(
+    heart: Heart, console: TestClient
+) -> None:
+    for n in range(2):
+        disputed(heart, f"Desk {n} is in Lima", f"The place of desk {n} is Oslo", source="desks.md")
+
+    assert "Both hold, in all" not in shown(console, "/inbox")
+
+
+def test_what_came_to_wait_since_a_person_was_asked_is_asked_of_again(heart: Heart, console: TestClient) -> None:
+    first = disputed(heart, "Desk 1 is in Lima", "The place of desk 1 is Oslo", subject="Desks")
+    disputed(heart, "Desk 2 is in Lima", "The place of desk 2 is Oslo", subject="Desks")
+    address, two = f"/contradictions/{first.id}", {"resolution": "subject", "sure": "2"}
+    disputed(heart, "Desk 3 is in Lima", "The place of desk 3 is Oslo", subject="Desks")
+
+    assert "in all 3 about this subject?" in pressed(console, "/inbox", address, **two).text
+    assert len(heart.contradictions()) == 3
 
 
 def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
