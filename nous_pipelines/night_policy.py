@@ -29,9 +29,9 @@ class NightPolicy:
     """Thresholds and limits of a night; every field can be overridden for an agent and for a run. Ages are in days."""
 
     candidate_similarity: float = between(0.5, 1, 0.92)
-    """Cosine from which two facts are looked at as duplicates (living memory, consolidation engine)."""
+    """Cosine from which two facts are looked at as duplicates."""  # as in living memory's consolidation engine
     same_similarity: float = between(0.5, 1, 0.50)
-    """Cosine from which two facts a judge is sure of are merged all the same (`LearnPolicy`)."""
+    """Cosine from which two facts a judge is sure of are merged all the same, as in learning."""
     neighbour_similarity: float = between(0.5, 1, 0.80)
     """Cosine from which two facts may be about one subject, and are compared for updates and contradictions."""
     neighbour_count: int = between(0, 1000, 20)
@@ -43,7 +43,7 @@ class NightPolicy:
     ranked_within: float = between(0, 2, 0.06)
     """Cosine by which one of them may stand behind the nearest, apart from what shared words are worth.
 
-    The three are those of `LearnPolicy`, where they come from: what stands further behind is a stranger.
+    The three are those of learning (`LearnPolicy` says where they come from): what stands further behind is a stranger.
     """
     ranked_facts: int = between(0, 100_000, 1000)
     """Of the new facts the latest so many: what was learned while somebody waited was compared then."""
@@ -65,7 +65,7 @@ class NightPolicy:
     superseded_grace_days: int = between(0, MOST_DAYS, 30)
     """For how long a superseded fact stays within reach before it is archived."""
     unused_after_days: int = between(0, MOST_DAYS, 90)
-    """Age from which a memory nobody ever used is archived (living memory, active forgetting); never earlier."""
+    """Age from which a memory nobody ever used is archived; never earlier."""
     unused_return_share: float = between(0, 1, 0.01)
     """Share of its unused memories that may still come to use at that age in as many days; the night waits for it.
 
@@ -83,7 +83,7 @@ class NightPolicy:
     censor_activations: int = between(1, 1_000_000, 3)
     """Activations below which the share says nothing."""
     review_below_success: float = between(0, 1, 0.4)
-    """Success rate under which a procedure is flagged for review (living memory, procedures)."""
+    """Success rate under which a procedure is flagged for review."""
     review_after_uses: int = between(1, 1_000_000, 5)
     """Uses below which the rate says nothing."""
 

@@ -105,7 +105,7 @@ export interface Censor {
   activation_count: number;
   /** How many activations were reported as false. */
   false_positive_count: number;
-  /** After how many activations a warning becomes a block; None for 5. */
+  /** After how many activations a warning becomes a block; by default 5. */
   escalation_threshold: number;
   /** When it was last activated. */
   last_activated_at: string | null;
@@ -156,7 +156,7 @@ export interface CensorBody {
   severity?: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal?: boolean;
-  /** After how many activations a warning becomes a block; None for 5. */
+  /** After how many activations a warning becomes a block; by default 5. */
   escalation_threshold?: number | null;
   /** The id or reference of a decision recorded here, or the name of one taken elsewhere. Taken as learned_from_decision too. */
   learned_from_decision_id?: string | null;
@@ -191,7 +191,7 @@ export interface CensorChangesBody {
   note?: string | null;
   /** How strict it is. */
   severity?: "warn" | "block" | "absolute";
-  /** After how many activations a warning becomes a block; None for 5. */
+  /** After how many activations a warning becomes a block; by default 5. */
   escalation_threshold?: number | null;
   /** When it expires; None for never. */
   expires_at?: string | null;
@@ -1618,7 +1618,7 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded, and `undo` makes it active again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;

@@ -137,7 +137,9 @@ class ClaimDetails(ReachDetails, total=False):
 class OriginDetails(ClaimDetails, total=False):
     """The same with the moment and the frame it was learned in."""
 
-    learned_at: Annotated[Moment, Instant("When it was stated; by default now.", is_said=True, option="")]
+    learned_at: Annotated[
+        Moment, Instant("When it was stated; by default now.", is_said=True, option="", brief="ISO 8601")
+    ]
     frame: Frame
     active_censors: ActiveCensors
     encoded_frame: OtherFrame
@@ -363,7 +365,7 @@ Trigger = Annotated[str, Text("What triggers it.", most=CensorPolicy.trigger_byt
 Threshold = Annotated[
     int | None,
     Whole(
-        f"After how many activations a warning becomes a block; None for {CensorPolicy.escalation_threshold}.",
+        f"After how many activations a warning becomes a block; by default {CensorPolicy.escalation_threshold}.",
         least=1,
         most=CensorPolicy.highest_threshold,
         option="--threshold",

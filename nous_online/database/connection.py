@@ -18,7 +18,7 @@ from pgvector.psycopg.vector import register_vector_info
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import class_row
 from psycopg.types import TypeInfo
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import DeadlineExceeded, InvalidInput, NousError, Refused, Unavailable, Unsupported
@@ -56,6 +56,7 @@ KEEPALIVES = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_coun
 """Seconds after which an idle connection whose peer vanished is detected; the watchdog ends one in use."""
 RECONNECT_S = 5.0  # then the pool gives up, and the next call makes it try again: it must not sleep through a recovery
 TRANSLATIONS: Sequence[tuple[tuple[type[psycopg.Error], ...], type[NousError], str]] = (
+    ((PoolClosed,), Unavailable, "this Heart is closed, or the database it was opened on; open another"),
     (
         (PoolTimeout,),
         DeadlineExceeded,
@@ -236,7 +237,7 @@ class Database:
         except PoolTimeout as error:
             # The pool only logs why it can't connect; without this the error would ask for a larger pool.
             if self._trouble:
-                raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}; nothing was stored") from error
+                raise Unavailable(f"can't connect to PostgreSQL: {self._trouble}") from error
             raise
 
 

@@ -137,7 +137,7 @@ def live_url(url: str, *, timeout_s: float = 60.0) -> str:
     place = passwords.parent
     record = read_record(place)
     if record and not record.pid:  # `stop` left it so: a server that was stopped on purpose stays down
-        raise Unavailable(f"The embedded server of {place} was stopped; start it: `nous up`.")
+        raise Unavailable(f"The embedded server of {place} was stopped; start it: `nous up`")
     found = postmaster(record.data) if record else None
     if record and found and _is_settled(place, record, found):
         server = _server(place, record, found)

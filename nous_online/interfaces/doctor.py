@@ -42,6 +42,7 @@ from nous_online.language.embedding import default_embedder
 from nous_online.memories.status import agents_waiting, last_night_applied
 
 SQL = statements("nous_online.interfaces", "doctor.sql")
+UNASKED = "the server can't be asked"
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
 MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
@@ -60,7 +61,9 @@ def checks() -> Iterator[HealthCheck]:
         yield HealthCheck("server", is_ok=True, message=NOT_STARTED)
     else:
         for name, look in SERVER_LOOKS.items():
-            yield checked(name, look)
+            yield (found := checked(name, look))
+            if found.message.startswith(UNASKED):  # the other looks would say the same
+                break
     if settings().asks_model:
         claude = settings().provider == "anthropic"
         yield checked("claude" if claude else "model", look_at_claude if claude else look_at_model)
@@ -215,8 +218,8 @@ def connected(role: Role) -> Generator[psycopg.Connection]:
         with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
-        reason = without_password(str(error).strip(), url)
-        message = f"the server can't be asked: {reason}; check NOUS_DATABASE_URL, or run `nous up`"
+        reason = " ".join(without_password(str(error), url).split())
+        message = f"{UNASKED}: {reason}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 

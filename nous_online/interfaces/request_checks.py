@@ -8,6 +8,7 @@ cannot keep out callers who send theirs.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import ipaddress
 import secrets
@@ -39,13 +40,14 @@ TOKEN = "token"  # noqa: S105 (the name of the URL parameter)
 TOKEN_BYTES = 24  # 192 random bits
 
 
-def listening(port: int) -> socket.socket:
-    """Return a socket that listens on loopback, at any free port for 0; raise `Unavailable` when the port is taken."""
+def listening(port: int, *, host: str = HOST) -> socket.socket:
+    """Return a socket that listens there, at any free port for 0; raise `Unavailable` when the port is taken."""
+    address = host.strip("[]")
     try:
-        return socket.create_server((HOST, port))
+        return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     except OSError as error:
-        message = f"port {port} of {HOST} can't be listened on: {error.strerror}; name a free one with --port"
-        raise Unavailable(message) from error
+        why = "is taken" if error.errno == errno.EADDRINUSE else f"can't be listened on: {error.strerror}"
+        raise Unavailable(f"port {port} of {host} {why}; name a free one with --port") from error
 
 
 def is_loopback(host: str) -> bool:

@@ -122,8 +122,9 @@ class ContradictionVerbs(Verbs):
 
         Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
         The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice
-        changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a
-        caller who is not an operator: the contradiction is returned open, for a person to decide.
+        changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
+        only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
+        to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -175,7 +176,7 @@ def check_reach(
     wanted = {"status": None, "id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
     if not fetch_contradictions(connection, "contradictions_in_reach", {"agent_id": agent_id, **wanted}):
         ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
-        raise NotFound(f"agent {agent_id!r} has no {ruled} in reach of user and project {list(reach.values())}")
+        raise NotFound(f"agent {agent_id!r} has no {ruled} within reach of this call's user and project")
 
 
 def open_between(

@@ -196,7 +196,7 @@ def check_forgettable(agent: Agent, memory_id: UUID, reach: Mapping[str, str | N
     with agent.transaction(deadline) as connection:
         row = connection.execute(query, {"agent_id": agent.id, "id": memory_id, **reach}).fetchone()
     if row is None:
-        raise NotFound(f"agent {agent.id!r} has no memory {memory_id} in reach of user and project {[*reach.values()]}")
+        raise NotFound(f"agent {agent.id!r} has no memory {memory_id} within reach of this call's user and project")
     if row[0] == "censor" or row[1]:
         what = "a censor" if row[0] == "censor" else "pinned"
         raise Refused(f"memory {memory_id} is {what}: a person forgets it, with `nous forget {memory_id}`")

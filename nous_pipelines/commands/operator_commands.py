@@ -52,7 +52,9 @@ def known_kinds(incomplete: str) -> list[str]:
 def undo(  # noqa: PLR0913 (one parameter for each option)
     changed: Annotated[UUID | None, Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,
-    night: NightOption = None,
+    night: Annotated[
+        str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="All that this night changed.")
+    ] = None,
     first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")] = None,
     last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
     proposal: Annotated[str | None, Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
@@ -282,7 +284,8 @@ def policy(
         for field, value in NightPolicy().overridden(own).as_dict().items()
     }
     table = Table("field", "value", "default", "what it means", title=f"the nights of {escaped(name)}", box=None)
-    for field, row in fields.items():
+    shown = {field: row for field, row in fields.items() if not values or field in values}
+    for field, row in shown.items():
         style = "bold" if field in own else None
         table.add_row(field, f"{row['value']:g}", f"{row['default']:g}", row["meaning"], style=style)
     show(table)

@@ -222,6 +222,7 @@ class NightQuestions:
     contradictions: int = 0
     found: int = 0
     """Contradictions among them that the night found."""
+    doubts: int = 0
     procedures: int = 0
 
 
@@ -284,7 +285,7 @@ class NightReport:
             said, _, how = question("contradictions", asked.contradictions).partition(": ")
             found = f", {asked.found:,} of them found tonight" if 0 < asked.found < asked.contradictions else ""
             needs.append(f"{said}{found}: {how}")
-        return [*needs, question("procedures", asked.procedures)] if asked.procedures else needs
+        return needs + [question(sort, count) for sort in ("doubts", "procedures") if (count := getattr(asked, sort))]
 
     @property
     def cost_usd(self) -> float:

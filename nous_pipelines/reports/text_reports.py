@@ -144,6 +144,8 @@ def changed_lines(entry: ReportEntry) -> Iterator[str]:
         for retired in entry.told[1:]:
             yield shortened(retired) if retired != entry.told[0] else "(word for word)"
         return
+    if entry.kind in {"promote", "demote"}:  # the reason tells both weights
+        return
     for changed in entry.changed:
         yield changed.move if changed.text == entry.told[0] else f"{shortened(changed.text)}: {changed.move}"
 

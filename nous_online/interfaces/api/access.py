@@ -266,8 +266,8 @@ def seconds_until(moment: float) -> float:
 
 def deadline_of(request: Request, seconds: str | None) -> float:
     """Return when a call ends, of the monotonic clock, which started when it arrived: reading the body counts."""
-    is_valid = seconds is not None and re.fullmatch(SECONDS, seconds)  # another is refused once its caller is known
-    return request.state.arrived_at + (float(seconds) if is_valid else DEADLINE_S)
+    named = re.fullmatch(SECONDS, seconds or "")  # another form is refused once its caller is known
+    return request.state.arrived_at + (float(named[0]) if named else DEADLINE_S)
 
 
 def agent_of(named: str | None, caller: Caller) -> str:

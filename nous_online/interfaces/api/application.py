@@ -23,7 +23,7 @@ from nous_online.interfaces.api.hearts import PROBE_S, Hearts, ReadinessProbe
 from nous_online.interfaces.api.keys import show_trail
 from nous_online.interfaces.api.server_routes import Consolidator, installed_consolidator, night_router, server_router
 from nous_online.interfaces.api.verb_routes import verb_router
-from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback, server_options
+from nous_online.interfaces.request_checks import LOOPBACK_NAMES, is_loopback, listening, server_options
 from nous_online.processes import python_module
 
 
@@ -128,6 +128,7 @@ def serve(access: Access, *, host: str, port: int, proxy: str | None = None) -> 
     """Serve until SIGINT or SIGTERM; calls in flight are finished first."""
     import uvicorn
 
+    listening(port, host=host).close()  # else uvicorn would say in lines of its own that the port is taken
     show_trail()
     places: dict[str, Any] = {"host": host, "port": port, "proxy": proxy}
     app, grace_s = application(access=access), access.policy.drain_s

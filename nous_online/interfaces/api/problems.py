@@ -165,7 +165,10 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     """
     assert isinstance(error, RequestValidationError)  # noqa: S101 (it is registered for these alone)
     found: Sequence[Any] = error.errors()
-    errors = [FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=each["msg"]) for each in found]
+    errors = [
+        FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=each["msg"].removeprefix("Value error, "))
+        for each in found
+    ]
     if any(each["type"] == "json_invalid" for each in found):
         return for_request(request, UNREADABLE, "the body is no JSON; send one JSON object")
     detail = f"{errors[0].where}: {errors[0].message}" if errors else "the request does not fit its description"

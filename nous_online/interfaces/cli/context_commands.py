@@ -169,8 +169,9 @@ def check(
 @with_options(CensorDetails)
 def add(
     trigger: Annotated[str, Argument(metavar="TRIGGER", help="What triggers it.")],
-    reason: Annotated[str, Argument(metavar="REASON", help="Why not, or what to do instead.")],
+    reason: Annotated[str | None, Argument(metavar="REASON", help="Why not, or what to do instead.")] = None,
     *,
+    why: Annotated[str | None, Option("--reason", help="Another way to give REASON.")] = None,
     agent: AgentOption = None,
     **details: Any,
 ) -> object:
@@ -179,8 +180,12 @@ def add(
     $ nous censor add "pushing directly to main branch" "use a feature branch" --severity block
     $ nous censor add "DROP TABLE *" "write a migration" --literal
     """
+    if (reason is None) == (why is None):
+        raise InvalidInput("say once why not, or what to do instead: as REASON or with --reason")
     with open_heart(agent, may_begin=True) as heart:
-        added = heart.add_censor(trigger, reason, scope="project" if details["project_id"] else "private", **details)
+        added = heart.add_censor(
+            trigger, reason or why or "", scope="project" if details["project_id"] else "private", **details
+        )
     show_censor(added.severity, added.trigger, added.reason)
     show(f"[dim]{added.id}[/dim]")
     return added

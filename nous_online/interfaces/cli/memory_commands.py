@@ -158,13 +158,20 @@ def status(*, agent: AgentOption = None) -> object:
     if failed := found.waiting.failed_episodes:
         show(f"{'':<10} {failed:,} failed and are tried again: {escaped(found.waiting.last_error or '')}")
     for consumer, count in found.waiting.events.items():
-        show(f"{'waiting':<10} {count:,} events for {escaped(consumer)}")
+        show(f"{'waiting':<10} {count:,} events {events_for(consumer)}")
     show(f"{'nights':<10} {f'the last was {found.nights.last}' if found.nights.last else 'none yet'}")
     for number, need in enumerate(found.needs or ("nothing",)):
         show(f"{'' if number else 'needs you':<10} {escaped(need)}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
     return found
+
+
+def events_for(consumer: str) -> str:
+    """Return for whom events wait; those for Nous itself are reacted to by whatever works in the background."""
+    from nous_online.queue.outbox import HEART
+
+    return "for Nous itself; `nous worker` handles them" if consumer == HEART else f"for {escaped(consumer)}"
 
 
 MemoryId = Annotated[UUID, Argument(metavar="ID", help="A memory of any kind, as `nous recall` names it.")]
@@ -181,8 +188,9 @@ def forget(
     $ nous forget $ID --reason "the lock was changed"
     """
     with open_heart(agent) as heart:
+        was = heart.get(memory_id)
         gone = heart.forget(memory_id, reason=reason)
-    show_memory("forgotten", gone.memory)
+    show_memory("forgotten already" if was.is_forgotten else "forgotten", gone.memory)
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
             show_note(f"{each} {what}, and stays out of recall too")
@@ -195,7 +203,9 @@ def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = Non
     $ nous restore $ID --reason "forgotten by mistake"
     """
     with open_heart(agent) as heart:
-        return show_memory("restored", heart.restore(memory_id, reason=reason))
+        was = heart.get(memory_id)
+        done = "restored" if was.state == "archived" else "nothing to restore"
+        return show_memory(done, heart.restore(memory_id, reason=reason))
 
 
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
@@ -352,7 +362,9 @@ def split(
     reason: Annotated[str | None, Option(help="Why; kept in the history of both facts.")] = None,
     agent: AgentOption = None,
 ) -> object:
-    """Make a statement a fact of its own, apart from the fact it was taken for; `nous undo` joins them again.
+    """Make a statement a fact of its own, apart from the fact it was taken for.
+
+    `nous undo` with the id of the new fact, which is printed, joins them again.
 
     $ nous split 01a202e5-e0bd-7d8c-b5bd-9313b051deb4 --reason "against is not for"
     $ nous split $STATEMENT --json | jq .id
@@ -361,6 +373,7 @@ def split(
         fact = heart.split(statement_id, reason=reason)
     show(f"[green]split off[/green]  {escaped(fact.content)}")
     show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")
+    show_note(f"join them again: nous undo {fact.id}")
     return fact
 
 
@@ -387,20 +400,23 @@ def contradictions(
 ) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
 
+    Of each pair the earlier stands first, with the day it was said; `a` and `b` are its names for `nous resolve`.
+
     $ nous contradictions
     $ nous contradictions --status resolved --json
     """
     from nous_online.interfaces.questions import as_plain, questions_of
+    from nous_online.memories.contradictions import sides_of
 
     with open_heart(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
         rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
         doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
-        texts = {one: heart.get_fact(one).content for each in doubts for one in (each.earlier_id, each.later_id)}
-    for each in rows:
-        show(f"[bold]{each['id']}[/bold]  {escaped(each['resolution'] or each['status'])}")
-        show(f"  a  {escaped(each['a'])}  [dim]{each['memory_a']}[/dim]")
-        show(f"  b  {escaped(each['b'])}  [dim]{each['memory_b']}[/dim]")
+        facts = {one: heart.get_fact(one) for each in doubts for one in (each.earlier_id, each.later_id)}
+    for one, each in zip(found, rows, strict=True):
+        show(f"[bold]{one.id}[/bold]  {escaped(one.resolution or one.status)}")
+        for name, side in sorted(sides_of(one), key=lambda named: named[1]["learned_at"]):
+            show(side_line(name, side["content"], str(side["learned_at"])[:10], side["id"]))
         if (proposed := each["proposed"]) and each["status"] == "open":
             into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
             why = f": {proposed['note']}" if proposed["note"] else ""
@@ -408,13 +424,18 @@ def contradictions(
             show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
     for each in doubts:
         show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
-        show(f"  a  {escaped(texts[each.earlier_id])}  [dim]{each.earlier_id}[/dim]")
-        show(f"  b  {escaped(texts[each.later_id])}  [dim]{each.later_id}[/dim]")
+        for name, fact in (("a", facts[each.earlier_id]), ("b", facts[each.later_id])):
+            show(side_line(name, fact.content, f"{fact.learned_at:%Y-%m-%d}", fact.id))
     if not rows and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
     return {"contradictions": rows, "doubts": [as_plain(each) for each in doubts]}
+
+
+def side_line(name: str, text: str, day: str, fact_id: object) -> str:
+    """Return one side of a question: its name in rulings, its text, the day it was said, and its id."""
+    return f"  {name}  {escaped(text)}  [dim]{day}  {fact_id}[/dim]"
 
 
 def resolve(  # noqa: PLR0913 (one parameter for each option)

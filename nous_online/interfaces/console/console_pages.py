@@ -209,7 +209,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
 
 
 def all_alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> str | None:
-    """Return how many questions are like one and in what, None where it is alone or one source has asked all of them."""
+    """Return how many questions are like one and in what; None where it is alone, or one source has asked them all."""
     count, is_one_source = len(alike(questions, one, by)), by == "sources" and len({*(one.sources or ())}) == 1
     if count <= 1 or (is_one_source and count == len(questions)):
         return None

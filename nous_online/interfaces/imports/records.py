@@ -104,7 +104,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
         ) from error
     except json.JSONDecodeError as error:
         raise InvalidInput(
-            f"not JSON: {error.msg} at column {error.colno}; one JSON object belongs on a line"
+            f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}; one JSON object belongs on a line"
         ) from error
     except RecursionError as error:
         raise InvalidInput("the JSON is nested too deeply; one flat object belongs on a line") from error

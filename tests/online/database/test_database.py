@@ -317,3 +317,11 @@ def test_one_thread_watches_any_number():
             pass
 
     assert threading.active_count() == before + 1
+
+
+def test_a_closed_database_says_that_it_is_closed(database_url: str) -> None:
+    database = Database(database_url)
+    database.close()
+
+    with pytest.raises(Unavailable, match="this Heart is closed"), database.transaction("aria"):
+        pass

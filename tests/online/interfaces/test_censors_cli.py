@@ -40,6 +40,15 @@ def test_what_blocks_ends_in_exit_code_one_and_what_warns_in_zero(nous: Callable
     assert "nothing speaks against it" in other.stderr
 
 
+def test_the_reason_of_a_censor_may_be_an_option_as_elsewhere(nous: Callable[..., Any]) -> None:
+    added = nous("censor", "add", "rm -rf", "--reason", "ask first")
+    neither, both = nous("censor", "add", "rm"), nous("censor", "add", "rm", "no", "--reason", "ask first")
+
+    assert added.stdout.startswith("warn  rm -rf: ask first")
+    assert (neither.exit_code, both.exit_code) == (1, 1)
+    assert "as REASON or with --reason" in neither.stderr
+
+
 def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
     added = json.loads(nous("censor", "add", "rm -rf /*", "no", "--literal", "--threshold", "2", "--json").stdout)
     checks = [json.loads(nous("check", "sudo rm -rf /usr", "--json").stdout) for _ in range(2)]

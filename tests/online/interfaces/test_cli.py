@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -276,6 +277,26 @@ def test_doctor_says_what_to_mend(nous: Callable[..., Answer], owner: psycopg.Co
     assert behind.code == 1
     assert "fix  schema    the database lacks migrations of this version; run `nous up`" in behind.out
     assert "ok   server" in behind.out
+
+
+def test_doctor_says_once_that_the_server_is_away(nous: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NOUS_DATABASE_URL", "postgresql://nous@127.0.0.1:1/nous")
+    settings.cache_clear()
+
+    answer = nous("doctor")
+
+    assert answer.code == 1
+    assert answer.out.count("the server can't be asked") == 1
+    assert answer.out.rstrip().endswith("check NOUS_DATABASE_URL, or run `nous up`")
+
+
+def test_an_api_whose_port_is_taken_says_so_in_one_line(nous: Callable[..., Answer]):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        answer = nous("api", "--port", str(port))
+
+    assert (answer.code, answer.err) == (1, f"error: port {port} of 127.0.0.1 is taken; name a free one with --port\n")
 
 
 def test_a_first_doctor_finds_nothing_to_mend_where_no_server_was_started_yet(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from click.testing import Result
@@ -11,8 +13,10 @@ from typer.testing import CliRunner
 
 from nous_online import heart as hearts
 from nous_online.core.settings import settings
+from nous_online.database.changes import Cause
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
+from nous_online.memories.contradictions import open_between
 
 
 @pytest.fixture
@@ -37,6 +41,45 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert "The gate code is 4711" in forgotten.stdout
     assert state == "archived"
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
+
+
+def test_what_is_forgotten_or_restored_already_is_said_to_be(nous: Callable[..., Result], heart: Heart) -> None:
+    fact = heart.learn("The gate code is 4711").memory
+
+    first, second = (nous("forget", str(fact.id), "--reason", "the lock was changed").stdout for _ in range(2))
+    back, again = (nous("restore", str(fact.id)).stdout for _ in range(2))
+
+    assert [each.partition("  ")[0] for each in (first, second, back, again)] == [
+        "forgotten", "forgotten already", "restored", "nothing to restore",
+    ]  # fmt: skip
+
+
+def test_a_split_says_how_to_join_the_two_again(nous: Callable[..., Result], heart: Heart) -> None:
+    fact = heart.learn("The gate code is 4711").memory
+    heart.learn("The gate code is 4711.")
+    statement = heart.statements(fact.id)[-1]
+
+    split = nous("split", str(statement.id))
+
+    joined = split.stderr.strip().removeprefix("join them again: nous undo ")
+    assert heart.undo(UUID(joined)).action == "split"
+
+
+def test_the_earlier_side_of_a_contradiction_stands_first_with_its_day(
+    nous: Callable[..., Result], heart: Heart
+) -> None:
+    told = (("Ana sits in Oslo", "2026-06-01"), ("The desk of Ana stands in Lima", "2026-05-01"))
+    later, earlier = (heart.learn(text, learned_at=f"{day}T00:00:00Z").memory for text, day in told)
+    cause = Cause("agent", "contradicted", "one seat", datetime.now(UTC))
+    with heart.agent.database.transaction("aria") as connection:
+        open_between(connection, "aria", earlier, later, judgement={}, cause=cause)
+
+    lines = nous("contradictions").stdout.splitlines()[1:3]
+
+    assert lines == [
+        f"  b  {earlier.content}  2026-05-01  {earlier.id}",
+        f"  a  {later.content}  2026-06-01  {later.id}",
+    ]
 
 
 def test_forgetting_without_a_reason_is_wrong_usage(nous: Callable[..., Result], heart: Heart) -> None:

@@ -119,7 +119,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out():
         answer = CliRunner().invoke(application(), ["mcp", "--http", "--port", str(port)])
 
     assert answer.exit_code == 1
-    assert f"port {port} of 127.0.0.1 can't be listened on" in answer.stderr
+    assert f"port {port} of 127.0.0.1 is taken; name a free one with --port" in answer.stderr
     assert "name a free one with --port" in answer.stderr
 
 

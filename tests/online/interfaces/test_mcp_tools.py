@@ -129,7 +129,7 @@ def test_a_model_forgets_what_it_could_recall_and_nothing_else(heart):
 
     assert forgotten == {"id": str(anybodys.id), "also": []}
     assert heart.get(anybodys.id).is_forgotten
-    assert "in reach of user and project" in why
+    assert "within reach of this call's user and project" in why
     assert not heart.get(mine.id).is_forgotten
 
 

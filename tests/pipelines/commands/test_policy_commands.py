@@ -38,6 +38,13 @@ def test_every_field_is_shown_with_its_default_and_what_it_means(nous):
     assert "unused_after_days" in nous().stdout
 
 
+def test_only_what_is_set_is_shown_after_setting_it(nous):
+    shown = nous("unused_after_days=180").stdout
+
+    assert "unused_after_days" in shown
+    assert "rank_step" not in shown
+
+
 def test_every_field_has_a_meaning():
     assert set(meanings()) == set(NightPolicy().as_dict())
 
