@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from heapq import nlargest
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,7 +24,6 @@ from nous_online.language.actions.triggers import (
     folded,
     likelihood,
     log_odds,
-    shares_act,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reader import read_actions
@@ -176,15 +176,12 @@ def find_matches(
 
 
 def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
-    """Return the literal suspects, and of the others the likeliest by their words, read together with their part."""
+    """Return the literal suspects, and of the closest others the likeliest by their words, read with their part."""
     likely: list[tuple[float, Suspect]] = []
-    for suspect in suspects:
+    others = (suspect for suspect in suspects if not suspect.is_literal)
+    for suspect in nlargest(POLICY.most_compared * len(question.parts), others, key=lambda each: each.similarity):
         deadline.remaining()
         part = question.parts[suspect.part - 1]
-        if suspect.is_literal or (
-            suspect.similarity < POLICY.unlike_similarity and not shares_act(suspect.trigger, part)
-        ):
-            continue
         words = replace(compare_words(suspect.trigger, part), similarity=suspect.similarity, narrowness=NARROWEST)
         likely.append((log_odds(words), suspect))
     likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))

@@ -43,9 +43,9 @@ from training.pairs.prepare import written_pairs
 
 GRID = [0.0, 0.02, 0.05, *(step / 20 for step in range(2, 20)), 0.97, 1.0]
 LEAST, MOST = 0.005, 0.995
-MOST_HURT = 0.034
+MOST_HURT = 0.028
 """Share of the pairs that both hold which may be called a change; a caller sees what was said, and can undo it."""
-MOST_RETIRED = 0.025
+MOST_RETIRED = 0.022
 """Share of the pairs that both hold of which the earlier may be retired; between the two points both stay, in doubt."""
 LOOSELY_HURT, LOOSELY_RETIRED = 0.045, 0.03
 """The same shares for looser points, at which the limits for neighbours are chosen, so that these hold alone, too."""

@@ -66,16 +66,16 @@ TWO_THINGS_FROM = 0.9
 UNREAD_HELD = 0.95
 """Highest confidence of `compatible`: 0.9512 of the training pairs without a sign of a conflict had none."""
 TWO_VALUES_FROM = 0.93
-"""Chance of `distinct` from which two values of one slot may both hold: none of 837 changes of FactConsolidation."""
+"""Chance of `distinct` from which two values of one slot may both hold: 2 of 837 changes of FactConsolidation."""
 CLAUSE = re.compile(r"[;]\s|,\s(?:and\s)?|\s(?:and|und|et|y|en|och)\s|[.!?]\s+|\s[-\u2013\u2014]\s", re.IGNORECASE)
 LEAST_OF_CLAUSE, LEFT_FROM = 2, 0.8
 """Content words of a clause that is read by itself, and the chance of `distinct` from which it is about something
-else. Of 379 changes of statements of several clauses, written for training, 64 retire nothing because of it."""
+else. Of 384 changes of statements of several clauses, written for training, 57 retire nothing because of it."""
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
 SURE_OF_FAR, SURE_OF_LONG, FAR_SAME_HELD = 0.6, 0.7, 0.98
 """The reader's chance in both orders of statements further apart, and of longer ones; and how often it was right: in
-346 of 348 far pairs of few words of hands 6, 8 and 21 with a chance from 0.4, in all 38 further apart from 0.6, and in
-all 69 longer ones from 0.7."""
+344 of 348 far pairs of few words of hands 6, 8 and 21 with a chance from 0.4, in all 41 further apart from 0.6, and in
+all 72 longer ones from 0.7."""
 MOST_SHORT_WORDS, MOST_FAR_WORDS = 12, 24  # of a far statement for which `same_at` suffices, and `SURE_OF_LONG`
 LEAST_NEAR_WORDS = 6
 """Of near statements that may be called the same: in shorter ones a single word decides ("directed", "produced")."""
@@ -92,11 +92,11 @@ TREES_SURE_FROM, AGREED_FROM = 0.85, 0.5
 statements apart. The same words in another order are left out ("only the mother may consent", "the mother may only
 consent"), and so are small words."""
 SURE_OF_NEAR = 0.86
-"""The reader's chance in both orders from which it alone is sure of near ones: all 100 of hands 6, 8 and 21 that are so
+"""The reader's chance in both orders from which it alone is sure of near ones: all 98 of hands 6, 8 and 21 that are so
 are the same."""
 SURE_OF_FOREIGN = 0.7
-"""The reader's chance of a change from which it is believed in other languages and long texts: two of the 43
-look-alikes of hands 6, 8 and 21 in other languages are called a change then, and five from `change_at`."""
+"""The reader's chance of a change from which it is believed in other languages and long texts: one of the 43
+look-alikes of hands 6, 8 and 21 in other languages is called a change then, and two from `change_at`."""
 SURE_OF_ANY, SAME_OF_ANY = 0.925, 0.9
 """The reader's chances of a change, and of `same`, from which it is believed where one statement introduces somebody or
 something: the other is often about another. Of the changes written for training 4 % are so; chosen looking at the
@@ -202,7 +202,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-9"
+    prompt_version = "reader-10"
 
     @property
     def name(self) -> str:
