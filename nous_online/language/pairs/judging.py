@@ -68,6 +68,7 @@ UNREAD_HELD = 0.95
 """Highest confidence of `compatible`: 0.9512 of the training pairs without a sign of a conflict had none."""
 TWO_VALUES_FROM = 0.93
 """Chance of `distinct` from which two values of one slot may both hold: none of 837 changes of FactConsolidation."""
+NUMBER = "<number"  # begins the mark of a number in the key of a slot
 CLAUSE = re.compile(r"[;]\s|,\s(?:and\s)?|\s(?:and|und|et|y|en|och)\s|[.!?]\s+|\s[-\u2013\u2014]\s", re.IGNORECASE)
 LEAST_OF_CLAUSE, LEFT_FROM = 2, 0.8
 """Content words of a clause that is read by itself, and the chance of `distinct` from which it is about something
@@ -352,9 +353,11 @@ def leave_a_part(
     clauses: dict[int, list[str]] = {}
     for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True)):
         is_change = reading is not None and reading.change >= limits.change_at and is_noticed(chance)
-        if (is_change or slots[at]) and _leaves_a_value(pair, reading):
+        slot = slots[at]
+        may_leave = is_change if slot is None else NUMBER in slot  # another name takes the place of all of a name
+        if may_leave and _leaves_a_value(pair, reading):
             partial[at] = True
-        elif is_change:
+        elif is_change and slot is None:
             found = [part for part in CLAUSE.split(_in_order(pair)[0]) if len(content_of(part)) >= LEAST_OF_CLAUSE]
             clauses |= {at: found} if len(found) > 1 else {}
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]

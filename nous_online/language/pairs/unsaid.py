@@ -11,7 +11,7 @@ from nous_online.language.pairs.reading import Number, Reading, clock, read, ter
 Values: TypeAlias = list[str]
 SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
 DAYS = DATED - {*MONTHS, *MONTHS.values(), "noon", "midnight"}
-JOINING = frozenset({"of", "the", "de", "la", "du", "von", "van", "der", "del", "&"})  # words inside a name
+JOINING = frozenset({"of", "the", "de", "la", "du", "von", "van", "der", "del", "&", "-"})  # words inside a name
 LEAST_BEFORE, BEGINNING = 3, 5  # letters of a word before a number that may say what it is of, and those compared
 
 
