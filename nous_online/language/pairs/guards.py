@@ -144,11 +144,12 @@ def _both_differ(kind: str, missing: Callable[[Reading, Reading], Iterable[str]]
     return guard
 
 
-def _missing_dates(a: Reading, b: Reading) -> Iterable[str]:
+def missing_dates(a: Reading, b: Reading) -> list[str]:
+    """Return the dates of `a` that are none of `b`, neither whole nor by the day alone."""
     loose = {number.bare for number in b.numbers}
-    return (
+    return [
         str(date) for date in a.dates if date.day not in loose and not any(same_date(date, other) for other in b.dates)
-    )
+    ]
 
 
 def same_date(a: Date, b: Date) -> bool:
@@ -370,7 +371,7 @@ def _listed(parts: Iterable[str]) -> str:
 GUARDS: dict[str, Guard] = {
     "numbers": _numbers,
     "ordinals": _both_differ("ordinal", lambda a, b: map(str, sorted(a.ordinals - b.ordinals))),
-    "dates": _both_differ("date", _missing_dates),
+    "dates": _both_differ("date", missing_dates),
     "times": _both_differ("time", lambda a, b: map(clock, sorted(unmatched_times(a.times, b.times)))),
     "identifiers": _both_differ("identifier", missing_identifiers),
     "numerals": _numerals,

@@ -25,6 +25,7 @@ from nous_online.language.pairs.reader import (
     shared_content,
 )
 from nous_online.language.pairs.slots import other_holders, shared_slot
+from nous_online.language.pairs.unsaid import left_unsaid
 from nous_online.language.pairs.wordings import (
     NAMES_MOVED,
     is_of_any,
@@ -67,6 +68,7 @@ UNREAD_HELD = 0.95
 """Highest confidence of `compatible`: 0.9512 of the training pairs without a sign of a conflict had none."""
 TWO_VALUES_FROM = 0.93
 """Chance of `distinct` from which two values of one slot may both hold: 2 of 837 changes of FactConsolidation."""
+NUMBER = "<number"  # begins the mark of a number in the key of a slot
 CLAUSE = re.compile(r"[;]\s|,\s(?:and\s)?|\s(?:and|und|et|y|en|och)\s|[.!?]\s+|\s[-\u2013\u2014]\s", re.IGNORECASE)
 LEAST_OF_CLAUSE, LEFT_FROM = 2, 0.8
 """Content words of a clause that is read by itself, and the chance of `distinct` from which it is about something
@@ -224,7 +226,7 @@ class OfflineJudge:
         same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
-        partial = leave_a_part(pairs, readings, changed)
+        partial = leave_a_part(pairs, readings, changed, slots)
         found = [
             Seen(
                 similarity=pair.similarity,
@@ -338,26 +340,43 @@ def is_noticed(chance: float) -> bool:
     return chance >= calibration().neighbours.notice_from
 
 
-def leave_a_part(pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float]) -> list[bool]:
-    """Tell of each pair that may retire the earlier statement whether a clause of it is left as it is.
+def leave_a_part(
+    pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float], slots: Sequence[str | None]
+) -> list[bool]:
+    """Tell of each pair that may retire the earlier statement whether a part of it is left as it is.
 
-    Each clause is read with the later statement: one has to change, and another to be about something else.
+    A value that the later one leaves unsaid is such a part (`left_unsaid`), unless it ends everything. Otherwise each
+    clause is read with the later statement: one has to change, and another to be about something else.
     """
     limits = calibration()
+    partial = [False] * len(pairs)
     clauses: dict[int, list[str]] = {}
     for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True)):
-        is_change = reading is not None and reading.change >= limits.change_at
-        if is_change and is_noticed(chance):
+        is_change = reading is not None and reading.change >= limits.change_at and is_noticed(chance)
+        slot = slots[at]
+        may_leave = is_change if slot is None else NUMBER in slot  # another name takes the place of all of a name
+        if may_leave and _leaves_a_value(pair, reading):
+            partial[at] = True
+        elif is_change and slot is None:
             found = [part for part in CLAUSE.split(_in_order(pair)[0]) if len(content_of(part)) >= LEAST_OF_CLAUSE]
             clauses |= {at: found} if len(found) > 1 else {}
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
     read = iter(read_pairs(asked))
-    parted = {at: [next(read) for _ in found] for at, found in clauses.items()}
-    return [
-        any(one.change >= limits.change_at for one in parted.get(at, ()))
-        and any(one.distinct >= LEFT_FROM for one in parted.get(at, ()))
-        for at in range(len(pairs))
-    ]
+    for at, found in clauses.items():
+        parted = [next(read) for _ in found]
+        partial[at] = any(one.change >= limits.change_at for one in parted) and any(
+            one.distinct >= LEFT_FROM for one in parted
+        )
+    return partial
+
+
+def _leaves_a_value(pair: Pair, reading: Chances | None) -> bool:
+    """Tell whether the later of two statements leaves a value of the earlier unsaid, and does not end it all."""
+    if later(pair) is None or (reading is not None and reading.ends >= reading.replaces / 2):
+        return False
+    earlier, new = _in_order(pair)
+    about = (pair.a if later(pair) == "a" else pair.b).subject or ""
+    return bool(left_unsaid(f"{about}: {earlier}", f"{about}: {new}"))
 
 
 def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str | None:
@@ -501,4 +520,6 @@ def _about_one_slot(seen: Seen) -> tuple[Verdict, float, str]:
         return Verdict.UNSURE, seen.reading.distinct, f"{why}, though read together both may hold"
     if seen.later is None:
         return Verdict.CONTRADICTS, SLOT_HELD, f"{why}, order unknown"
+    if seen.is_partial:
+        return Verdict.UPDATES, UNSURE_UPDATE, f"{why}, of which the later one replaces a part"
     return Verdict.UPDATES, SLOT_HELD, f"{why}, stated later"

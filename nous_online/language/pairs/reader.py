@@ -134,6 +134,11 @@ class Chances:
         return float(self.outcomes[1] + self.outcomes[2])
 
     @property
+    def ends(self) -> float:
+        """Chance that the later statement ends what the earlier says, without another value."""
+        return float(self.outcomes[2])
+
+    @property
     def change(self) -> float:
         """Chance that the two do not hold together: an update, an ending or a contradiction."""
         return float(self.outcomes[1] + self.outcomes[2] + self.outcomes[6])

@@ -393,11 +393,16 @@ def _extract_numbers(plain: str, marks: _Marks) -> tuple[tuple[Number, ...], fro
         number = _number(match, before=digits[max(0, match.start() - 12) : match.start()])
         numbers.append(number)
         rest_of_match = "" if number.unit or not match["unit"] else f" {match['unit']} "  # a word that is no unit
-        term = marks.mark(f"#{number.version or format(number.bare, '.12g')}")
+        term = marks.mark(term_of(number))
         return f"{term} {marks.mark(f'~{number.dimension}')} " if number.dimension else f"{term}{rest_of_match}"
 
     rest = _NUMBER.sub(keep, digits)
     return tuple(dict.fromkeys(numbers)), frozenset(ordinals), rest
+
+
+def term_of(number: Number) -> str:
+    """Return what stands for a number among the terms of a statement."""
+    return f"#{number.version or format(number.bare, '.12g')}"
 
 
 def _number(match: re.Match[str], *, before: str) -> Number:

@@ -38,6 +38,17 @@ def test_each_value_gives_way_to_the_next_and_as_of_brings_it_back(heart: Heart)
     assert [believed(heart, at) for at in (APRIL, MAY, JUNE)] == [[OSLO], [PORTO], [GHENT]]
 
 
+def test_what_changes_a_part_leaves_the_rest_to_be_recalled(heart: Heart) -> None:
+    earlier, later = "Tom's party is on 5 May in the Adler and has 30 guests", "Tom's party has 34 guests now"
+    known = heart.learn(earlier, learned_at=APRIL).memory
+
+    learned = heart.learn(later, learned_at=MAY)
+
+    assert learned.action == "stored"
+    assert [each.fact.id for each in learned.contradicts] == [known.id]
+    assert [each.content for each in heart.recall("how many guests has Tom's party")] == [later, earlier]
+
+
 def test_a_value_that_returns_is_a_new_statement(heart: Heart) -> None:
     first = heart.learn(OSLO, learned_at=APRIL).memory
     heart.learn(PORTO, learned_at=MAY)
