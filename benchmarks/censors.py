@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,15 @@ from nous_online.core.errors import NotFound
 from nous_online.language.actions.action_words import variants, warned_act
 from nous_online.language.actions.triggers import ActionWording
 from nous_online.language.minilm import LocalMiniLM, Vectors
-from nous_online.memories.checking import POLICY, CheckDetails, Suspect, checked_question, match_of, with_readings
+from nous_online.memories.checking import (
+    POLICY,
+    ActionQuestion,
+    CheckDetails,
+    Suspect,
+    checked_question,
+    match_of,
+    with_readings,
+)
 
 TABLES = Path(__file__).parents[1] / "tests" / "support"
 HELD_OUT = "held_out_actions"
@@ -37,8 +45,13 @@ class Texts(dict[str, Vectors]):
     """The vector of every text that is asked for, embedded once."""
 
     def __missing__(self, text: str) -> Vectors:
-        self[text] = LocalMiniLM().embed_query(text)
+        self.add([text])
         return self[text]
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Embed those that are not known: many at once take half as long."""
+        unknown = sorted(set(texts) - self.keys())
+        self.update(zip(unknown, LocalMiniLM().embed_documents(unknown), strict=True))
 
 
 TEXTS = Texts()
@@ -78,10 +91,27 @@ def read_actions(file: Path) -> list[ActionPair]:
     return pairs
 
 
+def question_of(action: str) -> ActionQuestion:
+    """Return an action as a check asks about it."""
+    return checked_question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC))
+
+
+def readings_of(trigger: str) -> tuple[str, ...]:
+    """Return the act that a trigger warns of, and what else it may mean."""
+    return warned_act(trigger), *variants(trigger)
+
+
+def embed(pairs: Sequence[ActionPair]) -> None:
+    """Embed all that the matches of pairs ask for."""
+    triggers, actions = {pair.trigger for pair in pairs}, {pair.action for pair in pairs}
+    TEXTS.add(text for trigger in triggers for text in (trigger, *readings_of(trigger)))
+    TEXTS.add(part for action in actions for part in question_of(action).parts)
+
+
 def match(trigger: str, action: str) -> str | None:
     """Return how an action sets off a trigger, as a check finds it."""
-    asked = checked_question(action, CheckDetails(), now=datetime(2026, 5, 1, tzinfo=UTC))
-    others = {text: TEXTS[text] for text in (warned_act(trigger), *variants(trigger))}
+    asked = question_of(action)
+    others = {text: TEXTS[text] for text in readings_of(trigger)}
     suspects = [
         Suspect(UUID(int=1), trigger, False, "block", 50, [], number, float(TEXTS[trigger] @ TEXTS[part]))  # noqa: FBT003
         for number, part in enumerate(asked.parts, 1)
@@ -89,7 +119,7 @@ def match(trigger: str, action: str) -> str | None:
     near = [each for each in suspects if each.similarity >= POLICY.similarity_floor]
     found: set[str] = set()
     for suspect in with_readings(asked, near, Deadline(60)):
-        others |= {text: TEXTS[text] for text in (warned_act(suspect.trigger), *variants(suspect.trigger))}
+        others |= {text: TEXTS[text] for text in readings_of(suspect.trigger)}
         vector = TEXTS[asked.parts[suspect.part - 1]]
         each = match_of(asked, suspect, ActionWording(action), vector, others)
         found |= {each.match} if each else set()
@@ -98,6 +128,7 @@ def match(trigger: str, action: str) -> str | None:
 
 def counts_of(pairs: Sequence[ActionPair]) -> dict[str, float]:
     """Return how many of the pairs fire, how many of them block, and how often that is right; 1 where none does."""
+    embed(pairs)
     matches = [(match(pair.trigger, pair.action), pair.fires) for pair in pairs]
     fired = [fires for found, fires in matches if found]
     near = [fires for found, fires in matches if found == "near"]

@@ -85,15 +85,22 @@ HEAVY = ("local_model", "megabyte", "hostile_text", "takes_longer", "in_proporti
 """What tests are named that take long to show that something does not take long."""
 
 LONGEST = (
-    "test_browser", "test_engines", "test_quiet_nights", "test_run_launcher", "test_incremental_nights", "test_night",
-    "test_nights_are_logical", "test_erasing_nights", "test_second_opinions", "test_tutorial", "test_commands",
-    "test_api_nights", "test_injected_learning", "test_linear_time", "test_failpoints", "test_injected_nights",
-    "test_bad_nights", "test_demo", "test_worker", "test_postgres_kills", "test_house", "test_api_contract",
-    "test_cli", "test_deadlines", "test_recipes", "test_hostile_entrances", "test_import_commands", "test_site",
-    "test_merging", "test_neighbours", "test_self_join", "test_forgetting", "test_context_tokens",
+    "test_browser", "test_engines", "test_quiet_nights", "test_incremental_nights", "test_claude_client", "test_night",
+    "test_nights_are_logical", "test_deadlines_of_verbs", "test_erasing_nights", "test_commands", "test_deadlines",
+    "test_injected_nights", "test_failpoints", "test_postgres_outages", "test_api_nights", "test_api_contract",
+    "test_learning_with_claude", "test_parts", "test_second_opinions", "test_wrap", "test_cli", "test_worker",
+    "test_demo", "test_linear_time", "test_hooks", "test_claude_judge", "test_injected_learning",
+    "test_postgres_server", "test_claude_writer", "test_bad_nights", "test_query_command", "test_run_launcher",
+    "test_undo", "test_console_browser", "test_open_connections", "test_reembedding_meanwhile",
+    "test_hostile_entrances", "test_cli_pipes", "test_house", "test_cli_context", "test_direct_asking",
+    "test_settled_snapshots", "test_apply", "test_chat_client", "test_postgres_kills", "test_agents_apart",
+    "test_claude_batches", "test_night_tables", "test_censors_calibration", "test_api_turns", "test_tutorial",
+    "test_import_commands", "test_recipes", "test_site", "test_merging", "test_neighbours", "test_self_join",
+    "test_forgetting", "test_context_tokens",
 )  # fmt: skip
 """Files that take longest, of all and of `make unit`: where files run side by side they begin first, else the last of
-them is waited for."""
+them is waited for. Every third waits more than it computes, as `test_claude_client` does: beside it two others have
+the cores, while several of its kind at once would leave them idle."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -125,10 +132,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only among what tests make: all that was loaded by now stays to the end."""
+    """Look for garbage only among what tests make: all that was loaded by now stays to the end, its garbage too."""
     if "dagster" in sys.modules:
         importlib.import_module("dagster_migrations").read_once()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # a test makes tables and models by the thousand, and little of it is garbage
     gc.enable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from turns import in_turn
 
-from benchmarks.censors import TABLES, counts_of, match, read_actions
+from benchmarks.censors import TABLES, counts_of, embed, match, read_actions
 
 HELD_OUT = ("held_out", 243, 0.783, 0.670, 1)
 FITTED = [
@@ -38,6 +38,7 @@ def test_an_action_of_another_trigger_hardly_ever_fires() -> None:
     triggers = sorted({pair.trigger for pair in pairs})
     strangers = [(trigger, pair.action) for pair in pairs for trigger in triggers[::4] if trigger != pair.trigger]
 
+    embed(pairs)
     fired = [match(trigger, action) for trigger, action in strangers]
 
     assert len(strangers) > 3000

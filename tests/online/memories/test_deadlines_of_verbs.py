@@ -20,7 +20,7 @@ import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from fault_proxy import FaultProxy
 from postgres_homes import wait_for
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier, Literal
 from stopwatch import stopwatch
 
 from nous_online.core.domain import FACT
@@ -44,7 +44,10 @@ DETAIL = "The billing database moved to cluster seven. Mara approved it. The old
 class World:
     """A database behind a proxy, with something in it for every verb."""
 
-    url: str
+    owner: psycopg.Connection
+    """One for all looks at what is stored, past the proxy."""
+    digest: Composed
+    """The query for it: to plan it takes ten times as long as to run it."""
     proxy: FaultProxy
     heart: Heart
     ids: dict[str, UUID]
@@ -163,7 +166,9 @@ def world(server: postgres.Server, template: str) -> Iterator[World]:
             proxy.live_for(600)
             database = Database(proxy.url(url), max_connections=2)
             heart = opened(database)
-            yield World(url, proxy, heart, filled(heart, url), heart.recall("where is the tea?"))
+            with psycopg.connect(url, autocommit=True) as owner:
+                ids = filled(heart, url)
+                yield World(owner, digest_of(owner), proxy, heart, ids, heart.recall("where is the tea?"))
             database.close()
         admin.execute(f"drop database {name} with (force)")
 
@@ -230,15 +235,18 @@ def ends_in_time(deadline_s: float = DEADLINE_S) -> Iterator[None]:
     assert took_s() < deadline_s + TOLERANCE_S
 
 
+def digest_of(owner: psycopg.Connection) -> Composed:
+    """Return the query for a digest of every table."""
+    tables = owner.execute("""
+        select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind in ('r', 'p')""").fetchall()
+    digest = SQL("select {}, md5(string_agg(t::text, '|' order by t::text)) from {} t")
+    return SQL(" union all ").join(digest.format(Literal(".".join(table)), Identifier(*table)) for table in tables)
+
+
 def state(world: World) -> dict[str, str]:
     """A digest of every table, as the owner sees it."""
-    with psycopg.connect(world.url, autocommit=True) as owner:
-        tables = owner.execute("""
-            select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-            where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind in ('r', 'p')""").fetchall()
-        digest = SQL("select %s, md5(string_agg(t::text, '|' order by t::text)) from {} t")
-        union = SQL(" union all ").join(digest.format(Identifier(*table)) for table in tables)
-        return dict(owner.execute(union, [".".join(table) for table in tables]).fetchall())
+    return dict(world.owner.execute(world.digest, prepare=True).fetchall())
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
