@@ -80,13 +80,16 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     "preference decision rule cause mended planned hedge refusing instructing verbs trap".split(),  # noqa: SIM905 (names)
 )
 LABELLED = re.compile(
-    r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>decisions?|decided|agreed|entscheidung|décision|decisión)"
+    r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
+    r"|agreed|entscheidung|décision|decisión)"
     r"|(?P<result>outcome|results?)|(?P<cause>(?:root )?causes?(?: confirmed| found)?|reason|problem|issue"
     r"|key (?:finding|insight)s?|gotchas?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因)"
     r"|(?P<fix>fix(?:ed)?|solved|solution|(?:commit|pull request)(?=:\s*fix)|lösung|solución)"
     r"|(?P<commit>commit|pull request)|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?"
     r"|lehren?|leçons?|lecciones|lección)"
-    r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|offen|à faire|pendiente))"
+    r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|options?(?: \w)?"
+    r"|alternatives?|suggest(?:ions?|ed\b[\w ]{0,20})|recommend(?:ations?|ed\b[\w ]{0,20})|workarounds?|approaches"
+    r"|questions?|offen|à faire|pendiente))"
     r"(?:,[^:]{1,30})?\s?(?:[:\uff1a](?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2})[:\uff1a])",
     re.IGNORECASE,
 )
@@ -130,6 +133,8 @@ ANNOUNCED = re.compile(
     r"|i (?:also |still |now )?need (?:to|the|your)\b"
     r"|i (?:now )?have (?:everything|(?:a |the |all )?(?:clear|complete|full|good|enough))\b|ich werde|je vais|voy a"
     r"|讓我|让我|我(?:來|来|將|将|會|会|先|需要))"
+    r"|(?:確認|修正|実行|追加|適用|作成|チェック|整理|調査|コミット|検証|調整|対応)します"
+    r"|(?:まとめ|続け|切り分け|合わせ|進め)ます"
     r"|\A(?:still|almost|nearly) (?:\w+ing|done|there)\b|,\s(?:so |and )?let me \w"
     r"|\A(?:to|before) (?:proceed|continue|begin|we begin|start)(?:ing)?\b"
     r"|\A(?:if you(?:'d)? (?:want|like|prefer)|want me to|would you like)\b"
@@ -141,12 +146,28 @@ ANNOUNCED = re.compile(
 ADVISING = re.compile(
     r"\b(?:if|once(?! (?:per|every|a|in|more)\b)|hopefully|please|wenn|falls|si|could(?! not)|puedes|peux|pouvez"
     r"|kannst|können)\b"
-    r"|recommend(?:ed|ation)?s?\b|如果|你可以|建议|建議|请|請"
+    r"|recommend(?:ed|ation)?s?\b|ください|如果|你可以|建议|建議|请|請"
     r"|\byou(?:'ll| (?:\w+ly )?(?:can|could|may|might|should|must|will|would|need|want))\b"
     r"|\bi(?:'m| am)? (?:\w+ly )?(?:unable|not able|restricted|cannot|can't|could|should|need|apologi[sz]e)\b",
     re.IGNORECASE,
 )
 """How an assistant advises, or says what it can't do."""
+ENTRY = re.compile(
+    r"\A(?:(?:\*\*[^*]{1,80}\*\*:?\s?[-\u2013\u2014:]?\s|x\s?[-\u2013\u2014:]\s)(?:only )?\w{1,30}(?:s|ed)|\w{1,30}s)\s"
+    r"(?:that )?(?:the|an?|no|each|all|any|when|if|\w{1,30}ly|x)\b",
+    re.IGNORECASE,
+)
+"""A sentence without a subject, as in a list of what things do: "**Cache** - stores the pages", "Reads the log"."""
+PROPERTY = re.compile(
+    r"\A(?:(?!\b(?:so|we|you|they|i|it|my|your|that|which|to|and|or|but|if|when|tests?|diff|worktree|commit)\b)"
+    r"(?:[^,;:.]|[.:]\S)){3,100}\b"
+    r"(?:(?:(?:does|do)(?: not|n't)|won't) (?!have|need|want|know|exist|matter|be\b)\w"
+    r"|(?<!-)only \w{1,30}s\b|defaults? to |falls? back to "
+    r"|(?:uses?|lives?|runs?|expects?|takes?|requires?|returns?|reads?) [^,;:.]{1,80}"
+    r"(?:, not |\b(?:instead of|rather than)\b))",
+    re.IGNORECASE,
+)
+"""Opens by saying of a thing what it does not do, only does, or does instead of something else."""
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
@@ -159,10 +180,11 @@ REQUEST = re.compile(
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
-    r"|(?<!^)(?<!\bi )(?<!\bit )\b(?:should(?! (?:\w+ly )?be (?:\w+ly )?\w+ed\b)|must(?![-\u2011])"
-    r"|ha(?:s|ve) to(?! see))\b"
+    r"|(?<!^)(?<!\bi )(?<!\bit )\b(?:must(?![-\u2011])"
+    r"|(?:should(?:n't)?(?! (?:\w+ly )?be (?:\w+ly )?\w+ed\b)|ha(?:s|ve) to(?! see))"
+    r"(?:(?<=n't)|(?=.{0,200}\b(?:not|never|always|only|every|each|all|any|instead|rather|because|since|when|while|unless|whenever|wherever)\b)))\b"
     r"|\b(?:(?:always|never)(?! \w+(?:ed|ing|[^\Ws]s)\b)|by default|from now on|in (?:the )?future"
-    r"|not allowed|(?<!to )make sure (?!i\b)|whenever|(?:every|each) time"
+    r"|not allowed|whenever|(?:every|each) time"
     r"|immer|niemals|toujours|jamais|siempre|nunca|sempre|всегда|никогда"
     r"|muss|müssen|darf|dürfen|soll(?:en|te)?|künftig|ab (?:jetzt|sofort)|doi(?:t|vent)(?! (?:s'agir|être|avoir))"
     r"|désormais|dorénavant|deben?|hay que|a partir de ahora|deve|должн\w{1,3})\b"
@@ -182,16 +204,21 @@ WISHING = re.compile(
 )
 """How a user opens a wish for what is to be done now."""
 AT_ONCE = re.compile(
-    r"\b(?:for now|this time|right now|for the moment|make sure (?:that )?(?:it|this|everything)"
+    r"\b(?:for now|this time|right now|yet"
+    r"|(?:are|is|do|does|should|can|could|will|would) (?:any|we|you|i)|for the moment"
+    r"|make sure (?:that )?(?:it|this|everything)"
     r"|just (?:a|an|the|do|continue|commit)"
     r"|(?:do not|don'?t|never|always) \w+ (?:it|this|that|them)"
+    r"|(?:do not|don'?t) (?:edit|modify|change|write|implement|run commands)|your user|the user's next"
     r"|i (?:\w+ )?(?:like|love) (?:the|this|that|it|your|how))\b",
     re.IGNORECASE,
 )
 """How a user limits what they say to the task at hand."""
 PASSING = re.compile(
-    r"\b(?:now|yet|still|currently|initially|first tried|so far|for the moment|needs? to|needs (?:an?|\w+ing)|remains?"
-    r"|pending|unrelated"
+    r"\b(?:now|yet|still|today|currently|initially|first tried|so far|for the moment"
+    r"|needs? to|needs (?:an?|\w+ing)|remains?"
+    r"|pending|unrelated|pre-existing|not related|blocked by|attempts?|you (?:asked|requested|wanted|said)"
+    r"|(?:PR|pull request) #?\d+|this (?:session|environment|PR|pull request|run)"
     r"|(?:is|are|has|have) (?:the |a )?wrong"
     r"|jetzt|noch|derzeit|maintenant|encore|actuellement|ahora|todavía)\b|现在|現在|目前|正在|还没|還沒",
     re.IGNORECASE,
@@ -242,7 +269,9 @@ ALTERNATIVES = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Of two things that were offered, the one that was not turned down stays."""
 LEANING = re.compile(
     r"(?:(?:i|we)(?:'ve)? )?(?:fixed|solved|resolved|handled|avoided) (?:by|this|that|it)\b"
-    r"|(?:it|this|that|they)'(?:s|re)\b|(?:it|this|that|they|these|those) (?:\w{1,20}ly )?(?:\w{1,20}s|are|were|all)\b",
+    r"|(?:it|this|that|they)'(?:s|re)\b"
+    r"|(?:one|two|three|four|both|all|some|most|none)(?: of (?:them|these|those))? (?:is|are|was|were)\b"
+    r"|(?:it|this|that|they|these|those) (?:\w{1,20}ly )?(?:\w{1,20}s|are|were|all)\b",
     re.IGNORECASE,
 )
 """Opens a sentence that tells how something was mended or what follows, and what in the sentence before alone."""

@@ -111,6 +111,7 @@ logger = logging.getLogger(__name__)
 AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,99}$"
 """Names that can stand in a header; a key of its own can name any other agent."""
 SECONDS = r"^([1-9]|[1-5][0-9])(\.[0-9]{1,3})?$"
+NAMED_SECONDS = re.compile(SECONDS)
 AGENT_HEADER, DEADLINE_HEADER, SESSION_HEADER = "X-Nous-Agent", "X-Nous-Deadline", "X-Nous-Session"
 MOST_LOOKED_UP = 4
 """Concurrent lookups of unknown keys, and as many of keys that were valid before, which guessing can't delay."""
@@ -266,7 +267,7 @@ def seconds_until(moment: float) -> float:
 
 def deadline_of(request: Request, seconds: str | None) -> float:
     """Return when a call ends, of the monotonic clock, which started when it arrived: reading the body counts."""
-    named = re.fullmatch(SECONDS, seconds or "")  # another form is refused once its caller is known
+    named = NAMED_SECONDS.fullmatch(seconds or "")  # another form is refused once its caller is known
     return request.state.arrived_at + (float(named[0]) if named else DEADLINE_S)
 
 

@@ -144,12 +144,13 @@ REMINDER = re.compile(
 ANSWERED = re.compile(r'"([^"\n]{1,400})"="([^"\n]{1,400})"')
 PERMITTING = re.compile(
     r"\b(?:(?:should|shall|may|can) i|(?:want|like) me to|how would you like|you like to do|proceed|next|currently"
-    r"|ready)\b"
+    r"|ready|commit|push|merge|branch(?:es)?|PR|more questions|discuss|hm+)\b"
+    r"|コミット|マージ|ブランチ|커밋|머지|진행|提交|推送|合并"
     r"|- (?:you decide\b|.*\?\Z)",
     re.IGNORECASE,
 )
 """A question for leave to go on, or one that the user leaves open: its answer decides nothing that lasts."""
-ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++")
+ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++|[。！？]++\s*+(?=.)")  # noqa: RUF001 — full-width marks
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
     r"^\d\. (Primary Request and Intent|Key Technical Concepts|Files and Code Sections|Errors and fixes|Problem Solving"
@@ -368,14 +369,14 @@ def codex_call(item: Fields, session: CodingSession) -> tuple[str, Artifacts]:
     """Return a tool call as lines, and the files it writes; the session keeps the id of a call that commits."""
     name = str(item.get("name") or "shell")
     given = json_object(item["arguments"]) if isinstance(item.get("arguments"), str) else fields_of(item.get("action"))
-    command = shell_command(given)
+    # Later versions call tools from JavaScript: exec_command({cmd:"git commit -m \\"…\\""}).
+    script = item.get("input") if name != "apply_patch" and isinstance(item.get("input"), str) else ""
+    command = shell_command(given) or str(script).replace("\\n", "\n").replace('\\"', '"')
     patch = str(item.get("input") or given.get("input") or "") if name == "apply_patch" else ""
     patch = patch or (command if "*** Begin Patch" in command else "")
-    if patch:
-        paths = [relative_path(each.strip(), session.cwd) for each in PATCHED.findall(patch)]
+    if paths := [relative_path(each.strip(), session.cwd) for each in PATCHED.findall(patch)]:
         files = [path[:MAX_REFERENCE_CHARACTERS] for path in paths]
-        text = f"[apply_patch: {', '.join(files[:MAX_FILES_SHOWN])}]" if files else ""
-        return text, [("file", path) for path in files]
+        return f"[apply_patch: {', '.join(files[:MAX_FILES_SHOWN])}]", [("file", path) for path in files]
     if name == "update_plan":
         steps = [str(fields_of(step).get("step") or "").strip() for step in list_of(given.get("plan"))]
         plan = "; ".join(filter(None, steps))

@@ -346,7 +346,7 @@ def leave_a_part(
     """Tell of each pair that may retire the earlier statement whether a part of it is left as it is.
 
     A value that the later one leaves unsaid is such a part (`left_unsaid`), unless it ends everything. Otherwise each
-    clause is read with the later statement: one has to change, and another to be about something else.
+    clause is read with the later statement: one has to change, and another to be about something else, in a word at least.
     """
     limits = calibration()
     partial = [False] * len(pairs)
@@ -363,9 +363,10 @@ def leave_a_part(
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
     read = iter(read_pairs(asked))
     for at, found in clauses.items():
-        parted = [next(read) for _ in found]
-        partial[at] = any(one.change >= limits.change_at for one in parted) and any(
-            one.distinct >= LEFT_FROM for one in parted
+        parted, said = [(next(read), content_of(clause)) for clause in found], content_of(_in_order(pairs[at])[1])
+        partial[at] = any(one.change >= limits.change_at for one, _ in parted) and any(
+            one.distinct >= LEFT_FROM and not said.issuperset(word for word in words if not word.isdigit())
+            for one, words in parted
         )
     return partial
 

@@ -81,10 +81,10 @@ def other_names(a: str, b: str) -> tuple[str, str] | None:
 
 
 def _is_name(word: str) -> bool:
-    """Tell whether a word is capitalised, or of letters and digits, and no part of a date."""
+    """Tell whether a word is capitalised, or of letters and digits, and no part of a date and no "The"."""
     has_both = any(map(str.isalpha, word)) and any(map(str.isdigit, word))
     is_written = (word[0].isupper() and len(word) > 1) or has_both
-    return is_written and word.casefold().removesuffix("s") not in DATED
+    return is_written and word.casefold().removesuffix("s") not in DATED and word.casefold() not in NO_NAMES
 
 
 def _are_names(first: list[str], second: list[str]) -> bool:

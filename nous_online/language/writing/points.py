@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -27,6 +27,7 @@ from nous_online.language.lexicon import (
     CORRECTING,
     COURTESY,
     DECISION,
+    ENTRY,
     FOUND,
     FUNCTION_WORDS,
     HEDGE,
@@ -39,6 +40,7 @@ from nous_online.language.lexicon import (
     PASSING,
     PLANNED,
     PREFERENCE,
+    PROPERTY,
     QUOTED,
     QUOTING_ERROR,
     RAN,
@@ -103,7 +105,7 @@ LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
-    "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING, "trap": TRAP, "wish": WISH,
+    "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING, "trap": TRAP, "wish": WISH, "property": PROPERTY,
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
@@ -121,11 +123,13 @@ LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
+WRONG = re.compile(r"\bwrong\b", re.IGNORECASE)
+"""Tells in an agent's session mostly that something is to be changed, and not why."""
 POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
 SEATED = (CAUSE, DECISION, MENDED)
 LONGER = (STANDING, RULE, PREFERENCE)
-HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish")
+HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
 ARTICLES = ("the ", "a ", "an ", "our ")
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
@@ -210,7 +214,7 @@ def is_statement(sentence: Sentence) -> bool:
     speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
-    is_cut = text.count("`") % 2 == 1  # in the middle of code: "`ls ..."
+    is_cut = text.count("`") % 2 or text.count("**") % 2  # in the middle of code or bold: "`ls ..."
     if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
         return False
     is_empty = COURTESY.fullmatch(text) or FOUND.fullmatch(text)
@@ -304,17 +308,44 @@ def is_finding(point: Point) -> bool:
     if (point.speaker or "").casefold() in ASKING:
         return is_kept_wish(point, text, plain)
     own = LABELLED.match(plain)
-    rest = plain[own.end() if own else 0 :].lstrip()
+    rest = " ".join(without_openers(plain[own.end() if own else 0 :].split()))
     first = first_word(rest)
-    is_partial = first in (POINTING if own else POINTING | NO_SUBJECT) or LEANING.match(text)
-    is_reference = rest.startswith(("[", "#", "http")) or not (own or is_anchored(text))
     # Behind "Fix:" and below the heading "Fix" most entries tell what was done.
-    is_done = first.endswith("ed") and not first.startswith("fix") if own else point.label == "fix"
-    is_whole = own or (VERBS.search(plain) and text.rstrip(CLOSING).endswith(ENDINGS))
+    is_told = not first.startswith("fix") and (first in DEEDS or first.endswith("ed") or not VERBS.search(rest))
+    is_done = point.label == "fix" and (is_told or not own)
+    is_whole = own or point.label == "decision" or (VERBS.search(plain) and text.rstrip(CLOSING).endswith(ENDINGS))
     is_named = point.label in LASTING_LABELS and is_whole and not is_done
-    is_passing = point.label == "plan" or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING, TALLY))
-    is_lasting = is_named or CAUSE.search(plain) or TRAP.search(plain)
-    return bool(is_lasting) and not (is_partial or is_reference or is_passing)
+    is_own = OWN.search(straighten_apostrophes(point.sentences[0].text))
+    is_passing = point.label == "plan" or is_own or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING, TALLY))
+    is_lasting = is_named or CAUSE.search(WRONG.sub("", plain)) or TRAP.search(plain) or PROPERTY.match(plain)
+    return bool(is_lasting) and not (is_passing or is_partial(point, rest) or not (own or is_anchored(text)))
+
+
+def is_partial(point: Point, rest: str) -> bool:
+    """Tell whether a point leans on something said before, or says what to do; `rest` is its text without a label."""
+    pointing = POINTING
+    if not LABELLED.match(point.text):
+        pointing = pointing | NO_SUBJECT if point.label else pointing | NO_SUBJECT | DEEDS
+    is_reference = rest.startswith(("[", "(", "\uff08", "#", "http"))
+    text = straighten_apostrophes(point.text)
+    return (
+        is_reference or first_word(rest) in pointing or bool(LEANING.match(text) or ENTRY.match(QUOTED.sub("x", text)))
+    )
+
+
+def finding_within(point: Point) -> Point:
+    """Return a point without the sentences before its first finding that name nothing: "You're right. Use …".
+
+    Where its other sentences make it none, only that finding is returned.
+    """
+    found = [is_finding(Point(point.places[i : i + 1], (each,))) for i, each in enumerate(point.sentences)]
+    if True not in found:
+        return point
+    named = [is_anchored(straighten_apostrophes(each.text)) for each in point.sentences]
+    start, first = next(i for i in range(len(found)) if found[i] or named[i]), found.index(True)
+    whole = replace(point, places=point.places[start:], sentences=point.sentences[start:])
+    alone = replace(point, places=point.places[first : first + 1], sentences=point.sentences[first : first + 1])
+    return whole if is_finding(whole) else alone
 
 
 def is_kept_wish(point: Point, text: str, plain: str) -> bool:
@@ -326,7 +357,7 @@ def is_kept_wish(point: Point, text: str, plain: str) -> bool:
     is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
     is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
     is_pointing = _POINTS_BACK.search(text) and not is_anchored(text)
-    return bool(is_told or WE.match(text)) and not (is_asked or is_pointing)
+    return bool(is_told or WE.match(plain_opening(text))) and not (is_asked or is_pointing)
 
 
 def first_word(text: str) -> str:
@@ -493,7 +524,7 @@ def has_content(point: Point) -> bool:
 
 def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:
     """Tell whether two points state one fact: equal texts, or near vectors and no guard that tells them apart."""
-    a, b = standalone_text(points[one]), standalone_text(points[other])
+    a, b = (LABELLED.sub("", standalone_text(points[each])).strip() for each in (one, other))
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
     one_text, other_text = sorted((normalise(a).casefold(), normalise(b).casefold()), key=len)
     return one_text in other_text or (close and not differences(a, b))

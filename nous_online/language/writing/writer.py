@@ -40,6 +40,7 @@ from nous_online.language.writing.points import (
     category_of,
     explained_turns,
     find_cautions,
+    finding_within,
     has_content,
     is_about_self,
     is_decided,
@@ -176,7 +177,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-7"
+    prompt_version = "extract-8"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -282,7 +283,7 @@ def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -
 
 def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
     """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
-    points, rows = points_and_rows(spoken.sentences, vectors)
+    points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
     worths[[not may_become_fact(each, spoken) for each in points]] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
@@ -325,9 +326,11 @@ def request_place(sentences: Sequence[Sentence]) -> list[int]:
     ][:1]
 
 
-def points_and_rows(sentences: Sequence[Sentence], vectors: Vectors) -> tuple[list[Point], Vectors]:
-    """Return the points of a transcript and their unit vectors, each the mean of its sentences."""
-    points = points_of(sentences)
+def points_and_rows(
+    sentences: Sequence[Sentence], vectors: Vectors, within: Callable[[Point], Point] | None = None
+) -> tuple[list[Point], Vectors]:
+    """Return the points of a transcript, or what `within` takes of each, and their unit vectors: means of sentences."""
+    points = [within(each) if within else each for each in points_of(sentences)]
     return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
 
 

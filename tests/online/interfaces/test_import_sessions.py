@@ -154,6 +154,29 @@ def test_reads_a_session_of_codex_from_before_lines_had_dates(heart: Heart, owne
     assert episode["started_at"] == "2025-08-01T09:00:00+00:00"
 
 
+def test_tools_that_codex_calls_from_a_script_are_told(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    def script(minute: int, source: str) -> dict[str, object]:
+        called = {"type": "custom_tool_call", "name": "exec", "call_id": f"c{minute}", "input": source}
+        return at(minute, "response_item", **called)
+
+    patch = r"*** Begin Patch\n*** Update File: /srv/ada/atlas/pay/retry.py\n@@\n-a\n+b\n*** End Patch"
+    path = written(
+        tmp_path / "rollout-2026-05-04T12-00-00-r-1.jsonl",
+        ROLLOUT[0],
+        message(1, "user", "Why do payments fail?"),
+        script(2, f'await tools.apply_patch("{patch}");'),
+        script(3, r'await tools.exec_command({cmd:"git commit -am \"Retry thrice\""});'),
+    )
+
+    import_history(heart, [path])
+
+    (episode,) = episodes(owner)
+    lines = episode["detail"].splitlines()
+    assert lines[1] == "assistant: [apply_patch: pay/retry.py]"
+    assert lines[2].startswith("assistant: [exec: await tools.exec_command({cmd:")
+    assert lines[3] == "Commit: Retry thrice"
+
+
 def test_facts_are_drawn_from_a_session_of_codex(
     heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter, tmp_path: Path
 ):

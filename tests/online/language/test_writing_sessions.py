@@ -26,6 +26,10 @@ WORKING = "user: Draw the level of the pond.\n[Bash] level --plot\nassistant: Dr
         "user: KnotError: a rope must start with a hitch.",
         "user: 1 yes they should be read, 4 fine.",
         "user: Should we read the gauges by night",
+        "user: Also should we group the gauges by weir. do we read each of them twice",
+        "user: We have many gauges at Olm, are any of them read by night",
+        "user: We should paint the gauge a little.",
+        "user: Do not edit the drawings of the weir. Report what is left.",
         "user: yeah but there should not be any changes",
         "user: Let's take the plot of the upper weir.",
     ],
@@ -42,6 +46,10 @@ def test_what_a_user_pastes_or_says_of_the_moment_is_no_rule_of_theirs(pasted: s
         "Moved the hitch out of `rope.yml` to avoid a second reading.",
         "水位图是平的，原因是 `rope.yml` 里没有绳结。",
         "Commit: fix the hitch of rope 4",
+        "The `level` command does not read ropes of hemp.",
+        "The gauge of Olm uses feet instead of metres.",
+        "The mill of Olm only reads ropes with a hitch.",
+        "The plot starts at 1, since `rope.yml` names no gauge 0.",
     ],
 )
 def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
@@ -123,6 +131,15 @@ def test_what_a_tool_does_that_nobody_expects_is_a_fact(told: str) -> None:
         "Issue: [#4 - the rope causes gaps](https://mill.example/4)",
         "The plot broke because nobody had read the gauge.",
         "The gauge of Olm was initially read in feet because the mill at Veldt is old.",
+        "Fix: tie rope 4 to the mill.",
+        "The likely cause is `rope.yml`, because it is long.",
+        "Its hitch slips because `rope.yml` names no mill.",
+        "Two are broken because `rope.yml` names no hitch.",
+        "The reading of Olm was blocked by the gate because it was night.",
+        "The gauge of Olm reads 0 because I removed its rope.",
+        "**Gauge** - Reads the level of Olm because the mill needs it.",
+        "**Options**\nTie `rope.yml` to the mill, because the weir of Olm is far.",
+        "`rope.yml` を読むため、確認します。",
         r'Input: "# Ropes\nThe gauge of Olm reads 0 because `rope.yml` is long.\n"',
     ],
 )
@@ -159,6 +176,32 @@ def test_what_a_user_wants_with_a_reason_or_in_place_of_something_else_lasts(tol
 )
 def test_what_a_user_asks_for_now_likes_or_says_of_a_program_does_not_last(told: str) -> None:
     assert facts(f"{WORKING}user: {told}\nassistant: Fine.") == []
+
+
+@pytest.mark.parametrize(
+    ("told", "drawn"),
+    [
+        ("You're right. The gauge of Olm reads 0 because `rope.yml` names no hitch.", 1),
+        ("The pond of Olm is small. The gauge reads 0 because `rope.yml` names no hitch.", 0),
+        ("The gauge of Olm does not read ropes of hemp. The next reading is pending.", -1),
+    ],
+)
+def test_a_finding_is_told_without_what_names_nothing_before_it_or_makes_it_none(told: str, drawn: int) -> None:
+    sentences = [f"{each.rstrip('.')}." for each in told.split(". ")]
+
+    assert facts(f"{WORKING}assistant: {told}") == [" ".join(sentences[drawn:] if drawn >= 0 else sentences[:drawn])]
+
+
+def test_choices_below_their_heading_are_decisions() -> None:
+    (drawn,) = facts(f"{WORKING}assistant: ## Key decisions made\n- Ropes of nylon for Olm, no hemp")
+
+    assert drawn == "Ropes of nylon for Olm, no hemp"
+
+
+def test_what_is_fixed_and_then_published_is_one_fact() -> None:
+    fixed = "fix the hitch of rope 4"
+
+    assert len(facts(f"{WORKING}assistant: Commit: {fixed}\nPull request: {fixed}")) == 1
 
 
 def test_a_rule_that_somebody_dictates_at_length_is_heard() -> None:
