@@ -146,6 +146,24 @@ def test_the_inbox_is_emptied_with_the_keyboard(window: Page, lived: Heart) -> N
     assert ruled == {"a_wins", "b_wins"}
 
 
+def test_many_questions_are_answered_with_the_keyboard_once_the_page_has_asked(
+    window: Page, lived: Heart, pictures: Path
+) -> None:
+    for n in range(2):
+        disputed(lived, f"Desk {n} is in Lima", f"The place of desk {n} is Oslo", subject="Desks")
+    window.goto("/inbox")
+
+    window.locator("article", has_text="desk 1").focus()
+    window.keyboard.press("6")
+    window.get_by_role("heading", name="Do both hold, in all 2 about this subject?").wait_for()
+    window.screenshot(path=pictures / "asked-first.png")
+    assert len(lived.contradictions()) == 4
+    window.keyboard.press("Enter")
+    window.wait_for_url("**/inbox?done=hold")
+
+    assert len(lived.contradictions()) == 2
+
+
 def test_a_page_shows_what_changed_by_itself_but_not_under_the_hands_of_somebody_who_types(
     window: Page, lived: Heart
 ) -> None:
