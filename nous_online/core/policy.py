@@ -213,12 +213,11 @@ class CensorPolicy:
     """At or above, with no guard against it, two triggers say the same: the similarity at which facts are confirmed."""
     similarity_floor: float = 0.15
     """Cosine below which an action is not compared further; 2 % of the drawn actions that should match lie there."""
-    most_compared: int = 32
-    """Most triggers, the closest by cosine, whose words are compared with those of a part of the action."""
     firing_likelihood: float = 0.5
     """Least likelihood at which an action in nearly the trigger's words matches (decision 0009)."""
-    most_read: int = 4
-    """Most triggers, the likeliest, that the pair reader reads with the action, each at 3 ms, or 6 with a condition."""
+    most_read: int = 3
+    """Most triggers, the closest by cosine, that the pair reader reads with an action, and one more for each further
+    part of it; each at 3 ms, or 6 with a condition."""
     firing_odds: float = 0.0
     """Least log odds at which any other action matches: those of the pair reader plus `words_share` of the words'."""
     firing_odds_of_act: float = 1.0

@@ -176,16 +176,15 @@ def find_matches(
 
 
 def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
-    """Return the literal suspects, and of the closest others the likeliest by their words, read with their part."""
-    likely: list[tuple[float, Suspect]] = []
+    """Return the literal suspects, and the closest others, read together with their part.
+
+    By cosine alone: of 104 doings among 180 triggers three reached by the likeliest words find 65, three by cosine 77.
+    """
     others = (suspect for suspect in suspects if not suspect.is_literal)
-    for suspect in nlargest(POLICY.most_compared * len(question.parts), others, key=lambda each: each.similarity):
-        deadline.remaining()
-        part = question.parts[suspect.part - 1]
-        words = replace(compare_words(suspect.trigger, part), similarity=suspect.similarity, narrowness=NARROWEST)
-        likely.append((log_odds(words), suspect))
-    likely.sort(key=lambda each: (-each[0], each[1].id, each[1].part))
-    chosen = [form for _, suspect in likely[: POLICY.most_read] for form in forms_of(suspect, question)]
+    count = POLICY.most_read + len(question.parts) - 1
+    closest = nlargest(count, others, key=lambda each: (each.similarity, each.id, -each.part))
+    deadline.remaining()
+    chosen = [form for suspect in closest for form in forms_of(suspect, question)]
     read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
