@@ -27,8 +27,8 @@ from training.pairs.rows import Question, Tables, labelled, questions_of_actions
 
 TOKENIZER = Path(__file__).parents[2] / "nous_online" / "language" / "model" / "tokenizer.json"
 TEACHERS, TEACHER_EPOCHS, TEACHER_RATE, TEACHER_BATCH = 2, 3, 1e-4, 384
-ROUNDS, RATE = ((4, 1024), (3, 2048), (6, 2048), (6, 2048)), 4e-4
-"""Epochs of the reader and pairs of a batch, with new teachers and questions in each round; and the highest rate."""
+ROUNDS = ((4, 1024, 4e-4), (3, 2048, 4e-4), (6, 2048, 4e-4), (6, 2048, 3e-4))
+"""Epochs of the reader, pairs of a batch and the highest rate, with new teachers and questions in each round."""
 GROWN_IN, LAST_SHARE = 2, 0.7
 """The round before which the reader grows to its nine layers, and the share of the last round's weights in the mean of
 these and those it began with."""
@@ -49,14 +49,14 @@ def main() -> None:
     tables, pieces = read_tables(options.data), Pieces(cutter(), options.device)
     reader = network_from(UNGROWN, options.start, pieces)
     before: dict[str, Tensor] = {}
-    for number, (epochs, batch) in enumerate(ROUNDS):
+    for number, (epochs, batch, rate) in enumerate(ROUNDS):
         random.seed(number)
         torch.manual_seed(number)
         seeds = range(number * options.teachers + 1, (number + 1) * options.teachers + 1)
         table = answered(tables, pieces, options.teacher_start, seeds)
         reader = reader.grown() if number == GROWN_IN else reader
         before = {name: value.float().clone() for name, value in reader.state_dict().items()}
-        losses = fitted(reader, pieces, lambda table=table: table, epochs=epochs, rate=RATE, batch=batch)
+        losses = fitted(reader, pieces, lambda table=table: table, epochs=epochs, rate=rate, batch=batch)
         for epoch, loss in enumerate(losses, start=1):
             said(f"round {number + 1}, epoch {epoch} of {epochs}: loss {loss:.3f}")
         torch.save(reader.state_dict(), options.out)

@@ -259,12 +259,6 @@ def log_odds(compared: Comparison) -> float:
     return BIAS + sum(weight * value for weight, value in zip(WEIGHT_OF_EACH, VALUES_OF(compared), strict=True))
 
 
-def shares_act(trigger: str, action: str) -> bool:
-    """Tell whether an action has a trigger's verb or a synonym; takes a few microseconds."""
-    warned, deed = parse_action(warned_act(trigger[:MOST_CHARACTERS])), parse_action(action[:MOST_CHARACTERS])
-    return not warned.head_meanings.isdisjoint(deed.meanings)
-
-
 @lru_cache(maxsize=8192)
 def compare_words(trigger: str, action: str) -> Comparison:
     """Compare an action with a trigger by their words; the cosines of the result are 0."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from turns import in_turn
 
-from benchmarks.censors import TABLES, counts_of, embed, match, read_actions
+from benchmarks.censors import TABLES, counts_of, embed, match, question_of, read_actions
+from nous_online.core.deadline import Deadline
+from nous_online.memories.checking import POLICY, Suspect, with_readings
 
-HELD_OUT = ("held_out", 243, 0.783, 0.670, 1)
+HELD_OUT = ("held_out", 243, 0.919, 0.814, 1)
 FITTED = [
-    ("drawn", 264, 0.952, 0.902, 0),
-    ("seen", 244, 0.920, 0.975, 1),
-    ("unseen", 241, 0.958, 0.767, 0),
-    ("developed", 300, 0.882, 0.750, 2),
+    ("drawn", 264, 0.992, 0.962, 0),
+    ("seen", 244, 0.983, 0.992, 1),
+    ("unseen", 241, 1.0, 0.700, 0),
+    ("developed", 300, 0.934, 0.950, 2),
 ]
 """Weights were chosen on them: each takes as long as what they are held to."""
 
@@ -31,6 +35,24 @@ def test_firing_on_the_local_model_is_as_good_as_published(
     assert counts["precision"] >= precision - 0.01
     assert counts["recall"] >= recall - 0.01
     assert counts["near_miss_blocked"] <= blocked_wrongly
+
+
+def test_what_is_unlike_a_trigger_is_read_with_it_and_more_of_a_longer_action() -> None:
+    lines = ["send the client a parcel", "water the plants", "call the plumber"]
+    suspects = [
+        Suspect(UUID(int=number), "never disclose margins", False, "block", 50, [], part, 0.16 + number / 1000)  # noqa: FBT003
+        for part in (1, 2, 3)
+        for number in range(1, 4)
+    ]
+
+    one, three = (
+        with_readings(question_of(text), suspects[:count], Deadline(60))
+        for text, count in ((lines[0], 3), ("\n".join(lines), 9))
+    )
+
+    assert all(each.read is not None for each in [*one, *three])
+    assert [each.id.int for each in one] == [3, 2, 1]
+    assert len(three) == POLICY.most_read + len(lines)
 
 
 def test_an_action_of_another_trigger_hardly_ever_fires() -> None:

@@ -210,7 +210,7 @@ def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Month)
 
 def test_a_full_night_is_never_quiet(heart: Heart, database_url: str, tmp_path: Path) -> None:
     remember(heart, "Cats like fish.")
-    nights = [NIGHT, NIGHT + timedelta(days=1)]
+    nights = [NIGHT, NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)]
 
     with dg.DagsterInstance.ephemeral() as instance:
         ran = ran_without_quiet_nights(nights, options(database_url, tmp_path, is_full=True), instance)
