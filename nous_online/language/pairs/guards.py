@@ -202,8 +202,8 @@ def _openings(a: Reading, b: Reading) -> Iterable[str]:
     if len(a.words) < 2 or a.words[1:] != b.words[1:]:
         return
     first, other = a.words[0], b.words[0]
-    if first == other or stem(first) == stem(other) or is_near_spelling(first, other):
-        return
+    if first == other or stem(first) == stem(other) or is_near_spelling(first, other) or a.terms[:1] == b.terms[:1]:
+        return  # the terms are equal where one is "six" and the other "6"
     names = {name.lower() for name in (*a.names, *b.names)}  # which have a guard of their own
     if {first, other} & (FUNCTION_WORDS | COURTESIES | names) or first.endswith("ly") or other.endswith("ly"):
         return

@@ -24,6 +24,7 @@ from nous_online.language.pairs.reader import (
     read_pairs,
     shared_content,
 )
+from nous_online.language.pairs.slips import in_one_spelling
 from nous_online.language.pairs.slots import other_holders, shared_slot
 from nous_online.language.pairs.unsaid import left_unsaid
 from nous_online.language.pairs.wordings import (
@@ -205,7 +206,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-10"
+    prompt_version = "reader-11"
 
     @property
     def name(self) -> str:
@@ -218,12 +219,14 @@ class OfflineJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Judge each pair from its words alone; raise `Unavailable` when a model file is missing or altered."""
+        pairs = [_without_slips(pair) for pair in pairs]
         slots = [slot_of_pair(pair) for pair in pairs]
         denials = [slot is None and is_denied(pair) for pair, slot in zip(pairs, slots, strict=True)]
         # Guards are run only where they can matter: a distant pair without slot or denial is compatible anyway.
-        near = [pair.similarity >= LEAST_SIMILARITY or slots[i] or denials[i] for i, pair in enumerate(pairs)]
+        alike = [is_harmless(pair) for pair in pairs]
+        near = [p.similarity >= LEAST_SIMILARITY or alike[i] or slots[i] or denials[i] for i, p in enumerate(pairs)]
         reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
-        harmless = [not apart and is_harmless(pair) for pair, apart in zip(pairs, reasons, strict=True)]
+        harmless = [is_alike and not apart for is_alike, apart in zip(alike, reasons, strict=True)]
         same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
@@ -291,6 +294,12 @@ def _weighed(judgement: Judgement, share: float) -> Judgement:
     return replace(weighed, confidence=min(judgement.confidence, UNSURE_UPDATE))
 
 
+def _without_slips(pair: Pair) -> Pair:
+    """Return a pair as it is read: with the slips of the pen of each statement that the other shows to be one."""
+    a, b = in_one_spelling(pair.a.text, pair.b.text)
+    return replace(pair, a=replace(pair.a, text=a), b=replace(pair.b, text=b))
+
+
 def slot_of_pair(pair: Pair) -> str | None:
     """Return the slot that both statements of a pair fill with different values, None without one."""
     known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
@@ -309,8 +318,8 @@ def reasons_apart(pair: Pair) -> tuple[str, ...]:
 
 
 def is_harmless(pair: Pair) -> bool:
-    """Tell whether two near statements differ only in ways that can't change the meaning."""
-    return pair.similarity >= LEAST_SIMILARITY and may_be_same(pair.a.text, pair.b.text)
+    """Tell whether two statements differ only in ways that can't change the meaning."""
+    return may_be_same(pair.a.text, pair.b.text)
 
 
 def _kept_apart(pair: Pair, reading: Chances | None, trees: float) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""Words that one of two statements misspells or cuts short, and the other writes out; by rule."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import product
+
+from nous_online.language.lexicon import DATED, FUNCTION_WORDS
+from nous_online.language.minilm import tokenizer
+from nous_online.language.pairs.reader import is_english
+from nous_online.language.pairs.reading import read
+
+WORD = re.compile(r"[^\W\d_]+")
+WORD_OR_CUT = re.compile(r"[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
+"""A word, with the stop after it unless a sentence may end there."""
+LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"
+LEAST_OF_SHORT = 3  # letters of a word that is cut short
+DOUBLED_BEFORE = ("ed", "er", "ing", "ings", "ers", "y")
+"""Endings before which one letter or two make two words: "scraped", "scrapped"; "planer", "planner"; "tiny", "tinny"."""
+
+
+def in_one_spelling(a: str, b: str) -> tuple[str, str]:
+    """Return two statements with each slip and each word cut short of one ("persn", "Tues") as the other writes it.
+
+    In English alone a slip is no word that the embedding model's vocabulary has, and the other is; two of its letters
+    are exchanged, or one inside is missing or too many. Names and endings are left as they are: "Jansen" and "Janssen"
+    may be two.
+    """
+    one, other = _words(a), _words(b)
+    for first, second in product(one - other, other - one):
+        if first[0] == second[0]:
+            a = _respelt(a, first, second) if _means(first, a, second, b) else a
+            b = _respelt(b, second, first) if _means(second, b, first, a) else b
+    return a, b
+
+
+@lru_cache(maxsize=65_536)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in WORD.findall(text))
+
+
+def _means(written: str, text: str, meant: str, other: str) -> bool:
+    """Tell whether a word of one text, in lower case, is one of the other, misspelt or cut short."""
+    if len(written) < len(meant) - 1:
+        return meant.startswith(written) and len(written) >= LEAST_OF_SHORT and _is_cut(written, text, meant)
+    if abs(len(written) - len(meant)) > 1 or not is_english(f"{text} {other}") or not is_slip(written, meant):
+        return False
+    return meant in DATED or written not in {name.casefold() for name in read(text).names}
+
+
+def _is_cut(written: str, text: str, meant: str) -> bool:
+    """Tell whether a word is written as an abbreviation: of a day or month, or with a stop inside a sentence."""
+    return meant in DATED or f"{written}." in WORD_OR_CUT.findall(text.casefold())
+
+
+def is_slip(written: str, meant: str) -> bool:
+    """Tell whether a word in lower case, which is none, is another, which is one, with a slip inside."""
+    least = LEAST_OF_SMALL if meant in FUNCTION_WORDS else LEAST_LETTERS
+    if not (written.isascii() and meant.isascii()) or len(meant) < least or is_word(written) or not is_word(meant):
+        return False
+    start = next((i for i, (x, y) in enumerate(zip(written, meant, strict=False)) if x != y), None)
+    if start is None:  # one begins with the other: an ending, as of a plural
+        return False
+    if len(written) == len(meant):
+        return written[start : start + 2] == meant[start : start + 2][::-1] and written[start + 2 :] == meant[start + 2 :]
+    short, long = sorted((written, meant), key=len)
+    is_doubled = long[start] == long[start - 1] and long.endswith(DOUBLED_BEFORE)
+    return short[start:] == long[start + 1 :] and not is_doubled
+
+
+@lru_cache(maxsize=65_536)
+def is_word(word: str) -> bool:
+    """Tell whether a word in lower case is one piece of the embedding model's English vocabulary."""
+    return tokenizer().token_to_id(word) is not None
+
+
+def _respelt(text: str, slip: str, meant: str) -> str:
+    def spelled(match: re.Match[str]) -> str:
+        word = match[0].removesuffix(".")
+        if word.casefold() != slip:
+            return match[0]
+        return meant.capitalize() if word[0].isupper() else meant
+
+    return WORD_OR_CUT.sub(spelled, text)

@@ -1,0 +1,79 @@
+"""Words that are misspelt or cut short in one of two statements, and read as the other writes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.slips import in_one_spelling
+
+ONE_WORD = """
+The caterer's contact is in the binder | The caterer's contcat is in the binder
+Our warehouse is in Leeds | our warehose is in Leeds
+Your dentist appointment is on 4 May | Your dentist apointment is on 4 May
+Tom prefers decaf coffee on weekdays | Tom prefers decaf cofee on weekdays
+The committee meets on the first Monday | The commitee meets on the first Monday
+Received the parcel from Lena | Recieved the parcel from Lena
+Send the invoice to Ana | Send teh invoice to Ana
+Rehearsal is on Tuesday at 7 | Rehearsal is on Tues at 7
+Rehearsal is on Tuesday at 7 | Rehearsal is on Tuseday at 7
+The lease ends in September | The lease ends in Sept
+approximately 40 guests are coming | approx. 40 guests are coming
+The boiler needs a minimum pressure of 1 bar | The boiler needs a min. pressure of 1 bar
+Mr Kaminski runs the library on Mondays | Mr Kaminski runs the libary on Mondays
+"""
+TWO_WORDS = """
+Mr Janssen owns the boat in the harbour | Mr Jansen owns the boat in the harbour
+Martha keeps the spare key | Matha keeps the spare key
+We scrapped the old plan | We scraped the old plan
+The choir meets in the hall | The choirs meet in the hall
+The patient has hypertension | The patient has hypotension
+We prescribe this drug | We proscribe this drug
+The sample contains nitrate | The sample contains nitrite
+La casa è vuota da anni | La cassa è vuota da anni
+The kettle is in. Sat with Ana | The kettle is inside. Saturated with Ana
+The mac is on the desk | The machine is on the desk
+Send it to the dep in Leeds | Send it to the department in Leeds
+The form is in the drawer | The from is in the drawer
+"""
+
+
+def pairs_of(lines: str) -> list[list[str]]:
+    """Return the two statements of each line."""
+    return [line.split(" | ") for line in lines.strip().splitlines()]
+
+
+def judged(a: str, b: str, similarity: float = 0.9) -> Verdict:
+    """Return the verdict on two statements, the second one later."""
+    first, second = (JudgedStatement(text, stated_at=datetime(2026, at, 1, tzinfo=UTC)) for at, text in ((4, a), (5, b)))
+    return OfflineJudge().judge([Pair(first, second, similarity)])[0].verdict
+
+
+@pytest.mark.parametrize(("right", "slip"), pairs_of(ONE_WORD))
+def test_a_slip_and_a_word_cut_short_are_read_as_what_they_mean(right: str, slip: str) -> None:
+    assert in_one_spelling(slip, right)[0].casefold() == right.casefold()
+    assert in_one_spelling(right, slip) == in_one_spelling(slip, right)[::-1]
+
+
+@pytest.mark.parametrize(("one", "other"), pairs_of(TWO_WORDS))
+def test_two_words_that_look_alike_stay_two(one: str, other: str) -> None:
+    assert in_one_spelling(one, other) == (one, other)
+
+
+@pytest.mark.parametrize("similarity", [0.55, 0.95])
+@pytest.mark.parametrize(("right", "slip"), pairs_of(ONE_WORD))
+def test_a_repeat_with_a_slip_is_the_same_however_far_its_vector(right: str, slip: str, similarity: float) -> None:
+    assert judged(right, slip, similarity) is judged(slip, right, similarity) is Verdict.SAME
+
+
+def test_a_slip_hides_no_other_difference() -> None:
+    assert judged("Tom prefers decaf cofee", "Tom never prefers decaf coffee") is not Verdict.SAME
+    assert judged("Rehearsal is on Tues at 7", "Rehearsal is on Tuesday at 8") is not Verdict.SAME
+    assert judged("The dentist apointment is on 4 May", "The dentist appointment is on 6 May") is not Verdict.SAME
+
+
+def test_a_number_in_words_at_the_beginning_is_the_number() -> None:
+    assert judged("Six chairs are missing from the hall", "6 chairs are missing from the hall") is Verdict.SAME
+    assert judged("Six chairs are missing from the hall", "7 chairs are missing from the hall") is not Verdict.SAME
