@@ -30,6 +30,7 @@ NOT_HIDDEN = (  # a plain word, or a number, that only what is said around it ma
     "My PIN: 42",
     "The door code is 4821.",
     "The alarm code 4821 still works.",
+    "The wifi password is swordfishing.",
     "swordfish is my password.",
     PHRASE,
 )
@@ -59,6 +60,10 @@ HARMLESS = [
     "API key rotation happens every 90 days",
     "Basic understanding of OAuth2 helps",
     "Deploys need two approvals",
+    "The guest wifi password is sunflower22",
+    "The password of the Wi-Fi at the café: plumcake88",
+    "WLAN-Passwort: Hase-2291",
+    "SSID linden14, pass: kettle99",
 ]
 SECRETS = {
     "an API key": KEY,
@@ -118,6 +123,12 @@ def stored(owner: psycopg.Connection) -> str:
         for (table,) in tables
         for row in owner.execute(f"select to_jsonb(t)::text from {table} t").fetchall()  # type: ignore[arg-type]  # noqa: S608
     )
+
+
+def test_the_password_of_something_else_is_hidden_beside_a_wifi() -> None:
+    told = mask_credentials("The password of the bank is hunter2, and that of the wifi is on the fridge")
+
+    assert told == (f"The password of the bank is {MARK}, and that of the wifi is on the fridge", 1)
 
 
 @pytest.mark.parametrize("text", [text for text in HELD if text not in NOT_HIDDEN])

@@ -313,24 +313,37 @@ def _expand_contractions(plain: str) -> str:
     return plain
 
 
+def with_plain_dates(text: str) -> str:
+    """Return a text with each date that can be read in one way only in figures: "14 Feb" and "February 14th" alike."""
+    for pattern in _DATES:
+        text = pattern.sub(lambda match: _term_of_date(_date_of(match)), text)
+    return text
+
+
+def _date_of(match: re.Match[str]) -> Date:
+    parts = match.groupdict()
+    month = parts["m"]
+    number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
+    year, day = (int(parts[name]) if parts.get(name) else None for name in "yd")
+    return Date(year, number, day)
+
+
+def _term_of_date(date: Date) -> str:
+    return f"@{date.year or ''}-{date.month}-{date.day or ''}"
+
+
 def _extract_dates(plain: str, marks: _Marks) -> tuple[tuple[Date, ...], str]:
     found: list[Date] = []
 
-    def note(date: Date) -> str:
-        found.append(date)
-        return marks.mark(f"@{date.year or ''}-{date.month}-{date.day or ''}")
-
     def keep(match: re.Match[str]) -> str:
-        parts = match.groupdict()
-        month = parts["m"]
-        number = int(month) if month.isdigit() else list(MONTHS.values()).index(month[:3].lower()) + 1
-        year, day = (int(parts[name]) if parts.get(name) else None for name in "yd")
-        return note(Date(year, number, day))
+        found.append(_date_of(match))
+        return marks.mark(_term_of_date(found[-1]))
 
     def keep_slashed(match: re.Match[str]) -> str:
         first, second, year = (int(part) for part in match.groups())
         year = year if year > 99 else 2000 + year
-        return note(Date(year, min(first, second), max(first, second), swapped=True))
+        found.append(Date(year, min(first, second), max(first, second), swapped=True))
+        return marks.mark(_term_of_date(found[-1]))
 
     for pattern in _DATES:
         plain = pattern.sub(keep, plain)

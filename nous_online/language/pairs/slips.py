@@ -8,25 +8,31 @@ from itertools import product
 
 from nous_online.language.lexicon import DATED, FUNCTION_WORDS
 from nous_online.language.minilm import tokenizer
+from nous_online.language.pairs.guards import abbreviates
 from nous_online.language.pairs.reader import is_english
-from nous_online.language.pairs.reading import read
+from nous_online.language.pairs.reading import folded_letters, read
 
 WORD = re.compile(r"[^\W\d_]+")
-WORD_OR_CUT = re.compile(r"[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
+WORD_OR_CUT = re.compile(r"(?<!\w)[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
 """A word, with the stop after it unless a sentence may end there."""
+LONG_NUMBER = re.compile(r"(?<![\w.,])\d++(?: \d++)*+(?![\w.,]\d)")
+LEAST_DIGITS = 7  # of a telephone number or an account, whose groups people space as they like
+LEAST_ACCENTED = 2  # words from which a text without any accent is one whose writer leaves them out
 LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"
 LEAST_OF_SHORT = 3  # letters of a word that is cut short
 DOUBLED_BEFORE = ("ed", "er", "ing", "ings", "ers", "y")
-"""Endings before which one letter or two make two words: "scraped", "scrapped"; "planer", "planner"; "tiny", "tinny"."""
+"""Endings before which a letter and a doubled one make two words: "scraped", "scrapped"; "tiny", "tinny"."""
 
 
 def in_one_spelling(a: str, b: str) -> tuple[str, str]:
     """Return two statements with each slip and each word cut short of one ("persn", "Tues") as the other writes it.
 
-    In English alone a slip is no word that the embedding model's vocabulary has, and the other is; two of its letters
-    are exchanged, or one inside is missing or too many. Names and endings are left as they are: "Jansen" and "Janssen"
-    may be two.
+    So are accents that one leaves out everywhere, and spaces in long numbers. In English alone a slip is no word that
+    the embedding model's vocabulary has, and the other is; two of its letters are exchanged, or one inside is missing
+    or too many. Names and endings are left as they are: "Jansen" and "Janssen" may be two.
     """
+    a, b = (LONG_NUMBER.sub(_joined, text) for text in (a, b))
+    a, b = _with_accents(a, b), _with_accents(b, a)
     one, other = _words(a), _words(b)
     for first, second in product(one - other, other - one):
         if first[0] == second[0]:
@@ -43,7 +49,8 @@ def _words(text: str) -> frozenset[str]:
 def _means(written: str, text: str, meant: str, other: str) -> bool:
     """Tell whether a word of one text, in lower case, is one of the other, misspelt or cut short."""
     if len(written) < len(meant) - 1:
-        return meant.startswith(written) and len(written) >= LEAST_OF_SHORT and _is_cut(written, text, meant)
+        is_cut = meant.startswith(written) and len(written) >= LEAST_OF_SHORT and _is_cut(written, text, meant)
+        return is_cut or (abbreviates(written, meant) and "y" not in written)
     if abs(len(written) - len(meant)) > 1 or not is_english(f"{text} {other}") or not is_slip(written, meant):
         return False
     return meant in DATED or written not in {name.casefold() for name in read(text).names}
@@ -52,6 +59,25 @@ def _means(written: str, text: str, meant: str, other: str) -> bool:
 def _is_cut(written: str, text: str, meant: str) -> bool:
     """Tell whether a word is written as an abbreviation: of a day or month, or with a stop inside a sentence."""
     return meant in DATED or f"{written}." in WORD_OR_CUT.findall(text.casefold())
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Return a long number without the spaces between its groups; a shorter one may be several numbers."""
+    digits = match[0].replace(" ", "")
+    return digits if len(digits) >= LEAST_DIGITS else match[0]
+
+
+def _with_accents(text: str, other: str) -> str:
+    """Return a text without accents with those of the other, in the words that are equal but for them."""
+    if not text.isascii() or other.isascii():
+        return text
+    plain = {folded_letters(word): word for word in _words(other) if not word.isascii()}
+    shared = plain.keys() & _words(text)
+    if len(shared) < LEAST_ACCENTED:
+        return text
+    for word in shared:
+        text = _respelt(text, word, plain[word])
+    return text
 
 
 def is_slip(written: str, meant: str) -> bool:
@@ -63,7 +89,8 @@ def is_slip(written: str, meant: str) -> bool:
     if start is None:  # one begins with the other: an ending, as of a plural
         return False
     if len(written) == len(meant):
-        return written[start : start + 2] == meant[start : start + 2][::-1] and written[start + 2 :] == meant[start + 2 :]
+        exchanged = written[start + 1 :: -1][:2] if start == 0 else written[start + 1 : start - 1 : -1]
+        return written[:start] + exchanged + written[start + 2 :] == meant
     short, long = sorted((written, meant), key=len)
     is_doubled = long[start] == long[start - 1] and long.endswith(DOUBLED_BEFORE)
     return short[start:] == long[start + 1 :] and not is_doubled

@@ -13,9 +13,26 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from nous_online.core.validation import invisible_difference, without_invisible
-from nous_online.language.lexicon import ARTICLES, DATED, FUNCTION_WORDS, NUMBER_WORDS, UNIDENTIFIED, UNITS, word_list
+from nous_online.language.lexicon import (
+    ARTICLES,
+    DATED,
+    FUNCTION_WORDS,
+    NUMBER_WORDS,
+    UNIDENTIFIED,
+    UNITS,
+    phrases,
+    word_list,
+)
 from nous_online.language.pairs.guards import differences, exact_differences
-from nous_online.language.pairs.reading import CURRENCIES, read, read_words
+from nous_online.language.pairs.reading import (
+    CURRENCIES,
+    NOON,
+    ORDINAL_WORDS,
+    clock,
+    read,
+    read_words,
+    with_plain_dates,
+)
 
 Sides = tuple[list[str], list[str]]  # the words of two statements that replace each other
 SUBJECT = "subject"  # prefix of the reason for different subjects
@@ -177,6 +194,15 @@ LONGEST_SYMBOL = 2  # letters of a unit whose case tells it from another: "Mb", 
 CLOCK = re.compile(
     r"(?<![\d:.])(?:(\d{1,2})(?:[:.](\d{2}))?\s?([ap])\.?m\b|([01]?\d|2[0-3]):(\d{2}))(?![:\d])", re.IGNORECASE
 )
+AFTERNOON = re.compile(
+    rf"(?<![\d:.])(1[01]|[1-9])(?:[:.h](\d\d))?(?: (?:uhr|heures?|uur|h))? {phrases('afternoon').pattern}",
+    re.IGNORECASE,
+)
+NUMBERED = {
+    **{word: str(value) for word, value in NUMBER_WORDS.items()},
+    **{word: f"{value}." for word, value in ORDINAL_WORDS.items()},
+}
+ORDINAL = re.compile(r"(?<![\w.])(\d{1,3})(?:st|nd|rd|th)(?!\w)")
 MONEY = re.compile(r"([$€£¥])\s?(\d(?:[\d.,]*\d)?)")
 THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 MEASURED = re.compile(r"(?<![\w.,-])(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|%)(?!\w)")
@@ -193,8 +219,8 @@ def may_be_same(a: str, b: str) -> bool:
     """Tell whether two texts have the same words in the same order, apart from harmless differences.
 
     Harmless in any language are case, spacing, punctuation around words, a label such as "Reminder:", and the spelling
-    of a unit or an hour; in English also articles, contractions, fillers such as "please", numbers in words, and the
-    number of a verb.
+    of a unit, a date or an hour; in English also articles, contractions, fillers such as "please", numbers and ordinals
+    in words, and the number of a verb.
     """
     one, other = spelling(a), spelling(b)
     if one == other:
@@ -240,7 +266,9 @@ def wording(text: str, *, is_english: bool) -> tuple[str, ...]:
         for pattern, opened in CONTRACTIONS:
             plain = pattern.sub(opened, plain)
         plain = THOUSANDS.sub(lambda match: match[0].replace(",", ""), plain)
-        plain = " ".join(str(NUMBER_WORDS.get(word, word)) for word in plain.split())
+        plain = " ".join(NUMBERED.get(word, word) for word in plain.split())
+    plain = ORDINAL.sub(r"\1.", with_plain_dates(plain))
+    plain = AFTERNOON.sub(lambda match: clock(NOON + int(match[1]) * 60 + int(match[2] or 0)), plain)
     plain = MONEY.sub(lambda match: f"{match[2]} {CURRENCIES[match[1]]}", CLOCK.sub(_hour, plain))
     tokens = MEASURED.sub(_measure, plain).split()
     return tuple(

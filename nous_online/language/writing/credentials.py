@@ -114,7 +114,9 @@ _PUBLIC = re.compile(
 _BESIDE = re.compile(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
 _IS_SPOKEN = re.compile(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
 _IS_CODE = re.compile(r"[\s_-]codes?\b", re.IGNORECASE)
-"""Codes of gates and doors are not masked: people tell them to an agent to be reminded of them."""
+_IS_WIFI = re.compile(r"\b(?:wi-?fi|wlan|hotspot|ssid)\b", re.IGNORECASE)
+"""Codes of doors and passwords of a Wi-Fi are not masked: people tell them to an agent to be reminded of them."""
+BEFORE_NAME = 30  # characters before "password" that may say what it opens: "the guest wifi at the café: password"
 _RUN = re.compile(r"[A-Za-z\d]{16,200}")
 _NEXT_WORD = re.compile(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
 _SIGNS = frozenset("@#$%^&*!+=?")
@@ -289,7 +291,8 @@ def looks_like_credential(match: re.Match[str]) -> bool:
     """Tell whether the value of a match looks like a credential rather than a word about one."""
     begin, end = value_span(match)
     word, before = match.string[begin:end], match.string[match.start() : begin]
-    if _IS_CODE.search(before) or not may_be_value(word) or MARK[1:4] == word[:3]:
+    opens = match.string[max(0, match.start() - BEFORE_NAME) : begin]
+    if _IS_CODE.search(before) or _IS_WIFI.search(opens) or not may_be_value(word) or MARK[1:4] == word[:3]:
         return False
     is_spoken = bool(_IS_SPOKEN.search(match[0].replace(word, " ")))
     if word.isdigit():

@@ -8,7 +8,9 @@ import pytest
 
 from nous_online.language.pairs.judging import JudgedStatement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.slips import in_one_spelling
+from nous_online.language.pairs.wordings import may_be_same
 
+TIMES = (datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
 ONE_WORD = """
 The caterer's contact is in the binder | The caterer's contcat is in the binder
 Our warehouse is in Leeds | our warehose is in Leeds
@@ -22,6 +24,11 @@ Rehearsal is on Tuesday at 7 | Rehearsal is on Tuseday at 7
 The lease ends in September | The lease ends in Sept
 approximately 40 guests are coming | approx. 40 guests are coming
 The boiler needs a minimum pressure of 1 bar | The boiler needs a min. pressure of 1 bar
+The grant closes on February 14th | the grant closes on 14 Feb
+The office is on the first floor of 22 Tanner Street | The office is on the 1st floor of 22 Tanner St
+The merchant's number is 01632 960 114 | The merchant's number is 01632960114
+La clase de guitarra es a las 17:00 los jueves | la clase de guitarra es a las 5 de la tarde los jueves
+Éloïse est élève au collège Molière | eloise est eleve au college Moliere
 Mr Kaminski runs the library on Mondays | Mr Kaminski runs the libary on Mondays
 """
 TWO_WORDS = """
@@ -36,6 +43,13 @@ La casa è vuota da anni | La cassa è vuota da anni
 The kettle is in. Sat with Ana | The kettle is inside. Saturated with Ana
 The mac is on the desk | The machine is on the desk
 Send it to the dep in Leeds | Send it to the department in Leeds
+Das Auto ist schön groß | Das Auto ist schon groß
+The doctor is in room 3, 4 and 5 | The doctor is in room 345
+The trip is on 3/4/2026 | The trip is on 4/3/2026
+It starts at 5 de la mañana | It starts at 17:00
+Her number is 01632 960 114 | Her number is 01632 960 115
+The trip is on 2026-03-04 | The trip is on 2026-04-03
+We meet on 4 May | We meet on 4 March
 The form is in the drawer | The from is in the drawer
 """
 
@@ -47,19 +61,19 @@ def pairs_of(lines: str) -> list[list[str]]:
 
 def judged(a: str, b: str, similarity: float = 0.9) -> Verdict:
     """Return the verdict on two statements, the second one later."""
-    first, second = (JudgedStatement(text, stated_at=datetime(2026, at, 1, tzinfo=UTC)) for at, text in ((4, a), (5, b)))
+    first, second = (JudgedStatement(text, stated_at=moment) for text, moment in zip((a, b), TIMES, strict=True))
     return OfflineJudge().judge([Pair(first, second, similarity)])[0].verdict
 
 
 @pytest.mark.parametrize(("right", "slip"), pairs_of(ONE_WORD))
 def test_a_slip_and_a_word_cut_short_are_read_as_what_they_mean(right: str, slip: str) -> None:
-    assert in_one_spelling(slip, right)[0].casefold() == right.casefold()
+    assert may_be_same(*in_one_spelling(slip, right))
     assert in_one_spelling(right, slip) == in_one_spelling(slip, right)[::-1]
 
 
 @pytest.mark.parametrize(("one", "other"), pairs_of(TWO_WORDS))
 def test_two_words_that_look_alike_stay_two(one: str, other: str) -> None:
-    assert in_one_spelling(one, other) == (one, other)
+    assert not may_be_same(*in_one_spelling(one, other))
 
 
 @pytest.mark.parametrize("similarity", [0.55, 0.95])
