@@ -39,6 +39,7 @@ SUBJECT = "subject"  # prefix of the reason for different subjects
 MARKS = frozenset("'\".,;:!?-/")
 TOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
 LEAST_ALIKE = 0.5  # share of equal words from which two statements have the same wording
+TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", ".", "herr", "frau", "señor", "señora", "mme", "madame"})
 CONDITIONAL = frozenset({"on", "at", "in", "for", "during", "with"})  # prepositions of a condition
 THRESHOLDS = frozenset({"over", "above", "under", "below", "than"})  # of "more than 1,000 euros"
 FRACTIONS = frozenset({"half", "quarter"})
@@ -78,7 +79,7 @@ def other_things(a: str, b: str) -> str | None:
     (before, (first, second)), *values = _replaced(a, b) or [([], ([], []))]
     is_named = len(first) == len(second) == 1 and _is_name(first[0]) and _is_name(second[0])
     is_counted = is_named and all(any(map(str.isdigit, "".join(side))) for _, sides in values for side in sides)
-    is_of_two = bool(values) and (is_counted or (not before and _are_names(first, second)))
+    is_of_two = bool(values) and (is_counted or (TITLES.issuperset(before) and _are_names(first, second)))
     return f"two things, {' '.join(first)} and {' '.join(second)}, each with a value of its own" if is_of_two else None
 
 
@@ -93,7 +94,7 @@ def is_of_any(text: str) -> bool:
 def other_names(a: str, b: str) -> tuple[str, str] | None:
     """Return the names two statements begin with, where nothing else differs: "Ana maintains it", "Bo maintains it"."""
     (before, (first, second)), *values = _replaced(a, b) or [([], ([], []))]
-    is_of_two = first and not before and not values and _are_names(first, second)
+    is_of_two = first and TITLES.issuperset(before) and not values and _are_names(first, second)
     return (" ".join(first), " ".join(second)) if is_of_two else None
 
 

@@ -324,10 +324,11 @@ def test_two_people_may_have_the_same_value() -> None:
 
 def test_who_else_does_something_may_have_taken_over_or_help() -> None:
     taken_over = judged("Mira Holt runs the Zurich office", "Otto Brand runs the Zurich office")
+    titled = judged("Mr. Jansen owns the boat", "Mr. Janssen owns the boat")
     replaced = judged("Ben Acker is the editor of the Gazette.", "Luz Tavares is the editor of the Gazette.")
 
-    assert taken_over.verdict is Verdict.UPDATES
-    assert taken_over.confidence < SURE_FROM
+    assert taken_over.verdict is titled.verdict is Verdict.UPDATES
+    assert max(taken_over.confidence, titled.confidence) < SURE_FROM
     assert replaced.verdict is Verdict.UPDATES
     assert replaced.confidence >= SURE_FROM
 
