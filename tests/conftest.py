@@ -104,11 +104,20 @@ the cores, while several of its kind at once would leave them idle."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try a property that says nothing of its own on 40 examples; an example may take as long as the machine needs."""
+    """Try a property that says nothing of its own on 40 examples; an example may take as long as the machine needs.
+
+    In a fresh clone each of four processes would compile all that is loaded, while the others do the same: each begins
+    with other folders, and finds the rest compiled.
+    """
     if config.option.markexpr == UNIT and "NOUS_EXAMPLES" not in os.environ:
         examples.TIMES = 0.25
     hypothesis.settings.register_profile("ordinary", max_examples=examples.examples(40), deadline=None)
     hypothesis.settings.load_profile("ordinary")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        folders = sorted({str(path.parent) for path in Path(__file__).parent.rglob("test_*.py")})
+        first = len(folders) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        config.args = folders[first:] + folders[:first]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -118,12 +127,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name.startswith(INTEGRATION) or needs_server(collection_path) else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a server, other programs, the embedding model, a megabyte or a slow pattern.
 
     `make unit` runs the rest.
     """
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (places.get(item.path.stem, len(places)), item.path))
     for item in items:
         needs_server = "server" in getattr(item, "fixturenames", ())
         is_heavy = any(word in item.name for word in HEAVY)

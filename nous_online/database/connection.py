@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from typing import Any, Literal, LiteralString, Self, TypeVar
+from typing import Any, Literal, LiteralString, TypeVar
 
 import psycopg
 from pgvector.psycopg.vector import register_vector_info
@@ -127,17 +127,16 @@ class Database:
         self.url = url
         self._login_url = postgres.login_url(url, LOGIN_OF[role])
         self._trouble = ""
-        prepare(url)
+        options = {
+            "application_name": "nous",
+            "options": f"-c role={role} {SESSION}",  # in force before the first statement
+            **KEEPALIVES,
+        }
+        self._first: psycopg.Connection | None = prepared_connection(url, role, options)
         self._pool = ConnectionPool(
             self._live_url,
-            connection_class=reporting_connection(self._note),
-            kwargs={
-                "connect_timeout": CONNECT_TIMEOUT_S,
-                "autocommit": True,  # else psycopg opens a transaction by itself, and ours would be its savepoint
-                "application_name": "nous",
-                "options": f"-c role={role} {SESSION}",  # in force before the first statement
-                **KEEPALIVES,
-            },
+            connection_class=reporting_connection(self._note, self._take_first),
+            kwargs={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": True, **options},
             configure=register_vector_type,
             check=self._refuse_ended,
             reconnect_timeout=RECONNECT_S,
@@ -174,6 +173,14 @@ class Database:
         """Remember why the last attempt to connect failed; empty after one that succeeded."""
         self._trouble = trouble
 
+    def _take_first(self) -> psycopg.Connection | None:
+        """Return the connection that looked whether the database is prepared, once and while it lasts."""
+        first, self._first = self._first, None
+        if first is not None and was_closed_by_server(first):
+            first.close()
+            return None
+        return first
+
     def _refuse_ended(self, connection: psycopg.Connection) -> None:
         """Reject a pooled connection that the server closed, and replace the others: it restarted."""
         if was_closed_by_server(connection):
@@ -184,6 +191,8 @@ class Database:
     def close(self) -> None:
         """Give the connections back to the server."""
         self._pool.close()
+        if first := self._take_first():
+            first.close()
 
     @contextmanager
     def transaction(
@@ -264,6 +273,26 @@ def prepare(url: str) -> None:
         migrate(connection)
 
 
+def prepared_connection(url: str, role: Role, options: Mapping[str, Any]) -> psycopg.Connection:
+    """Return a connection that acts as a role, once the schema is this code's; raise what `prepare` does."""
+    try:
+        connection = connect(url, role=role, **options)
+    except Unavailable as error:
+        if role not in str(error.__cause__):  # in the words of whatever language the server speaks
+            raise
+        prepare(url)  # the role comes with the schema
+        return connect(url, role=role, **options)
+    try:
+        with driver_errors_translated(PREPARE_S), watched(connection, PREPARE_S):
+            require_capable(connection)
+            if not is_current(connection):
+                prepare(url)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def register_space(database: Database, space: EmbeddingSpace, *, is_indexed: bool = True) -> None:
     """Store an embedding space with its vector index, unless it is known; raise `InvalidInput` if its id is taken.
 
@@ -323,25 +352,33 @@ def act_as(connection: psycopg.Connection, role: Role) -> None:
     connection.execute(SQL["take_role"], [role])
 
 
-def connect(url: str, *, role: Role | None = None, seconds: float = PREPARE_S) -> psycopg.Connection:
+def connect(url: str, *, role: Role | None = None, seconds: float = PREPARE_S, **options: Any) -> psycopg.Connection:
     """Open one connection, as the login user of `role` or else as the user in `url`; raise `Unavailable` on failure."""
     require_readable(url)
     login = postgres.login_url(url, LOGIN_OF[role]) if role else url
     try:
+        # Not in a transaction that psycopg opens by itself, of which ours would be a savepoint.
         return psycopg.connect(
-            postgres.live_url(login, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+            postgres.live_url(login, timeout_s=seconds), connect_timeout=CONNECT_TIMEOUT_S, autocommit=True, **options
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         message = f"can't connect to PostgreSQL: {connection_failure(error)}; check NOUS_DATABASE_URL, or run `nous up`"
         raise Unavailable(message) from error
 
 
-def reporting_connection(note: Callable[[str], None]) -> type[psycopg.Connection]:
-    """Return a connection class that calls `note` with the reason when it can't connect: a pool only logs it."""
+def reporting_connection(
+    note: Callable[[str], None], made: Callable[[], psycopg.Connection | None]
+) -> type[psycopg.Connection]:
+    """Return a connection class that first gives what is `made` already, and calls `note` with why it can't connect.
+
+    A pool makes all of its connections itself, and only logs why it can't.
+    """
 
     class ReportingConnection(psycopg.Connection):
         @classmethod
-        def connect(cls, conninfo: str = "", **options: Any) -> Self:
+        def connect(cls, conninfo: str = "", **options: Any) -> psycopg.Connection:
+            if first := made():
+                return first
             try:
                 connection = super().connect(conninfo, **options)
             except psycopg.Error as error:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["night_preload", "batch_life"])
+FORKS.set_forkserver_preload(["no_collections", "night_preload"])
 
 
 def started(target: Callable[..., None], *args: Any) -> ForkServerProcess:

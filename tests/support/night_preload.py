@@ -1,10 +1,14 @@
 """What the first night of a process loads, loaded once for all processes that are forked to run one.
 
-Only what starts no thread: a fork takes none of them along.
+Only what starts no thread: a fork takes none of them along. What is loaded is no garbage, and no fork looks through it:
+that would copy all of it.
 """
 
 from __future__ import annotations
 
+import gc
+
+import batch_life  # noqa: F401
 import night_runs  # noqa: F401
 import numpy.ma  # noqa: F401
 import onnxruntime  # noqa: F401
@@ -19,3 +23,6 @@ read_once()
 with unrecorded():
     defs.resolve_job_def("nightly")
     templates().get_template("page.html")
+
+gc.freeze()
+gc.enable()

@@ -20,7 +20,15 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, NotFound, Refused, Unavailable, Unsupported
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.database.connection import Database, Watchdog, open_url, prepare, register_space, was_closed_by_server
+from nous_online.database.connection import (
+    Database,
+    Role,
+    Watchdog,
+    open_url,
+    prepare,
+    register_space,
+    was_closed_by_server,
+)
 from nous_online.heart import Heart
 
 SPACE = EmbeddingSpace(id="a-space", model="m", weights_sha256="x", dimensions=3)
@@ -63,6 +71,38 @@ def test_a_call_after_closing_is_unavailable(database_url: str) -> None:
 
     with pytest.raises(Unavailable), database.transaction("aria"):
         pass
+
+
+@pytest.mark.parametrize("role", ["nous_app", "nous_night"])
+def test_a_database_is_opened_and_used_over_one_connection(
+    database_url: str, owner: psycopg.Connection, role: Role
+) -> None:
+    owner.execute("""
+        create table public.logins (backend int);
+        create function public.record_login() returns event_trigger language plpgsql security definer as $$
+        begin insert into public.logins values (pg_backend_pid()); end $$;
+        create event trigger record_login on login execute function public.record_login()
+    """)
+
+    database = Database(database_url, role=role)
+    with database.transaction() as connection:
+        connection.execute("select 1")
+    database.close()
+
+    assert owner.execute("select count(*) from public.logins").fetchone() == (1,)
+
+
+def test_a_database_whose_connection_ended_before_the_first_call_makes_another(
+    database_url: str, owner: psycopg.Connection
+) -> None:
+    database = Database(database_url, role="nous_night")
+    owner.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'nous'")
+
+    with database.transaction() as connection:
+        answer = connection.execute("select current_user").fetchone()
+
+    database.close()
+    assert answer == ("nous_night",)
 
 
 def test_the_configured_server_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
 from nous_pipelines.orchestration.code_location import ASSETS
+from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
 from nous_pipelines.orchestration.running import NightOptions, nights_to_run, read_report, run_night, run_nights
 
@@ -212,7 +213,7 @@ def test_a_full_night_is_never_quiet(heart: Heart, database_url: str, tmp_path: 
     remember(heart, "Cats like fish.")
     nights = [NIGHT, NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)]
 
-    with dg.DagsterInstance.ephemeral() as instance:
+    with unrecorded() as instance:
         ran = ran_without_quiet_nights(nights, options(database_url, tmp_path, is_full=True), instance)
 
     assert ran == nights
