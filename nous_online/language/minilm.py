@@ -6,7 +6,9 @@ The files of local models are checked against their SHA-256 before anything is b
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,17 +50,16 @@ def word_pieces(texts: Sequence[str], *, add_special_tokens: bool = True) -> lis
 
 
 @cache
-def session(weights: Path, sha256: str, threads: int, *, is_exact: bool = False) -> Any:
+def session(weights: Path, sha256: str, *, is_exact: bool = False) -> Any:
     """Return an ONNX model ready to run, opened once a process; raise `Unavailable` when it is missing or altered.
 
-    `threads` is how many compute one layer together; 0 means as many as there are cores. `is_exact`: int8 products do
-    not overflow on processors without VNNI either, where that takes three times as long.
+    Each run takes the thread that asks for it. `is_exact`: int8 products do not overflow on processors without VNNI
+    either, where that takes three times as long.
     """
     onnxruntime: Any = import_module("onnxruntime")  # it ships no types
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A layer of a short text is done before a second thread has woken up: two cost twice the CPU, and no less time.
+    options.intra_op_num_threads = 1
     if is_exact and not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(verified(weights, sha256)), options, providers=["CPUExecutionProvider"])
@@ -83,6 +84,16 @@ def verified(path: Path, sha256: str) -> Path:
     return path
 
 
+@cache
+def embedding_threads() -> ThreadPoolExecutor:
+    """Return a thread for each core, kept, for texts that fill several batches."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nous-embedder")
+
+
+if hasattr(os, "register_at_fork"):  # a fork takes no threads along
+    os.register_at_fork(after_in_child=embedding_threads.cache_clear)
+
+
 Vectors: TypeAlias = NDArray[np.float32]
 T = TypeVar("T")
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -93,7 +104,8 @@ class LocalMiniLM:
     """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
 
     Weights and tokenizer are checked against their SHA-256 when first used;
-    `Unavailable` is raised when either is absent or altered.
+    `Unavailable` is raised when either is absent or altered. Of many texts, `threads` batches are embedded at once; 0
+    means as many as there are cores.
     """
 
     space = EmbeddingSpace(
@@ -104,28 +116,35 @@ class LocalMiniLM:
     )
 
     def __init__(self, *, threads: int = 0) -> None:
-        self._threads = threads
+        self._at_once = threads or os.cpu_count() or 1
 
     def load(self) -> None:
         """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
         tokenizer()
-        session(installed_weights(), WEIGHTS_SHA256, self._threads)
+        session(installed_weights(), WEIGHTS_SHA256)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
         rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings = word_pieces(texts)
-        by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
-        for batch in batches(by_length, TEXTS_AT_ONCE):
+        encodings, model = word_pieces(texts), session(installed_weights(), WEIGHTS_SHA256)
+
+        def embed(batch: list[int]) -> None:
             ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)
             mask = np.zeros_like(ids)
             for row, i in enumerate(batch):
                 ids[row, : len(encodings[i].ids)] = encodings[i].ids
                 mask[row, : len(encodings[i].ids)] = 1
             feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            model = session(installed_weights(), WEIGHTS_SHA256, self._threads)
             hidden = np.asarray(model.run(None, feeds)[0], dtype=np.float32)
             rows[batch] = unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+
+        by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
+        # A few at a time, so that an import neither keeps others from the threads nor its process from ending.
+        for few in batches([*batches(by_length, TEXTS_AT_ONCE)], self._at_once):
+            if len(few) == 1:
+                embed(*few)
+            else:
+                list(embedding_threads().map(embed, few))
         return rows
 
     def embed_query(self, text: str) -> Vectors:

@@ -167,10 +167,9 @@ def weights() -> Weights:
 
 def weights_in(folder: Path, first_sha256: str, onnx_sha256: str) -> Weights:
     """Return the ONNX sessions of a model: its first layers with an early answer, and the others."""
-    # One thread: a pair is short, and waking others costs more than they save.
     return (
-        session(folder / "pair_reader_first.onnx", first_sha256, 1, is_exact=True),
-        session(folder / "pair_reader.onnx", onnx_sha256, 1, is_exact=True),
+        session(folder / "pair_reader_first.onnx", first_sha256, is_exact=True),
+        session(folder / "pair_reader.onnx", onnx_sha256, is_exact=True),
     )
 
 
