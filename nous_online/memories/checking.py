@@ -175,14 +175,18 @@ def find_matches(
     return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 
+def most_read(question: ActionQuestion) -> int:
+    """Return how many of the closest triggers are read with an action."""
+    return POLICY.most_read + len(question.parts) - 1
+
+
 def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
     """Return the literal suspects, and the closest others, read together with their part.
 
     By cosine alone: of 104 doings among 180 triggers three reached by the likeliest words find 65, three by cosine 77.
     """
     others = (suspect for suspect in suspects if not suspect.is_literal)
-    count = POLICY.most_read + len(question.parts) - 1
-    closest = nlargest(count, others, key=lambda each: (each.similarity, each.id, -each.part))
+    closest = nlargest(most_read(question), others, key=lambda each: (each.similarity, each.id, -each.part))
     deadline.remaining()
     chosen = [form for suspect in closest for form in forms_of(suspect, question)]
     read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
