@@ -296,6 +296,7 @@ def content_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=8_192)
 def is_english(text: str) -> bool:
     """Tell whether a text may be English: Latin letters, and no more foreign small words than English ones.
 
@@ -306,4 +307,4 @@ def is_english(text: str) -> bool:
     words = WORD.findall(text.casefold())
     foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
     own = sum(word in FUNCTION_WORDS and word not in FOREIGN_WORDS for word in words)
-    return foreign <= own and not any(ord(letter) > LAST_LATIN and letter.isalpha() for letter in text)
+    return foreign <= own and (text.isascii() or not any(ord(each) > LAST_LATIN and each.isalpha() for each in text))
