@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest
+from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
@@ -188,8 +189,14 @@ def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadlin
     others = (suspect for suspect in suspects if not suspect.is_literal)
     closest = nlargest(most_read(question), others, key=lambda each: (each.similarity, each.id, -each.part))
     deadline.remaining()
-    chosen = [form for suspect in closest for form in forms_of(suspect, question)]
-    read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
+    chosen, reading = list[Suspect](), list[Iterable[float]]()
+    for suspect in closest:
+        part, forms = question.parts[suspect.part - 1], forms_of(suspect, question)
+        chosen += forms
+        reading.append(read_actions([(each.trigger, part[:MOST_CHARACTERS]) for each in forms]))
+    for each in chosen:  # what will be asked of each, and is kept, while other threads read
+        compare_words(each.trigger, question.parts[each.part - 1])
+    read = chain.from_iterable(reading)
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
 

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
@@ -176,18 +176,23 @@ def weights_in(folder: Path, first_sha256: str, onnx_sha256: str) -> Weights:
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return the model's chances for each (earlier, later) pair of texts; raise `Unavailable` without its file."""
     read = encodings(pairs)
+    if len(read) > 1:
+        found = start_reading(read, of_two_things)
+    else:  # one is not worth another thread
+        found = [scores(weights(), of_two_things, *each) for each in read]
     return [
-        Chances(chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
-        for found, each, texts in zip(_read(read, of_two_things), read, pairs, strict=True)
+        Chances(chances(each[: len(OUTCOMES)]), is_in_depth(pieces, texts))
+        for each, pieces, texts in zip(found, read, pairs, strict=True)
     ]
 
 
-def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the log odds that an action does what a trigger warns of, for each (trigger, action).
+def read_actions(pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+    """Yield the log odds that an action does what a trigger warns of, for each (trigger, action).
 
-    They are not calibrated. Raises `Unavailable` without its file.
+    Other threads read while the caller goes on. The odds are not calibrated. Raises `Unavailable` without its file.
     """
-    return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs), of_another_act)]
+    found = start_reading(encodings(pairs), of_another_act)
+    return (float(each[len(OUTCOMES)]) for each in found)
 
 
 def of_two_things(early: NDArray[np.float64], below: float | None = None) -> bool:
@@ -204,13 +209,9 @@ def of_another_act(early: NDArray[np.float64]) -> bool:
     return early[len(OUTCOMES)] < calibration().early_does
 
 
-def _read(pairs: Sequence[tuple[Encoding, Encoding]], is_enough: IsEnough) -> list[NDArray[np.float64]]:
-    """Return the model's scores of each pair; several are read on as many cores as there are."""
-    model = weights()
-    if len(pairs) <= 1:
-        return [scores(model, is_enough, *each) for each in pairs]
-    ones, others = zip(*pairs, strict=True)
-    return list(cores().map(partial(scores, model, is_enough), ones, others))
+def start_reading(pairs: Sequence[tuple[Encoding, Encoding]], is_enough: IsEnough) -> Iterator[NDArray[np.float64]]:
+    """Start to read pairs on as many cores as there are, and return what waits for the model's scores of each."""
+    return cores().map(partial(scores, weights(), is_enough), *zip(*pairs, strict=True)) if pairs else iter(())
 
 
 @cache
