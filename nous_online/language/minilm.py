@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -84,6 +86,53 @@ def verified(path: Path, sha256: str) -> Path:
     return path
 
 
+Vectors: TypeAlias = NDArray[np.float32]
+T = TypeVar("T")
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TEXTS_AT_ONCE = 16  # what a layer makes of more leaves the cache of a core: 64 at once take half as long again
+MOST_SHORT = 32  # word pieces of a text that shares a run with those of other callers: a long one would pad them all
+
+
+class ShortTexts:
+    """Short texts of all callers, embedded in few runs: those who wait for one share the next."""
+
+    def __init__(self, run: Callable[[Sequence[Encoding]], Vectors], *, at_once: int) -> None:
+        self._run, self._turns = run, threading.Semaphore(at_once)
+        self._waiting: deque[tuple[Encoding, Future[Vectors]]] = deque()
+        self._lock = threading.Lock()
+
+    def vectors(self, encodings: Sequence[Encoding]) -> list[Vectors]:
+        """Return the unit vector of each text; raise what its run raised."""
+        asked = [(each, Future[Vectors]()) for each in encodings]
+        with self._lock:
+            self._waiting.extend(asked)
+        with self._turns:
+            while not all(found.done() for _, found in asked) and (batch := self._next_batch()):
+                self._embed(batch)
+        return [found.result() for _, found in asked]
+
+    def _next_batch(self) -> list[tuple[Encoding, Future[Vectors]]]:
+        with self._lock:
+            return [self._waiting.popleft() for _ in range(min(len(self._waiting), TEXTS_AT_ONCE))]
+
+    def _embed(self, batch: Sequence[tuple[Encoding, Future[Vectors]]]) -> None:
+        try:
+            rows = self._run([each for each, _ in batch])
+        except BaseException as error:  # raised again in the thread of each caller
+            for _, found in batch:
+                found.set_exception(error)
+        else:
+            for (_, found), row in zip(batch, rows, strict=True):
+                found.set_result(row)
+
+
+@cache
+def short_texts() -> ShortTexts:
+    """Return the short texts of this process, embedded on half of the cores."""
+    # A short text takes as long as its weights take to come from memory: two runs side by side wait for each other.
+    return ShortTexts(embed_batch, at_once=max(1, (os.cpu_count() or 1) // 2))
+
+
 @cache
 def embedding_threads() -> ThreadPoolExecutor:
     """Return a thread for each core, kept, for texts that fill several batches."""
@@ -91,13 +140,20 @@ def embedding_threads() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):  # a fork takes no threads along
+    os.register_at_fork(after_in_child=short_texts.cache_clear)
     os.register_at_fork(after_in_child=embedding_threads.cache_clear)
 
 
-Vectors: TypeAlias = NDArray[np.float32]
-T = TypeVar("T")
-WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TEXTS_AT_ONCE = 16  # what a layer makes of more leaves the cache of a core: 64 at once take half as long again
+def embed_batch(encodings: Sequence[Encoding]) -> Vectors:
+    """Return the unit vectors of texts in one run of the model; the others are padded to the longest."""
+    ids = np.zeros((len(encodings), max(len(each.ids) for each in encodings)), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, each in enumerate(encodings):
+        ids[row, : len(each.ids)] = each.ids
+        mask[row, : len(each.ids)] = 1
+    feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    hidden = np.asarray(session(installed_weights(), WEIGHTS_SHA256).run(None, feeds)[0], dtype=np.float32)
+    return unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
 
 
 class LocalMiniLM:
@@ -125,18 +181,13 @@ class LocalMiniLM:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
-        rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings, model = word_pieces(texts), session(installed_weights(), WEIGHTS_SHA256)
+        rows, encodings = np.zeros((len(texts), self.space.dimensions), dtype=np.float32), word_pieces(texts)
+        if len(texts) <= FEW and all(len(each.ids) <= MOST_SHORT for each in encodings):
+            return np.stack(short_texts().vectors(encodings)) if texts else rows
+        self.load()  # by one thread, before several need it
 
         def embed(batch: list[int]) -> None:
-            ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)
-            mask = np.zeros_like(ids)
-            for row, i in enumerate(batch):
-                ids[row, : len(encodings[i].ids)] = encodings[i].ids
-                mask[row, : len(encodings[i].ids)] = 1
-            feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            hidden = np.asarray(model.run(None, feeds)[0], dtype=np.float32)
-            rows[batch] = unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+            rows[batch] = embed_batch([encodings[each] for each in batch])
 
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
         # A few at a time, so that an import neither keeps others from the threads nor its process from ending.
