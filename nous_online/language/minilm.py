@@ -6,7 +6,11 @@ The files of local models are checked against their SHA-256 before anything is b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,17 +52,16 @@ def word_pieces(texts: Sequence[str], *, add_special_tokens: bool = True) -> lis
 
 
 @cache
-def session(weights: Path, sha256: str, threads: int, *, is_exact: bool = False) -> Any:
+def session(weights: Path, sha256: str, *, is_exact: bool = False) -> Any:
     """Return an ONNX model ready to run, opened once a process; raise `Unavailable` when it is missing or altered.
 
-    `threads` is how many compute one layer together; 0 means as many as there are cores. `is_exact`: int8 products do
-    not overflow on processors without VNNI either, where that takes three times as long.
+    Each run takes the thread that asks for it. `is_exact`: int8 products do not overflow on processors without VNNI
+    either, where that takes three times as long.
     """
     onnxruntime: Any = import_module("onnxruntime")  # it ships no types
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    # Threads that spin between short texts cost twice the CPU and, beside other work, seven times the time.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A layer of a short text is done before a second thread has woken up: two cost twice the CPU, and no less time.
+    options.intra_op_num_threads = 1
     if is_exact and not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(verified(weights, sha256)), options, providers=["CPUExecutionProvider"])
@@ -87,13 +90,78 @@ Vectors: TypeAlias = NDArray[np.float32]
 T = TypeVar("T")
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TEXTS_AT_ONCE = 16  # what a layer makes of more leaves the cache of a core: 64 at once take half as long again
+MOST_SHORT = 32  # word pieces of a text that shares a run with those of other callers: a long one would pad them all
+
+
+class ShortTexts:
+    """Short texts of all callers, embedded in few runs: those who wait for one share the next."""
+
+    def __init__(self, run: Callable[[Sequence[Encoding]], Vectors], *, at_once: int) -> None:
+        self._run, self._turns = run, threading.Semaphore(at_once)
+        self._waiting: deque[tuple[Encoding, Future[Vectors]]] = deque()
+        self._lock = threading.Lock()
+
+    def vectors(self, encodings: Sequence[Encoding]) -> list[Vectors]:
+        """Return the unit vector of each text; raise what its run raised."""
+        asked = [(each, Future[Vectors]()) for each in encodings]
+        with self._lock:
+            self._waiting.extend(asked)
+        with self._turns:
+            while not all(found.done() for _, found in asked) and (batch := self._next_batch()):
+                self._embed(batch)
+        return [found.result() for _, found in asked]
+
+    def _next_batch(self) -> list[tuple[Encoding, Future[Vectors]]]:
+        with self._lock:
+            return [self._waiting.popleft() for _ in range(min(len(self._waiting), TEXTS_AT_ONCE))]
+
+    def _embed(self, batch: Sequence[tuple[Encoding, Future[Vectors]]]) -> None:
+        try:
+            rows = self._run([each for each, _ in batch])
+        except BaseException as error:  # raised again in the thread of each caller
+            for _, found in batch:
+                found.set_exception(error)
+        else:
+            for (_, found), row in zip(batch, rows, strict=True):
+                found.set_result(row)
+
+
+@cache
+def short_texts() -> ShortTexts:
+    """Return the short texts of this process, embedded on half of the cores."""
+    # A short text takes as long as its weights take to come from memory: two runs side by side wait for each other.
+    return ShortTexts(embed_batch, at_once=max(1, (os.cpu_count() or 1) // 2))
+
+
+@cache
+def embedding_threads() -> ThreadPoolExecutor:
+    """Return a thread for each core, kept, for texts that fill several batches."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nous-embedder")
+
+
+if hasattr(os, "register_at_fork"):  # a fork takes no threads along
+    os.register_at_fork(after_in_child=short_texts.cache_clear)
+    os.register_at_fork(after_in_child=embedding_threads.cache_clear)
+
+
+def embed_batch(encodings: Sequence[Encoding]) -> Vectors:
+    """Return the unit vectors of texts in one run of the model; the others are padded to the longest."""
+    ids = np.zeros((len(encodings), max(len(each.ids) for each in encodings)), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, each in enumerate(encodings):
+        ids[row, : len(each.ids)] = each.ids
+        mask[row, : len(each.ids)] = 1
+    feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    hidden = np.asarray(session(installed_weights(), WEIGHTS_SHA256).run(None, feeds)[0], dtype=np.float32)
+    return unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
 
 
 class LocalMiniLM:
     """all-MiniLM-L6-v2 with int8 weights on onnxruntime: 384 dimensions, no network, about 5 ms a sentence.
 
     Weights and tokenizer are checked against their SHA-256 when first used;
-    `Unavailable` is raised when either is absent or altered.
+    `Unavailable` is raised when either is absent or altered. Of many texts, `threads` batches are embedded at once; 0
+    means as many as there are cores.
     """
 
     space = EmbeddingSpace(
@@ -104,28 +172,30 @@ class LocalMiniLM:
     )
 
     def __init__(self, *, threads: int = 0) -> None:
-        self._threads = threads
+        self._at_once = threads or os.cpu_count() or 1
 
     def load(self) -> None:
         """Read weights and tokenizer now, about half a second, so that no call's deadline pays for it."""
         tokenizer()
-        session(installed_weights(), WEIGHTS_SHA256, self._threads)
+        session(installed_weights(), WEIGHTS_SHA256)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`; similar lengths share a batch, since padding is paid by the longest."""
-        rows = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
-        encodings = word_pieces(texts)
+        rows, encodings = np.zeros((len(texts), self.space.dimensions), dtype=np.float32), word_pieces(texts)
+        if len(texts) <= FEW and all(len(each.ids) <= MOST_SHORT for each in encodings):
+            return np.stack(short_texts().vectors(encodings)) if texts else rows
+        self.load()  # by one thread, before several need it
+
+        def embed(batch: list[int]) -> None:
+            rows[batch] = embed_batch([encodings[each] for each in batch])
+
         by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
-        for batch in batches(by_length, TEXTS_AT_ONCE):
-            ids = np.zeros((len(batch), max(len(encodings[i].ids) for i in batch)), dtype=np.int64)
-            mask = np.zeros_like(ids)
-            for row, i in enumerate(batch):
-                ids[row, : len(encodings[i].ids)] = encodings[i].ids
-                mask[row, : len(encodings[i].ids)] = 1
-            feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            model = session(installed_weights(), WEIGHTS_SHA256, self._threads)
-            hidden = np.asarray(model.run(None, feeds)[0], dtype=np.float32)
-            rows[batch] = unit_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+        # A few at a time, so that an import neither keeps others from the threads nor its process from ending.
+        for few in batches([*batches(by_length, TEXTS_AT_ONCE)], self._at_once):
+            if len(few) == 1:
+                embed(*few)
+            else:
+                list(embedding_threads().map(embed, few))
         return rows
 
     def embed_query(self, text: str) -> Vectors:

@@ -54,6 +54,7 @@ from nous_online.memories.checking import (
     TriggerMatch,
     checked_question,
     find_matches,
+    most_read,
 )
 from nous_online.memories.episodes import with_episode_trust
 from nous_online.memories.status import check_quota
@@ -343,7 +344,7 @@ def stricter_values(known: Censor, new: NewCensor) -> dict[str, Any]:
 
 
 def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, vectors: Vectors) -> list[Suspect]:
-    """Return the censors in reach that are literal, or near enough to a part of the action to be compared.
+    """Return the censors in reach that are literal, and the closest of those near enough to a part of the action.
 
     Raises `Moved` when the agent's memories live in another space than its embedder's.
     """
@@ -355,7 +356,9 @@ def find_suspects(connection: Connection, agent: Agent, asked: ActionQuestion, v
         "user_id": asked.user_id,
         "project_id": asked.project_id,
         "floor": POLICY.similarity_floor,
+        "most": most_read(asked),
     }
+    connection.execute(BLOCKS["prepare_check"], prepare=True)
     with connection.cursor(row_factory=class_row(Suspect), binary=True) as cursor:
         query = fill_columns(BLOCKS["find_suspects"], Censor, in_reach=REACH["in_reach"])
         cursor.execute(query, parameters, prepare=True)

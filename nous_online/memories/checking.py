@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest
+from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
@@ -175,17 +176,27 @@ def find_matches(
     return match_suspects(question, suspects, vectors, cached_vectors(agent, list(dict.fromkeys(texts)), deadline))
 
 
+def most_read(question: ActionQuestion) -> int:
+    """Return how many of the closest triggers are read with an action."""
+    return POLICY.most_read + len(question.parts) - 1
+
+
 def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadline: Deadline) -> list[Suspect]:
     """Return the literal suspects, and the closest others, read together with their part.
 
     By cosine alone: of 104 doings among 180 triggers three reached by the likeliest words find 65, three by cosine 77.
     """
     others = (suspect for suspect in suspects if not suspect.is_literal)
-    count = POLICY.most_read + len(question.parts) - 1
-    closest = nlargest(count, others, key=lambda each: (each.similarity, each.id, -each.part))
+    closest = nlargest(most_read(question), others, key=lambda each: (each.similarity, each.id, -each.part))
     deadline.remaining()
-    chosen = [form for suspect in closest for form in forms_of(suspect, question)]
-    read = read_actions([(each.trigger, question.parts[each.part - 1][:MOST_CHARACTERS]) for each in chosen])
+    chosen, reading = list[Suspect](), list[Iterable[float]]()
+    for suspect in closest:
+        part, forms = question.parts[suspect.part - 1], forms_of(suspect, question)
+        chosen += forms
+        reading.append(read_actions([(each.trigger, part[:MOST_CHARACTERS]) for each in forms]))
+    for each in chosen:  # what will be asked of each, and is kept, while other threads read
+        compare_words(each.trigger, question.parts[each.part - 1])
+    read = chain.from_iterable(reading)
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
 

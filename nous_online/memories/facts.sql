@@ -2,6 +2,14 @@
 -- Learning is serial per agent: what two processes learn at once is compared with each other, not stored twice.
 select pg_advisory_xact_lock(hashtextextended('learn:' || %(agent_id)s, 0))
 
+-- name: prepare_learning
+-- The agent's lock, and how the search for neighbours is planned: once a connection, for any agent and statement, as
+-- planning it takes half as long as running it. What must not be taken is switched off while that plan is made; from here on
+-- plans are made for tables of any size, those of what is written and of the checks of foreign keys as well.
+select pg_advisory_xact_lock(hashtextextended('learn:' || %(agent_id)s, 0)),
+       set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+       set_config('enable_sort', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
+
 -- name: register_agent
 insert into heart.agents (id, embedding_space_id) values (%(agent_id)s, %(space_id)s)
 on conflict (id) do nothing
@@ -21,33 +29,34 @@ values (%(agent_id)s, %(idempotency_key)s, %(verb)s, %(content_hash)s, %(memory_
 
 -- name: nearest_facts
 -- Documents aside: they are asked for by their names, and give way to no statement.
+-- Limits are constants, and additions keep two indexes away, so that one plan is right for every agent.
 -- The nearest by vector, and by key whatever fills the same slot: another value may lie far from the one it replaces.
 -- Besides, in whatever state, what the caller says is replaced, and the active value of the caller's key.
 -- A small tenant is compared with all of its facts: the vector index holds everybody's, and loses some of many equal
 -- ones; the addition keeps it away. The casts are what the index is built on: half precision, in the width of the space.
 with size as materialized (
     select not exists (
-        select from heart.facts where agent_id = %(agent_id)s and state = 'active' offset %(exact_limit)s) as is_small
+        select from heart.facts where agent_id = %(agent_id)s and state = 'active' offset {exact_limit}) as is_small
 ), near as materialized (
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
      where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
        and (select is_small from size)
      order by (embedding <=> %(embedding)s) + 0
-     limit %(limit)s)
+     limit {limit})
     union all
     (select id, embedding <=> %(embedding)s as distance
      from heart.facts
      where agent_id = %(agent_id)s and state = 'active' and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
        and not (select is_small from size)
      order by embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions})
-     limit %(limit)s)
+     limit {limit})
 ), same_slot as materialized (
     select id, embedding <=> %(embedding)s as distance
     from heart.facts
     where agent_id = %(agent_id)s and state = 'active' and slot = %(slot)s and embedding_space_id = {space_id} and scope = %(scope)s and {of_user} and {of_project} and category is distinct from 'document'
-    order by learned_at desc, id
-    limit %(limit)s
+    order by learned_at + interval '0' desc, id
+    limit {limit}
 ), same_key as materialized (
     select id, embedding <=> %(embedding)s as distance
     from heart.facts
@@ -180,12 +189,10 @@ where f.agent_id = %(agent_id)s and f.state = 'active' and f.key = %(key)s and f
   and f.user_id is not distinct from %(user_id)s and f.project_id is not distinct from %(project_id)s
 
 -- name: prepare_writing
--- Asked at each learning, and mostly answered with no: the two searches that may follow are planned for nobody else. What
--- is written takes the same plan whoever writes it, so from here on plans are made once a connection, for tables of any
--- size; the checks of foreign keys are planned so as well.
+-- Asked at each learning, and mostly answered with no: the two searches that may follow are planned for nobody else.
 select exists (select from lifecycle.events where agent_id = %(agent_id)s and after ? 'split_from'),
        exists (select from heart.facts where agent_id = %(agent_id)s and is_forgotten),
-       set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)
+       set_config('enable_sort', 'on', true), set_config('enable_mergejoin', 'on', true)
 
 -- name: split_off
 -- What was split off from which facts, now that some of those were merged into others. Of each split one row is looked up at

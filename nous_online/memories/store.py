@@ -14,7 +14,7 @@ from uuid import UUID, uuid4, uuid5
 from pgvector import Vector
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
-from psycopg.sql import SQL, Identifier, Literal
+from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
@@ -92,26 +92,33 @@ def imported_id(agent_id: str, idempotency_key: str) -> UUID:
 
 
 @cache
-def fact_statement(
-    statement: str,
-    space: EmbeddingSpace,
-    row: str,
-    *,
-    has_user: bool = False,
-    has_project: bool = False,
-    has_statement: bool = False,
+def storing_statement(*, has_statement: bool = False) -> bytes:
+    """Return the statement that stores a fact, with a statement of its own unless it `has_statement`; cached."""
+    words = SQL(FACTS["moved_statement" if has_statement else "first_statement"])
+    return SQL(FACTS["store_fact"]).format(statement=words, columns=columns_of_fact("stored")).as_bytes()
+
+
+@cache
+def nearest_statement(
+    space: EmbeddingSpace, limit: int, exact_limit: int, *, has_user: bool, has_project: bool
 ) -> bytes:
-    """Return a statement with the space, the reach and the columns of a fact (of table `row`) filled in; cached."""
+    """Return the search for the neighbours of a fact, which belongs to a user or project or to nobody; cached."""
     # Width and name of the space must be constants, not parameters, for its partial index to be used.
-    parts = SQL(FACTS[statement]).format(
+    parts = SQL(FACTS["nearest_facts"]).format(
         dimensions=Literal(space.dimensions),
         space_id=Literal(space.id),
         of_user=SQL(FACTS["of_user" if has_user else "of_nobody"]),
         of_project=SQL(FACTS["of_project" if has_project else "of_no_project"]),
-        statement=SQL(FACTS["moved_statement" if has_statement else "first_statement"]),
-        columns=SQL(", ").join(Identifier(row, name) for name in FACT.columns),
+        limit=Literal(limit),
+        exact_limit=Literal(exact_limit),
+        columns=columns_of_fact("f"),
     )
     return parts.as_bytes()
+
+
+def columns_of_fact(row: str) -> Composed:
+    """Return the columns of a fact in table `row`."""
+    return SQL(", ").join(Identifier(row, name) for name in FACT.columns)
 
 
 def lock_agent(connection: Connection, agent_id: str) -> None:
@@ -246,12 +253,13 @@ def lock_and_search(
     """
     fact = new.fact
     reach = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
-    connection.execute(FACTS["lock_agent"], {"agent_id": agent_id})
+    connection.execute(FACTS["prepare_learning"], {"agent_id": agent_id}, prepare=True)
     requests = query_requests(connection, agent_id, [fact.idempotency_key]) if fact.idempotency_key else None
-    parameters = {**match_parameters(agent_id, new), "limit": limit, "replaces": list(replaces)}
-    neighbours = connection.execute(fact_statement("nearest_facts", space, "f", **reach), parameters)
+    parameters = {**match_parameters(agent_id, new), "replaces": list(replaces)}
+    search = nearest_statement(space, limit, EXACT_LIMIT, **reach)
+    neighbours = connection.execute(search, parameters, prepare=True)
     home = query_space(connection, agent_id)
-    flags = connection.execute(FACTS["prepare_writing"], {"agent_id": agent_id})
+    flags = connection.execute(FACTS["prepare_writing"], {"agent_id": agent_id}, prepare=True)
 
     def found() -> tuple[KeyedRequest | None, list[Neighbour], UUID | None]:
         near = [Neighbour(similarity=similarity, fact=Fact(*row)) for *row, similarity in neighbours]
@@ -279,7 +287,7 @@ def match_parameters(agent_id: str, new: Embedded) -> dict[str, Any]:
     """Return the parameters of a new fact for `nearest_facts` and `find_forgotten`."""
     names = ("content", "slot", "key", "scope", "user_id", "project_id")
     values = {name: getattr(new.fact, name) for name in names}
-    return {"agent_id": agent_id, "embedding": Vector(new.embedding), "exact_limit": EXACT_LIMIT, **values}
+    return {"agent_id": agent_id, "embedding": Vector(new.embedding), **values}
 
 
 def next_value(connection: Connection, agent_id: str, known: Fact, *, learned_at: datetime) -> Fact:
@@ -323,7 +331,7 @@ def send_fact(
     """
     cursor = connection.cursor(row_factory=class_row(Fact))
     row = fact_row(agent_id, new, space, actor, reason)
-    return cursor.execute(fact_statement("store_fact", space, "stored"), row, prepare=True)
+    return cursor.execute(storing_statement(), row, prepare=True)
 
 
 def store_facts(
@@ -332,7 +340,7 @@ def store_facts(
     """Insert many facts, each with its event, in one round trip."""
     rows = [fact_row(agent_id, new, space, actor, reason) for new in news]
     with connection.cursor() as cursor:
-        cursor.executemany(fact_statement("store_fact", space, "stored"), rows)
+        cursor.executemany(storing_statement(), rows)
 
 
 def fact_row(agent_id: str, new: Embedded, space: EmbeddingSpace, actor: str, reason: str) -> dict[str, Any]:
@@ -379,7 +387,7 @@ def store_split(connection: Connection, agent_id: str, new: Embedded, split: Spl
         "effective_at": datetime.now(UTC),
     }
     with connection.cursor(row_factory=class_row(Fact)) as cursor:
-        (fact,) = cursor.execute(fact_statement("store_fact", space, "stored", has_statement=True), row).fetchall()
+        (fact,) = cursor.execute(storing_statement(has_statement=True), row).fetchall()
     return fact
 
 

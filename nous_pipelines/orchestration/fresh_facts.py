@@ -28,7 +28,7 @@ from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
 from nous_online.memories.learning import nomination_bonus
-from nous_online.memories.store import EXACT_LIMIT, fact_statement
+from nous_online.memories.store import EXACT_LIMIT, nearest_statement
 from nous_online.queue.outbox import (
     Cursor,
     DeliveryProgress,
@@ -194,16 +194,14 @@ def nearest_facts(
     `place` is the vector and embedding space that `active_facts` returns with the fact.
     """
     space = EmbeddingSpace(place["space_id"], place["model"], place["weights_sha256"], place["dimensions"])
-    search = fact_statement(
-        "nearest_facts", space, "f", has_user=fact.user_id is not None, has_project=fact.project_id is not None
-    )
+    reach = {"has_user": fact.user_id is not None, "has_project": fact.project_id is not None}
+    limit = max(policy.neighbour_count, policy.ranked_count) + 1  # the fact is its own nearest
+    search = nearest_statement(space, limit, EXACT_LIMIT, **reach)
     parameters = {
         **{name: getattr(fact, name) for name in ("slot", "key", "scope", "user_id", "project_id")},
         "replaces": [],
         "agent_id": agent_id,
         "embedding": place["embedding"],
-        "limit": max(policy.neighbour_count, policy.ranked_count) + 1,  # the fact is its own nearest
-        "exact_limit": EXACT_LIMIT,
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(search, parameters).fetchall()

@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 import torch
-from onnx import TensorProto, helper
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
@@ -20,8 +22,8 @@ from training.pairs.network import BLOCK, END, EXITS, READER, START, Network, ro
 
 EXIT = 2
 """The layer after which the early answer is given: one of `EXITS`."""
-OPSET, IR_VERSION = 17, 10
-"""Versions of the operators, and of the file: the first that knows values of four bits."""
+OPSET = 17
+"""Version of the operators."""
 WORD_VECTORS = "network.first.word.weight"
 
 
@@ -98,31 +100,58 @@ def written(
 
 
 def with_small_words(model: onnx.ModelProto, words: Tensor) -> None:
-    """Put vectors of 4 bits in the place of those of the word pieces."""
+    """Put vectors of 4 bits in the place of those of the word pieces, two values in a byte."""
     graph = model.graph
     values, scales = rounded(words)
-    pairs = (values & 0xF).to(torch.uint8)
-    packed = (pairs[:, 0::2] | pairs[:, 1::2] << 4).contiguous()
-    own = next(each for each in graph.initializer if each.name == WORD_VECTORS)
-    graph.initializer.remove(own)
-    graph.initializer.extend([
-        helper.make_tensor(
-            f"{WORD_VECTORS}.values", TensorProto.INT4, [*words.shape], packed.numpy().tobytes(), raw=True
-        ),
-        helper.make_tensor(
-            f"{WORD_VECTORS}.scales", TensorProto.FLOAT16, [*scales.shape], scales.numpy().tobytes(), raw=True
-        ),
-    ])  # fmt: skip
+    nibbles = (values & 0xF).to(torch.uint8)
+    packed = (nibbles[:, 0::2] | nibbles[:, 1::2] << 4).contiguous()
+    graph.initializer.remove(next(each for each in graph.initializer if each.name == WORD_VECTORS))
     at, gather = next((at, node) for at, node in enumerate(graph.node) if WORD_VECTORS in node.input)
-    found = f"{WORD_VECTORS}.found"
-    graph.node.insert(at + 1, helper.make_node("Cast", [found], [*gather.output], to=TensorProto.FLOAT))
-    graph.node[at].CopyFrom(helper.make_node(
-        "GatherBlockQuantized", [f"{WORD_VECTORS}.values", gather.input[1], f"{WORD_VECTORS}.scales"], [found],
-        domain="com.microsoft", gather_axis=0, quantize_axis=1, block_size=BLOCK,
-    ))  # fmt: skip
-    model.ir_version = IR_VERSION
-    if not any(each.domain == "com.microsoft" for each in model.opset_import):
-        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph.initializer.extend(small_values(packed.numpy(), scales.numpy()))
+    del graph.node[at]
+    for place, node in enumerate(small_steps(gather.input[1], gather.output[0]), start=at):
+        graph.node.insert(place, node)
+
+
+def small_values(packed: NDArray[np.uint8], scales: NDArray[np.float16]) -> list[TensorProto]:
+    """Return what the vectors are put together from: their bytes and scales, and the two values each byte holds."""
+    signed = np.asarray([nibble - 16 * (nibble > 7) for nibble in range(16)], dtype=np.float32)  # noqa: PLR2004
+    width = 2 * packed.shape[1]
+    values = {
+        "bytes": packed,
+        "scales": scales,
+        "pairs": np.stack([np.tile(signed, 16), np.repeat(signed, 16)], axis=1),
+        "blocks": np.asarray([0, 0, width // BLOCK, BLOCK]),
+        "width": np.asarray([0, 0, width]),
+        "last": np.asarray([-1]),
+    }
+    return [numpy_helper.from_array(each, f"{WORD_VECTORS}.{name}") for name, each in values.items()]
+
+
+def small_steps(ids: str, found: str) -> list[NodeProto]:
+    """Return the steps that put them together, as `GatherBlockQuantized` does in five times the time."""
+    steps: list[tuple[str, list[str], str, dict[str, int]]] = [
+        ("Gather", ["bytes", ids], "byte", {}),
+        ("Cast", ["byte"], "place", {"to": TensorProto.INT32}),
+        ("Gather", ["pairs", "place"], "values", {}),
+        ("Reshape", ["values", "blocks"], "small", {}),
+        ("Gather", ["scales", ids], "half_scale", {}),
+        ("Cast", ["half_scale"], "flat_scale", {"to": TensorProto.FLOAT}),
+        ("Unsqueeze", ["flat_scale", "last"], "scale", {}),
+        ("Mul", ["small", "scale"], "scaled", {}),
+        ("Reshape", ["scaled", "width"], "exact", {}),
+        ("Cast", ["exact"], "rounded", {"to": TensorProto.FLOAT16}),
+        ("Cast", ["rounded"], found, {"to": TensorProto.FLOAT}),
+    ]
+    return [
+        helper.make_node(operator, [full_name(each, ids) for each in inputs], [full_name(output, found)], **options)
+        for operator, inputs, output, options in steps
+    ]
+
+
+def full_name(name: str, outside: str) -> str:
+    """Return the name of a value in the graph, unless it comes from outside these steps."""
+    return name if name == outside else f"{WORD_VECTORS}.{name}"
 
 
 if __name__ == "__main__":

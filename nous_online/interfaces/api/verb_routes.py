@@ -16,8 +16,8 @@ from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_type_hints
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
-from pydantic import Field, StrictInt
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field, StrictInt, TypeAdapter
 
 from nous_online.core.details import MAX_NAME_BYTES, DecisionFilter, FactDetails, SignalDetails
 from nous_online.core.domain import Procedure
@@ -90,7 +90,7 @@ class VerbRoute:
         group = path.split("/")[1]
         router.add_api_route(
             path,
-            self._function(PLACEHOLDERS.findall(path)),
+            self._function(PLACEHOLDERS.findall(path), answer),
             methods=[method],
             operation_id=name,
             summary=WORDS["verbs"][name],
@@ -100,8 +100,9 @@ class VerbRoute:
             tags=[group if group in WORDS["tags"] else GROUPS.get(group, "memories")],
         )
 
-    def _function(self, in_path: list[str]) -> Callable[..., Any]:
+    def _function(self, in_path: list[str], answer: Any) -> Callable[..., Any]:
         """Return the function that FastAPI calls, with the signature that it reads parameters and document from."""
+        written = cache(lambda: TypeAdapter[Any](answer))
         name = self.verb.__name__
         is_verb = getattr(Heart, name, None) is self.verb
         known = inspect.signature(self.verb).parameters
@@ -115,7 +116,11 @@ class VerbRoute:
                 result = getattr(call.heart, name)(*places, deadline_s=call.left(), **parameters, **values)
             else:
                 result = self.verb(call, *places, **parameters, **values)
-            return result if self.answer is None else self.answer(result)
+            if answer is NoneType:
+                return None
+            # By the thread of the call: FastAPI would check it in a second one, and write it in the one of all calls.
+            told = result if self.answer is None else self.answer(result)
+            return Response(written().dump_json(told, by_alias=True), media_type="application/json")
 
         declared: dict[str, tuple[Any, Any]] = {each: (IN_PATH.get(each, UUID), Parameter.empty) for each in in_path}
         declared |= {} if self.body is None else {"body": (self.body, Parameter.empty)}

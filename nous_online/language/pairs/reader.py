@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
@@ -167,28 +167,32 @@ def weights() -> Weights:
 
 def weights_in(folder: Path, first_sha256: str, onnx_sha256: str) -> Weights:
     """Return the ONNX sessions of a model: its first layers with an early answer, and the others."""
-    # One thread: a pair is short, and waking others costs more than they save.
     return (
-        session(folder / "pair_reader_first.onnx", first_sha256, 1, is_exact=True),
-        session(folder / "pair_reader.onnx", onnx_sha256, 1, is_exact=True),
+        session(folder / "pair_reader_first.onnx", first_sha256, is_exact=True),
+        session(folder / "pair_reader.onnx", onnx_sha256, is_exact=True),
     )
 
 
 def read_pairs(pairs: Sequence[tuple[str, str]]) -> list[Chances]:
     """Return the model's chances for each (earlier, later) pair of texts; raise `Unavailable` without its file."""
     read = encodings(pairs)
+    if len(read) > 1:
+        found = start_reading(read, of_two_things)
+    else:  # one is not worth another thread
+        found = [scores(weights(), of_two_things, *each) for each in read]
     return [
-        Chances(chances(found[: len(OUTCOMES)]), is_in_depth(each, texts))
-        for found, each, texts in zip(_read(read, of_two_things), read, pairs, strict=True)
+        Chances(chances(each[: len(OUTCOMES)]), is_in_depth(pieces, texts))
+        for each, pieces, texts in zip(found, read, pairs, strict=True)
     ]
 
 
-def read_actions(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the log odds that an action does what a trigger warns of, for each (trigger, action).
+def read_actions(pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+    """Yield the log odds that an action does what a trigger warns of, for each (trigger, action).
 
-    They are not calibrated. Raises `Unavailable` without its file.
+    Other threads read while the caller goes on. The odds are not calibrated. Raises `Unavailable` without its file.
     """
-    return [float(found[len(OUTCOMES)]) for found in _read(encodings(pairs), of_another_act)]
+    found = start_reading(encodings(pairs), of_another_act)
+    return (float(each[len(OUTCOMES)]) for each in found)
 
 
 def of_two_things(early: NDArray[np.float64], below: float | None = None) -> bool:
@@ -205,13 +209,9 @@ def of_another_act(early: NDArray[np.float64]) -> bool:
     return early[len(OUTCOMES)] < calibration().early_does
 
 
-def _read(pairs: Sequence[tuple[Encoding, Encoding]], is_enough: IsEnough) -> list[NDArray[np.float64]]:
-    """Return the model's scores of each pair; several are read on as many cores as there are."""
-    model = weights()
-    if len(pairs) <= 1:
-        return [scores(model, is_enough, *each) for each in pairs]
-    ones, others = zip(*pairs, strict=True)
-    return list(cores().map(partial(scores, model, is_enough), ones, others))
+def start_reading(pairs: Sequence[tuple[Encoding, Encoding]], is_enough: IsEnough) -> Iterator[NDArray[np.float64]]:
+    """Start to read pairs on as many cores as there are, and return what waits for the model's scores of each."""
+    return cores().map(partial(scores, weights(), is_enough), *zip(*pairs, strict=True)) if pairs else iter(())
 
 
 @cache
@@ -297,6 +297,7 @@ def content_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=8_192)
 def is_english(text: str) -> bool:
     """Tell whether a text may be English: Latin letters, and no more foreign small words than English ones.
 
@@ -307,4 +308,4 @@ def is_english(text: str) -> bool:
     words = WORD.findall(text.casefold())
     foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
     own = sum(word in FUNCTION_WORDS and word not in FOREIGN_WORDS for word in words)
-    return foreign <= own and not any(ord(letter) > LAST_LATIN and letter.isalpha() for letter in text)
+    return foreign <= own and (text.isascii() or not any(ord(each) > LAST_LATIN and each.isalpha() for each in text))

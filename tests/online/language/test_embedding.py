@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,11 +35,13 @@ from nous_online.language.embedding import (
 from nous_online.language.minilm import (
     TOKENIZER_SHA256,
     LocalMiniLM,
+    ShortTexts,
     Vectors,
     batches,
     installed_weights,
     unit_rows,
     verified,
+    word_pieces,
 )
 
 Answer = Callable[[list[str]], tuple[int, Any]]
@@ -386,3 +390,51 @@ def test_a_very_long_text_costs_a_bounded_number_of_embeddings():
 
 def test_opposite_vectors_leave_the_first():
     assert unit_sum([axis(0), -axis(0)]).tolist() == axis(0).tolist()
+
+
+def test_short_texts_of_callers_at_once_have_the_vectors_they_have_alone(local: LocalMiniLM) -> None:
+    texts = [" ".join(["the harbour opens at six"] * (1 + number % 5)) + f" on pier {number}" for number in range(40)]
+    alone = [local.embed_query(text) for text in texts]
+
+    with ThreadPoolExecutor(8) as callers:
+        together = list(callers.map(local.embed_query, texts))
+
+    assert np.array_equal(together, alone)
+
+
+def test_callers_who_wait_for_a_run_share_the_next() -> None:
+    runs: list[int] = []
+    is_free = threading.Event()
+
+    def run(encodings: Sequence[Any]) -> Any:
+        runs.append(len(encodings))
+        is_free.wait(10)
+        return np.zeros((len(encodings), 2))
+
+    shared, (encoding,) = ShortTexts(run, at_once=1), word_pieces(["tea"])
+    with ThreadPoolExecutor(4) as callers:
+        first = callers.submit(shared.vectors, [encoding])
+        while not runs:
+            time.sleep(0.001)
+        others = [callers.submit(shared.vectors, [encoding, encoding]) for _ in range(3)]
+        while len(shared._waiting) < 6:  # pyright: ignore[reportPrivateUsage] (nothing else tells that all wait)
+            time.sleep(0.001)
+        is_free.set()
+        counts = [len(each.result()) for each in (first, *others)]
+
+    assert (counts, runs) == ([1, 2, 2, 2], [1, 6])
+
+
+def test_a_run_that_fails_is_told_to_all_who_share_it_and_the_next_goes_on() -> None:
+    failures = [Unavailable("the weights are gone")]
+
+    def run(encodings: Sequence[Any]) -> Any:
+        if failures:
+            raise failures.pop()
+        return np.zeros((len(encodings), 2))
+
+    shared, (encoding,) = ShortTexts(run, at_once=1), word_pieces(["tea"])
+
+    with pytest.raises(Unavailable, match="the weights are gone"):
+        shared.vectors([encoding, encoding])
+    assert len(shared.vectors([encoding])) == 1

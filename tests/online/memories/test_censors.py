@@ -10,10 +10,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from nous_online.core.deadline import Deadline
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.memories import checking
+from nous_online.memories import censors, checking
+from nous_online.memories.checking import POLICY
 
 TRIGGER = "pushing directly to main branch"
 REASON = "Always use feature branches and a pull request"
@@ -357,3 +359,17 @@ def test_censors_are_listed_the_firmest_first(heart: Heart) -> None:
 def test_an_action_that_cannot_be_checked_is_refused_rather_than_let_through(heart: Heart, action: str) -> None:
     with pytest.raises(InvalidInput, match="action"):
         heart.check_censors(action)
+
+
+def test_only_the_closest_of_many_censors_leave_the_store_and_all_that_must_occur_as_written(heart: Heart) -> None:
+    others = [heart.add_censor(f"{TRIGGER} of team {number}", REASON) for number in range(2, 9)]
+    literal = heart.add_censor("rm -rf", REASON, is_literal=True)
+    asked = checking.checked_question(PUSH, {}, now=JUNE)
+    vectors = heart.agent.embed(asked.parts, Deadline(60))
+
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+        found = censors.find_suspects(connection, heart.agent, asked, vectors)
+
+    cosines = heart.agent.embedder.embed_documents([each.trigger for each in others]) @ vectors[0]
+    ranked = sorted(zip(cosines, others, strict=True), key=lambda pair: (-pair[0].round(6), -pair[1].id.int))
+    assert [each.id for each in found] == [literal.id, *(each.id for _, each in ranked[: POLICY.most_read])]

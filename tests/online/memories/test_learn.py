@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -371,6 +372,23 @@ def test_closing_a_heart_leaves_a_borrowed_database_open(database: Database) -> 
 
 
 def test_a_statement_about_facts_is_put_together_once() -> None:
-    first, again = (store.fact_statement("nearest_facts", TableEmbedder.space, "f") for _ in range(2))
+    first, again = (
+        store.nearest_statement(TableEmbedder.space, 20, 10_000, has_user=False, has_project=False) for _ in range(2)
+    )
 
     assert first is again
+
+
+def test_the_search_for_neighbours_is_planned_once_and_serves_every_statement(database_url: str) -> None:
+    with closing(Database(database_url, max_connections=1)) as alone:
+        heart = opened(alone, 0.05)
+        for content in (OLD, NEW, "Quite another statement"):
+            heart.learn(content)
+
+        with alone.transaction(heart.agent.id) as connection:
+            planned = connection.execute(
+                """select sum(generic_plans), sum(custom_plans) from pg_prepared_statements
+                   where statement like '%same_slot%'"""
+            ).fetchall()
+
+    assert planned == [(3, 0)]
