@@ -35,6 +35,7 @@ from nous_pipelines.plan.evidence import (
     memory_table,
     statement_counts,
 )
+from nous_pipelines.plan.night_files import remember_value
 from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
@@ -51,6 +52,7 @@ EVIDENCE_READS: Reads = {
     "recalls": None,
 }
 """The columns of the snapshot that the checks of a plan read."""
+PAGE = "report.html"
 COUNTED_AT_ONCE = 2  # agents whose words are counted: the server works, on a core each
 
 
@@ -192,7 +194,8 @@ def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materia
     measure_health(night_run.database, files, night, seen_at=night_run.seen_until(night), agent_ids=included)
     values = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
     figures = dict(values.health[-1].figures) if values.health else {}
-    page = write_page(night_run.folder(night) / "report.html", values)
+    page = write_page(night_run.folder(night) / PAGE, values)
+    remember_value(page, values)  # for the command that runs this night, and tells of it
     return dg.MaterializeResult(
         metadata={
             **values.counts,
