@@ -311,4 +311,5 @@ def is_english(text: str) -> bool:
     words = WORD.findall(text.casefold())
     foreign = sum(word in FOREIGN_WORDS or not word.isascii() for word in words)
     own = sum(word in FUNCTION_WORDS and word not in FOREIGN_WORDS for word in words)
-    return foreign <= own and not any(ord(letter) > LAST_LATIN and letter.isalpha() for letter in text)
+    is_latin = text.isascii() or not any(ord(letter) > LAST_LATIN and letter.isalpha() for letter in text)
+    return foreign <= own and is_latin
