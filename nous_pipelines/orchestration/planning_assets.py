@@ -32,8 +32,7 @@ from nous_pipelines.plan.evidence import (
     SEARCHABLE,
     STANDING,
     Evidence,
-    memory_table,
-    statement_counts,
+    EvidenceTables,
 )
 from nous_pipelines.plan.night_files import remember_value
 from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
@@ -74,10 +73,8 @@ def read_evidence(
     of_agents = sorted({proposal.agent_id for proposal in night_plan.proposals})
     evidence = Evidence(
         plan=night_plan,
-        memories=memory_table(taken, of_agents),
-        statements=statement_counts(taken, of_agents),
+        **vars(night_run.evidence_tables(taken, of_agents, is_last=is_last)),
         searchable=night_run.searchable(taken, is_last=is_last),
-        probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, night_plan),
         costs=costs_of(night_run.database, night),
@@ -88,12 +85,7 @@ def read_evidence(
     succeeded = {*evidence.successors, *evidence.successors.values()}
     if not succeeded <= {*evidence.memories.filter(pl.col("id").is_in(list(succeeded)))["id"]}:
         # The plan names a memory of an agent without proposals: the check `conservation` has to see whose it is.
-        evidence = replace(
-            evidence,
-            memories=memory_table(taken),
-            statements=statement_counts(taken),
-            probes=taken.table("recalls"),
-        )
+        evidence = replace(evidence, **vars(EvidenceTables.of(taken)))
     return evidence.of(evidence.others) if left or night_run.agent_ids else evidence
 
 
