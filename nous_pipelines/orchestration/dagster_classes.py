@@ -61,6 +61,7 @@ class PostgresOverKeptConnections(DagsterPostgresStorage):
         events: Any = storage.event_log_storage
         for name in ("has_table", "has_asset_key_col", "_has_asset_key_col_on_connection"):
             setattr(events, name, once_true(getattr(events, name)))
+        look_up_tags_once(events)
         return storage
 
 
@@ -85,6 +86,41 @@ def once_true(ask: Callable[..., bool]) -> Callable[..., bool]:
         return arguments[-1] in known
 
     return asked
+
+
+def look_up_tags_once(events: Any) -> None:
+    """Let an event storage keep the tags of an asset's partitions while a run goes on here, until the asset is made.
+
+    Before each step Dagster looks up the version of every asset it depends on, one by one: 90 queries a night, most of
+    them for the same few. Who runs nothing, as the webserver, keeps nothing: other processes make the assets.
+    """
+    ask, store = events.get_latest_tags_by_partition, events.store_event
+    known: dict[Any, dict[Any, Any]] = {}
+    running: set[str] = set()
+
+    def asked(
+        key: Any, kind: Any, tags: Sequence[str], asset_partitions: Sequence[str] | None = None, **more: Any
+    ) -> Any:
+        if more or not running:
+            return ask(key, kind, tags, asset_partitions, **more)
+        own, place = known.setdefault(key, {}), (kind, *tags, None, *(asset_partitions or ()))
+        if place not in own:
+            own[place] = ask(key, kind, tags, asset_partitions)
+        return own[place]
+
+    def stored(entry: EventLogEntry) -> None:
+        store(entry)
+        happened = entry.dagster_event
+        if happened is None:
+            return
+        known.pop(happened.asset_key, None)
+        if happened.event_type is dg.DagsterEventType.RUN_START:
+            running.add(entry.run_id)
+        elif happened.is_job_event and entry.run_id in running:  # it has ended, or is about to
+            running.discard(entry.run_id)
+            known.clear()
+
+    events.get_latest_tags_by_partition, events.store_event = asked, stored
 
 
 class NoEvents(InMemoryEventLogStorage):

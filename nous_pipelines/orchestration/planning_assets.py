@@ -32,9 +32,9 @@ from nous_pipelines.plan.evidence import (
     SEARCHABLE,
     STANDING,
     Evidence,
-    memory_table,
-    statement_counts,
+    EvidenceTables,
 )
+from nous_pipelines.plan.night_files import remember_value
 from nous_pipelines.plan.planning import combine_plans, planned, without_harmful_proposals
 from nous_pipelines.reports.costs import cost_metadata
 from nous_pipelines.reports.html_report import plots_of, write_page
@@ -51,6 +51,7 @@ EVIDENCE_READS: Reads = {
     "recalls": None,
 }
 """The columns of the snapshot that the checks of a plan read."""
+PAGE = "report.html"
 COUNTED_AT_ONCE = 2  # agents whose words are counted: the server works, on a core each
 
 
@@ -72,10 +73,8 @@ def read_evidence(
     of_agents = sorted({proposal.agent_id for proposal in night_plan.proposals})
     evidence = Evidence(
         plan=night_plan,
-        memories=memory_table(taken, of_agents),
-        statements=statement_counts(taken, of_agents),
+        **vars(night_run.evidence_tables(taken, of_agents, is_last=is_last)),
         searchable=night_run.searchable(taken, is_last=is_last),
-        probes=taken.table("recalls", agent_ids=of_agents),
         phases=phases,
         earlier_leaving=earlier_leaving(night_run.database, night_plan),
         costs=costs_of(night_run.database, night),
@@ -86,12 +85,7 @@ def read_evidence(
     succeeded = {*evidence.successors, *evidence.successors.values()}
     if not succeeded <= {*evidence.memories.filter(pl.col("id").is_in(list(succeeded)))["id"]}:
         # The plan names a memory of an agent without proposals: the check `conservation` has to see whose it is.
-        evidence = replace(
-            evidence,
-            memories=memory_table(taken),
-            statements=statement_counts(taken),
-            probes=taken.table("recalls"),
-        )
+        evidence = replace(evidence, **vars(EvidenceTables.of(taken)))
     return evidence.of(evidence.others) if left or night_run.agent_ids else evidence
 
 
@@ -192,7 +186,8 @@ def report(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Materia
     measure_health(night_run.database, files, night, seen_at=night_run.seen_until(night), agent_ids=included)
     values = night_report(night_run.database, night_run.snapshot(night), files, agent_ids=night_run.agent_ids)
     figures = dict(values.health[-1].figures) if values.health else {}
-    page = write_page(night_run.folder(night) / "report.html", values)
+    page = write_page(night_run.folder(night) / PAGE, values)
+    remember_value(page, values)  # for the command that runs this night, and tells of it
     return dg.MaterializeResult(
         metadata={
             **values.counts,

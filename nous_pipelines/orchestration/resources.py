@@ -29,7 +29,7 @@ from nous_pipelines.orchestration.earlier_nights import (
 )
 from nous_pipelines.plan.apply import applied_since, find_agents, is_applied
 from nous_pipelines.plan.checks import LeftOut, left_out_agents
-from nous_pipelines.plan.evidence import Searchable
+from nous_pipelines.plan.evidence import EvidenceTables, Searchable
 from nous_pipelines.plan.night_files import UNSEEN, NightFiles
 from nous_pipelines.snapshots.agent_chunks import Chunk, FactReader, chunked, rows_at_once
 from nous_pipelines.snapshots.snapshot import (
@@ -61,6 +61,7 @@ class NightRun(dg.ConfigurableResource):
     _engine: Engine | None = PrivateAttr(default=None)
     _at_rest: dict[date, AgentsAtRest] = PrivateAttr(default_factory=dict)
     _searchable: Searchable | None = PrivateAttr(default=None)
+    _evidence: tuple[Snapshot, list[str], EvidenceTables] | None = PrivateAttr(default=None)
     _reader: FactReader = PrivateAttr(default_factory=FactReader)
     _opened: ExitStack = PrivateAttr(default_factory=ExitStack)
     _began_at: datetime = PrivateAttr(default_factory=lambda: datetime.now(UTC))
@@ -76,7 +77,7 @@ class NightRun(dg.ConfigurableResource):
             self._database = self._opened.enter_context(closing(Database(url, role="nous_night", max_connections=4)))
             self._opened.enter_context(shared_copies_lock(url))
             self._folders, self._policies, self._chunks, self._began_at = {}, {}, {}, datetime.now(UTC)
-            self._agents, self._engine, self._searchable, self._at_rest = None, None, None, {}
+            self._agents, self._engine, self._searchable, self._evidence, self._at_rest = None, None, None, None, {}
             self._reader = FactReader()
             yield self
 
@@ -262,6 +263,14 @@ class NightRun(dg.ConfigurableResource):
         known = self._searchable
         found = known if known is not None and known.taken is taken else Searchable(taken, self._reader)
         self._searchable = None if is_last else found
+        return found
+
+    def evidence_tables(self, taken: Snapshot, agent_ids: list[str], *, is_last: bool = False) -> EvidenceTables:
+        """Return what the evidence about some agents consists of; the plan and its checks read it once."""
+        known = self._evidence
+        is_known = known is not None and known[0] is taken and known[1] == agent_ids
+        found = known[2] if known is not None and is_known else EvidenceTables.of(taken, agent_ids)
+        self._evidence = None if is_last else (taken, agent_ids, found)
         return found
 
     def seen_until(self, night: date) -> datetime:

@@ -24,7 +24,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import FIRST_NIGHT, last_night
 from nous_pipelines.phases.proposals import canonical_json
 from nous_pipelines.plan.apply import find_agents
-from nous_pipelines.plan.night_files import NightFiles
+from nous_pipelines.plan.night_files import NightFiles, known_value
 from nous_pipelines.reports.report import SHOWN, AgentLeftOut, NightReport
 from nous_pipelines.reports.reporting import night_report
 from nous_pipelines.snapshots.snapshot import night_folder, open_snapshot
@@ -176,8 +176,13 @@ def outcome_of(
     night: date, result: ExecuteInProcessResult, options: NightOptions, database: Database, folder: Path
 ) -> NightOutcome:
     """Return the outcome of a run that has ended."""
+    from nous_pipelines.orchestration.planning_assets import PAGE
+
     checks, steps = failed_checks(result), failed_steps(result)
-    report = stored_report(database, night, options) if result.success or checks else None
+    made = known_value(folder / PAGE) if result.success and not options.is_dry_run else None
+    report = made if isinstance(made, NightReport) else None
+    if report is None and (result.success or checks):
+        report = stored_report(database, night, options)
     errors = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     return NightOutcome(
         night,

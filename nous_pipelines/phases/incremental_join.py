@@ -79,12 +79,28 @@ class Compared:
 NOTHING = Compared(pl.DataFrame(schema=ROWS), pl.DataFrame(schema=PAIRS))
 
 
-def compare(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: Compared = NOTHING) -> Compared:
+@dataclass(frozen=True)
+class Met:
+    """Rows of which all pairs at or above the threshold are known beforehand, and these pairs (left < right)."""
+
+    rows: NDArray[np.int64]
+    pairs: pl.DataFrame
+
+
+NOBODY = Met(
+    np.empty(0, np.int64), pl.DataFrame(schema={name: PAIRS[name] for name in ("left", "right", "similarity")})
+)
+
+
+def compare(
+    sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: Compared = NOTHING, met: Met = NOBODY
+) -> Compared:
     """Return the nearest pairs within each place at or above its threshold, as rows of `sites` (left < right), sorted.
 
     Holds the `nearest` pairs of each row, ties to the smaller row, and at least one more where there are more, so that
-    the caller can tell a cut row. Rows that `earlier` has with the same mark are not compared with each other again.
-    Raises `InvalidInput` for vectors that are not of length one, or of several widths in one place.
+    the caller can tell a cut row. Rows that `earlier` has with the same mark are not compared with each other again,
+    and those of `met` with none. Raises `InvalidInput` for vectors that are not of length one, or of several widths in
+    one place.
     """
     rows = sites.with_row_index("row").select("agent_id", "id", "mark", "row")
     known = rows.join(earlier.rows, on=["agent_id", "id", "mark"], suffix="_earlier").select(
@@ -100,8 +116,9 @@ def compare(sites: pl.DataFrame, vectors: pl.Series, *, nearest: int, earlier: C
     is_fresh, reach[is_short] = is_fresh | is_short, 0
     known = known.filter(~pl.Series(is_fresh).gather(known["row"]))
     kept = kept_pairs(earlier.pairs, known) if is_short.any() else kept
+    is_fresh[met.rows] = False
     most = int(SPARE * (nearest + 1))
-    parts = [kept, *(as_table(part) for part in _new_pairs(sites, vectors, is_fresh, reach, most=most))]
+    parts = [kept, met.pairs, *(as_table(part) for part in _new_pairs(sites, vectors, is_fresh, reach, most=most))]
     pairs = cut_to_nearest(unique_pairs(pl.concat(parts)), reach, most=most)
     return Compared(
         rows.with_columns(reach=pl.Series(reach)).select(pl.col(name).cast(kind) for name, kind in ROWS.items()),

@@ -51,6 +51,8 @@ MERGE_COLUMNS = [
 """The columns of a fact that a merge reads."""
 MEMBER = ["agent_id", "member_id"]
 SIDES = ("left", "right")
+IS_COPY = pl.col("member_id") != pl.col("representative_id")
+"""Of the table of copies: whether another fact stands for this one."""
 OWN_TIME = "each holds in its own time"
 OFFLINE = "offline:"
 DOUBTED = "the judge is not sure that they say the same"
@@ -101,12 +103,15 @@ def duplicate_clusters(tables: Tables, *, policy: NightPolicy, night: date) -> p
     `tables`: facts, judgements, copies.
     """
     judged, copies = tables["judgements"], tables["copies"]
-    # Row numbers instead of ids: they are compared faster, and those of different agents never meet.
-    rows = copies.sort(MEMBER).with_row_index("row")
-    of = rows.select("agent_id", "member_id", "row")
     pairs = told_together(same_pairs(judged, copies, policy), tables["facts"], policy).filter(
         "is_of_one_time", ~pl.any_horizontal("is_across_users", "is_doubted", "is_told_together")
     )
+    # Most facts say what no other says: those are no cluster, and need not be looked at.
+    said = pl.concat([pairs["left_id"], pairs["right_id"], copies.filter(IS_COPY)["representative_id"]]).unique()
+    # Row numbers instead of ids: they are compared faster, and those of different agents never meet.
+    is_said = pl.any_horizontal(pl.col(name).is_in(said.implode()) for name in ("member_id", "representative_id"))
+    rows = copies.filter(is_said).sort(MEMBER).with_row_index("row")
+    of = rows.select("agent_id", "member_id", "row")
     accepted = with_row(pairs, of, "left_id", "left").pipe(with_row, of, "right_id", "right")
     equals = with_row(rows, of, "representative_id", "representative")
     found = clusters(
@@ -164,8 +169,7 @@ def alike_pairs(judged: pl.DataFrame, copies: pl.DataFrame, facts: pl.DataFrame,
 
     `stays` is the reason why a pair is not merged, null where it may be.
     """
-    is_copy = (pl.col("member_id") != pl.col("representative_id")) | pl.col("is_silent")
-    equal = copies.filter(is_copy).select(
+    equal = copies.filter(IS_COPY | pl.col("is_silent")).select(
         "agent_id",
         left_id="representative_id",
         right_id="member_id",

@@ -17,11 +17,13 @@ from nous_online.language.pairs.wordings import subject_words
 from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.incremental_join import (
+    NOBODY,
     NOTHING,
     SITES,
     Compared,
     Crowd,
     Limits,
+    Met,
     compare,
     nearest_pairs,
     ranks_of,
@@ -116,7 +118,8 @@ def neighbours_of(
     # Most agents have no users, slots or undone merges; leaving out queries over empty tables halved a small night.
     if len(private):
         sites = pl.concat([sites, _sites_across_users(private, policy, first_place=distinct["place"].n_unique())])
-    done = compare(sites, vectors, nearest=pairs_per_fact(policy), earlier=earlier)
+    nearest_of_new, all_of_new = _nearest_of_new(distinct, vectors, policy, fresh_from)
+    done = compare(sites, vectors, nearest=pairs_per_fact(policy), earlier=earlier, met=all_of_new)
     near, is_cut = nearest(done.pairs, len(sites), policy)
     pairs = pl.concat(
         [
@@ -124,7 +127,7 @@ def neighbours_of(
                 near["similarity"]
             ),
             same_subject_pairs(_slot_pairs(distinct, vectors), distinct),
-            same_subject_pairs(_ranked_pairs(distinct, vectors, policy, fresh_from), distinct),
+            same_subject_pairs(_likeliest(nearest_of_new, distinct, policy), distinct),
             _shared_wordings(private),
         ]
     )
@@ -340,43 +343,62 @@ def _slot_pairs(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
-def _ranked_pairs(
+def _nearest_of_new(
     distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
-) -> pl.DataFrame:
-    """Return each of an agent's newest facts paired with the likeliest of its place, down to `ranked_similarity`.
+) -> tuple[pl.DataFrame, Met]:
+    """Return the nearest of each of an agent's newest facts in its place, down to `ranked_similarity` (`RANKED_PAIR`).
+
+    And those of them that need not be compared: all of their place that are near enough are among these nearest.
+    """
+    if fresh_from is None or not policy.ranked_count:
+        return pl.DataFrame(schema=RANKED_PAIR), NOBODY
+    # `new_since`, not the last confirmation: the confirming statement met its neighbours when it was learned.
+    fresh = (
+        distinct.filter(pl.col("new_since") >= fresh_from)
+        .sort("new_since", "id", descending=True)
+        # For each agent: a limit for the whole chunk left none to quiet agents.
+        .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
+    )
+    runs, parts = dict(enumerate(_runs(distinct["place"]))), [pl.DataFrame(schema=RANKED_PAIR)]
+    all_met = [np.empty(0, np.int64)]
+    for (place,), own in fresh.group_by("place", maintain_order=True):
+        start, size = runs[place]
+        asked = own["at"].to_numpy().astype(np.int64)
+        met, is_complete = _nearest_rows(asked - start, vector_matrix(vectors.slice(start, size)), policy)
+        parts.append(met.with_columns(pl.col("one", "other") + start))
+        all_met.append(asked[is_complete])
+    found, complete = pl.concat(parts), np.concatenate(all_met)
+    is_near = pl.col("cosine") >= pl.lit(policy.neighbour_similarity, pl.Float32)
+    near = found.filter(is_near, pl.col("one").is_in(complete.tolist()))
+    return found, Met(complete, same_subject_pairs(_as_row_pairs(near), distinct))
+
+
+def _as_row_pairs(met: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs of `RANKED_PAIR`, each once, as `ROW_PAIR`."""
+    left, right = (side("one", "other") for side in (pl.min_horizontal, pl.max_horizontal))
+    return met.select(left=left, right=right, similarity="cosine").unique(["left", "right"], maintain_order=True)
+
+
+def _likeliest(met: pl.DataFrame, distinct: pl.DataFrame, policy: NightPolicy) -> pl.DataFrame:
+    """Return the likeliest of the nearest that each new fact has met.
 
     Likeliest means highest in cosine plus a bonus for shared words, within `ranked_within` of the nearest: the rule of
     `worth_reading` in `learn`. People word a new value so freely that its cosine to the old one alone is too low.
     """
-    # `new_since`, not the last confirmation: the confirming statement met its neighbours when it was learned.
-    found = [pl.DataFrame(schema=RANKED_PAIR)]
-    if fresh_from is not None and policy.ranked_count:
-        fresh = (
-            distinct.filter(pl.col("new_since") >= fresh_from)
-            .sort("new_since", "id", descending=True)
-            # For each agent: a limit for the whole chunk left none to quiet agents.
-            .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
-        )
-        runs = dict(enumerate(_runs(distinct["place"])))
-        for (place,), own in fresh.group_by("place", maintain_order=True):
-            start, size = runs[place]
-            rows = vector_matrix(vectors.slice(start, size))
-            met = _nearest_rows(own["at"].to_numpy() - start, rows, policy)
-            found.append(met.with_columns(pl.col("one", "other") + start))
-    met = pl.concat(found)
-    if met.is_empty():
+    least = pl.col("cosine").max().over("one") - policy.ranked_within
+    # Words are counted where they can still bring one so near: to read them takes longer than to find the nearest.
+    best = pl.col("cosine").cast(pl.Float64) + SHARED_WORD_LEAD * MOST_SHARED
+    worth = met.with_columns(least=least).filter(best >= pl.col("least"))
+    if worth.is_empty():
         return pl.DataFrame(schema=ROW_PAIR)
-    lead = SHARED_WORD_LEAD * _shared_words(met, distinct).clip(upper_bound=MOST_SHARED)
+    lead = SHARED_WORD_LEAD * _shared_words(worth, distinct).clip(upper_bound=MOST_SHARED)
     likeliest = (
-        met.with_columns(likely=pl.col("cosine") + lead)
-        .filter(pl.col("likely") >= pl.col("cosine").max().over("one") - policy.ranked_within)
+        worth.with_columns(likely=pl.col("cosine") + lead)
+        .filter(pl.col("likely") >= pl.col("least"))
         .sort("one", -pl.col("likely"), "other")
         .filter(pl.int_range(pl.len()).over("one") < policy.ranked_count)
     )
-    pairs = likeliest.select(left=pl.min_horizontal("one", "other"), right=pl.max_horizontal("one", "other")).unique(
-        maintain_order=True
-    )
-    return pairs.with_columns(similarity=_cosines(pairs, vectors))
+    return _as_row_pairs(likeliest)
 
 
 def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
@@ -390,13 +412,24 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
     return pl.Series(shared, dtype=pl.Int64)
 
 
-def _nearest_rows(asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy) -> pl.DataFrame:
-    """Return the nearest other rows of each row in `asked`, at or above `ranked_similarity` (`RANKED_PAIR`)."""
+def _nearest_rows(
+    asked: NDArray[np.int64], rows: NDArray[np.float32], policy: NightPolicy
+) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
+    """Return the nearest other rows of each row in `asked`, at or above `ranked_similarity` (`RANKED_PAIR`).
+
+    And for each whether all at or above `neighbour_similarity` are among them.
+    """
     anything, nowhere = np.zeros(len(rows), dtype=np.uint32), np.full(len(rows), np.inf, dtype=np.float32)
     most = max(policy.neighbour_count, policy.ranked_count)
     limits = Limits(max(policy.ranked_similarity, LEAST_COSINE), most, floors=nowhere)
-    found, _ = nearest_pairs(Crowd(rows, anything, anything), asked.astype(np.int32), limits)
-    return pl.DataFrame({"one": found.left, "other": found.right, "cosine": found.similarity}, schema=RANKED_PAIR)
+    found, reach = nearest_pairs(Crowd(rows, anything, anything), asked.astype(np.int32), limits)
+    near = np.float32(policy.neighbour_similarity)
+    # At the threshold itself the cosine decides before it is rounded, which only the join sees.
+    is_complete = (reach < near) & ~np.isin(asked, found.left[found.similarity == near])
+    if limits.threshold > policy.neighbour_similarity:
+        is_complete[:] = False
+    pairs = pl.DataFrame({"one": found.left, "other": found.right, "cosine": found.similarity}, schema=RANKED_PAIR)
+    return pairs, is_complete
 
 
 def _cosines(pairs: pl.DataFrame, vectors: pl.Series) -> pl.Series:

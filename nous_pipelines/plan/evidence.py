@@ -178,6 +178,21 @@ def statement_counts(taken: Snapshot, agent_ids: Sequence[str] | None = None) ->
     return replace_moved(said, "id", successors(edges)).group_by("agent_id", "id").agg(said_count=pl.len())
 
 
+@dataclass(frozen=True)
+class EvidenceTables:
+    """The tables of the snapshot that tell of some agents: what each memory is, what was said, what was recalled."""
+
+    memories: pl.DataFrame
+    statements: pl.DataFrame
+    probes: pl.DataFrame
+
+    @classmethod
+    def of(cls, taken: Snapshot, agent_ids: Sequence[str] | None = None) -> EvidenceTables:
+        """Read them for some agents or all."""
+        probes = taken.table("recalls", agent_ids=agent_ids)
+        return cls(memory_table(taken, agent_ids), statement_counts(taken, agent_ids), probes)
+
+
 class Searchable:
     """Reads from a snapshot what recall can find of some agents (`SEARCHED`), and holds what was read last."""
 

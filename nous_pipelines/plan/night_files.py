@@ -20,7 +20,7 @@ from nous_pipelines.phases.phase_table import SCHEMAS
 from nous_pipelines.phases.proposals import PLAN, Plan
 from nous_pipelines.plan.checks import NOBODY_LEFT_OUT, LeftOut
 from nous_pipelines.snapshots.copy_binary import write_parquet_atomically
-from nous_pipelines.snapshots.parts import stamp
+from nous_pipelines.snapshots.parts import Stamp, stamp
 
 Value = TypeVar("Value", Phase, Plan)
 
@@ -147,8 +147,8 @@ class NightFiles:
 
     def _read_value(self, name: str, form: TypeAdapter[Value]) -> Value:
         path = self.folder / f"{name}.json"
-        written, value = KNOWN.get(path, (None, None))
-        if value is None or not path.exists() or stamp(path) != written:
+        value = known_value(path)
+        if value is None:
             value = form.validate_python(document_at(path))
             remember_value(path, value)
         return cast("Value", value)
@@ -179,14 +179,20 @@ def document_at(path: Path) -> dict[str, Any]:
         raise Unavailable(f"{path.name} in {path.parent} can't be read ({error}); run the night again") from error
 
 
-KNOWN: OrderedDict[Path, tuple[tuple[Path, int, int], Phase | Plan]] = OrderedDict()
-"""The values last written or read, each with the stamp of its file: the steps of a night parse none of them again."""
+KNOWN: OrderedDict[Path, tuple[Stamp, object]] = OrderedDict()
+"""The values last written or read, each with the stamp of its file: the steps of a night make none of them again."""
 MOST_KNOWN = 16
 
 
-def remember_value(path: Path, value: Phase | Plan) -> None:
+def remember_value(path: Path, value: object) -> None:
     """Keep a value for those who read its file, while that does not change."""
     KNOWN[path] = (stamp(path), value)
     KNOWN.move_to_end(path)
     if len(KNOWN) > MOST_KNOWN:
         KNOWN.popitem(last=False)
+
+
+def known_value(path: Path) -> object | None:
+    """Return the value that was kept of a file, None where there is none or the file has changed since."""
+    written, value = KNOWN.get(path, (None, None))
+    return value if path.exists() and stamp(path) == written else None

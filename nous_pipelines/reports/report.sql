@@ -167,10 +167,10 @@ with contradictions as (
 )
 select (select count(*) from contradictions) as contradictions,
        (select count(*) from contradictions where detected_at = %(ends_at)s) as found,
-       (select count(*) from heart.facts f
-        where f.state = 'active' and (%(agent_ids)s::text[] = '{}' or f.agent_id = any(%(agent_ids)s))
-          and exists (select from heart.facts o where o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces)
-                      and o.state = 'active')) as doubts,
+       (select count(distinct (f.agent_id, f.id)) from heart.facts f cross join unnest(f.perhaps_replaces) r(id)
+            join heart.facts o on o.agent_id = f.agent_id and o.id = r.id and o.state = 'active'
+        where f.state = 'active' and f.perhaps_replaces <> '{}'
+          and (%(agent_ids)s::text[] = '{}' or f.agent_id = any(%(agent_ids)s))) as doubts,
        (select count(*) from heart.procedures
         where state = 'review' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))) as procedures
 

@@ -29,6 +29,8 @@ OUTCOMES = ("same", "update", "negation", "distinct", "refines", "vaguer", "cont
 WORD = re.compile(r"[^\W\d_]+")
 WORD_OR_NUMBER = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0963\u0966-\u0dff])+")
 """Letters and digits, with the signs for vowels that Hindi, Tamil or Arabic write beside them."""
+PLAIN_WORD = re.compile(r"[a-z0-9]+")
+"""The same in lower case and ASCII, where it is found in half the time."""
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 """Thai, kana and Chinese characters, written without spaces between words."""
 GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -289,8 +291,10 @@ def shared_content(one: str, other: str) -> int:
 def content_of(text: str) -> frozenset[str]:
     """Return the content words of a text, cut short as endings change; of a script without spaces pairs of signs."""
     found: set[str] = set()
-    for word in WORD_OR_NUMBER.findall(text.casefold()):
-        if UNSPACED.search(word):
+    folded = text.casefold()
+    is_plain = folded.isascii()
+    for word in (PLAIN_WORD if is_plain else WORD_OR_NUMBER).findall(folded):
+        if not is_plain and UNSPACED.search(word):
             found |= {word[at : at + 2] for at in range(len(word) - 1)}
         elif word not in SMALL_WORDS and (len(word) >= SHORTEST_CONTENT or word.isdigit()):
             found.add(word[:BEGINNING])

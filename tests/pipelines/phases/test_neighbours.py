@@ -362,13 +362,61 @@ def test_comparing_only_what_is_new_finds_what_comparing_all_finds(states, least
     assert step.compared.pairs.equals(whole.compared.pairs)
 
 
-def test_a_large_place_with_a_few_new_facts_is_compared_with_them_alone(monkeypatch):
+@settings(max_examples=examples(8), deadline=None)
+@given(states=stores(), told_lately=st.integers(0, 8), most=st.sampled_from([0, 2, 20]))
+def test_new_facts_that_have_met_all_that_is_near_are_not_compared_and_miss_nothing(states, told_lately, most):
+    before, after = states
+    policy = replace(POLICY, neighbour_count=most, ranked_count=1)
+    earlier = neighbours_of(before, policy=policy, undone=NONE_UNDONE)
+
+    whole = neighbours_of(after, policy=policy, undone=NONE_UNDONE)
+    step = neighbours_of(
+        told(after, *after["id"].head(told_lately)),
+        policy=policy,
+        undone=NONE_UNDONE,
+        earlier=earlier.compared,
+        fresh_from=FRESH,
+    )
+
+    assert step.compared.rows.equals(whole.compared.rows)
+    assert step.compared.pairs.equals(whole.compared.pairs)
+
+
+def large_place():
+    """Return 900 facts of one place, f000 to f899."""
     rng = np.random.default_rng(4)
     vectors = rng.standard_normal((900, 8))
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     names = [f"f{place:03}" for place in range(900)]
     rows = "\n".join(f"{name} | text {name}" for name in names)
-    table = drawn_facts(f"id | content\n---|---\n{rows}", vectors=dict(zip(names, vectors.tolist(), strict=True)))
+    return drawn_facts(f"id | content\n---|---\n{rows}", vectors=dict(zip(names, vectors.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize(("most", "least_joined", "most_joined"), [(20, 0, 0), (2, 1, 9)])
+def test_a_large_place_goes_once_past_its_new_facts_and_again_past_those_near_too_many(
+    monkeypatch, most, least_joined, most_joined
+):
+    policy = replace(POLICY, neighbour_similarity=0.85, neighbour_count=most, ranked_count=2)
+    last = [f"f{place}" for place in range(890, 900)]
+    table = told(large_place(), *last)
+    known = neighbours_of(table.filter(~pl.col("id").is_in(last)), policy=policy, undone=NONE_UNDONE).compared
+    whole = neighbours_of(table, policy=policy, undone=NONE_UNDONE, fresh_from=FRESH)
+    join, joined = incremental_join._join_fresh, []
+
+    def counted(rows, fresh, **limits):
+        joined.append(int(fresh.sum()))
+        return join(rows, fresh, **limits)
+
+    monkeypatch.setattr(incremental_join, "_join_fresh", counted)
+
+    step = neighbours_of(table, policy=policy, undone=NONE_UNDONE, earlier=known, fresh_from=FRESH)
+
+    assert step.pairs.equals(whole.pairs)
+    assert least_joined <= sum(joined) <= most_joined
+
+
+def test_a_large_place_with_a_few_new_facts_is_compared_with_them_alone(monkeypatch):
+    table = large_place()
     whole = neighbours_of(table, policy=POLICY, undone=NONE_UNDONE)
     earlier = neighbours_of(table.filter(pl.col("id") > "f010"), policy=POLICY, undone=NONE_UNDONE)
     monkeypatch.setattr("nous_pipelines.phases.incremental_join._join_all", None)

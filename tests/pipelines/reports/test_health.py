@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from drawn import NIGHT
@@ -13,6 +14,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.memories.status import status_of
 from nous_pipelines.reports.html_report import PLOTS
 from nous_pipelines.reports.report import NightQuestions
+from nous_pipelines.reports.reporting import SQL as REPORT_SQL
 from nous_pipelines.reports.reporting import (
     health_history,
     measure_health,
@@ -169,6 +171,24 @@ def test_the_open_questions_of_a_report_are_those_of_the_status_now(night, owner
     assert asked == NightQuestions(contradictions=2, found=1)
     assert others == NightQuestions()
     assert status.questions.contradictions == len(heart.contradictions()) == 2
+
+
+def test_doubts_are_counted_once_a_fact_and_never_found_by_pairing_all_facts(night, owner, heart, night_database):
+    replaces = {LONG: (SHORT, NINE), TEN: (AGAIN,)}
+    for words, others in replaces.items():
+        change(owner, "facts", words, night.ids, perhaps_replaces=[UUID(str(night.ids[other])) for other in others])
+    change(owner, "facts", AGAIN, night.ids, archived_at=SAID, state="archived")
+
+    asked = questions_now(night_database, date(2026, 6, 1), agent_ids=["aria"])
+    with heart.agent.database.transaction("aria") as connection:
+        status = status_of(connection, "aria")
+    with night_database.transaction() as connection:
+        connection.execute("set local enable_nestloop = off")  # as where the statistics of a table advise against it
+        values = {"ends_at": SEEN, "agent_ids": []}
+        plan = connection.execute(f"explain {REPORT_SQL['open_questions']}", values).fetchall()
+
+    assert asked.doubts == status.questions.doubts == 1
+    assert not [line for (line,) in plan if "Join Filter" in line and "perhaps_replaces" in line]
 
 
 def test_what_was_said_after_the_night_does_not_count_in_it(night, measured, heart):
