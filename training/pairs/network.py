@@ -84,18 +84,15 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, seen: Tensor | None) -> Tensor:
         """Return the next states (pairs, tokens, width); `seen` is added to the weights: very low for what is none."""
-        # One pair is read at a time: a shape that is known beforehand is not computed in every layer.
-        pairs, tokens = (1, -1) if torch.onnx.is_in_onnx_export() else x.shape[:2]
         query, key, value = (
-            part(x).reshape(pairs, tokens, self.views, x.shape[2] // self.views).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
+            part(x).unflatten(-1, (self.views, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
         if torch.onnx.is_in_onnx_export():
             found = torch.softmax(query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5, -1) @ value
         else:
             share = self.share if self.training else 0.0
             found = functional.scaled_dot_product_attention(query, key, value, seen, dropout_p=share)
-        x = self.after_attention(x + self.drop(self.out(found.transpose(1, 2).reshape(pairs, tokens, x.shape[2]))))
+        x = self.after_attention(x + self.drop(self.out(found.transpose(1, 2).flatten(2))))
         return self.after_inner(x + self.drop(self.down(functional.gelu(self.up(x)))))
 
 

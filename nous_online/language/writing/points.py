@@ -119,7 +119,7 @@ OUTCOME: Mapping[str, float] = {
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights for a point that states a decision, a cause or a fix, fitted in the same way (0.74)."""
-LASTING_LABELS = frozenset({"decision", "cause", "fix", "lesson"})
+LASTING_LABELS = frozenset({"decision", "cause", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
@@ -309,12 +309,8 @@ def is_finding(point: Point) -> bool:
         return is_kept_wish(point, text, plain)
     own = LABELLED.match(plain)
     rest = " ".join(without_openers(plain[own.end() if own else 0 :].split()))
-    first = first_word(rest)
-    # Behind "Fix:" and below the heading "Fix" most entries tell what was done.
-    is_told = not first.startswith("fix") and (first in DEEDS or first.endswith("ed") or not VERBS.search(rest))
-    is_done = point.label == "fix" and (is_told or not own)
     is_whole = own or point.label == "decision" or (VERBS.search(plain) and text.rstrip(CLOSING).endswith(ENDINGS))
-    is_named = point.label in LASTING_LABELS and is_whole and not is_done
+    is_named = point.label in LASTING_LABELS and is_whole
     is_own = OWN.search(straighten_apostrophes(point.sentences[0].text))
     is_passing = point.label == "plan" or is_own or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING, TALLY))
     is_lasting = is_named or CAUSE.search(WRONG.sub("", plain)) or TRAP.search(plain) or PROPERTY.match(plain)

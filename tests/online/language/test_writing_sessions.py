@@ -45,7 +45,6 @@ def test_what_a_user_pastes_or_says_of_the_moment_is_no_rule_of_theirs(pasted: s
         "**Rope 4 breaks under load**: the hitch in `rope.yml` slips. Fixed by pinning `hitch<4` in `rope.yml`.",
         "Moved the hitch out of `rope.yml` to avoid a second reading.",
         "水位图是平的，原因是 `rope.yml` 里没有绳结。",
-        "Commit: fix the hitch of rope 4",
         "The `level` command does not read ropes of hemp.",
         "The gauge of Olm uses feet instead of metres.",
         "The mill of Olm only reads ropes with a hitch.",
@@ -66,6 +65,8 @@ def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
         "It could be slow because `rope.yml` is long.",
         "Plan: read `rope.yml` twice because the log has gaps.",
         "Commit: sort the ropes",
+        "Commit: fix the hitch of rope 4",
+        "Fix: the hitch of rope 4 is tied twice.",
         'The page says "because of the rope" in `rope.yml`.',
     ],
 )
@@ -199,7 +200,7 @@ def test_choices_below_their_heading_are_decisions() -> None:
 
 
 def test_what_is_fixed_and_then_published_is_one_fact() -> None:
-    fixed = "fix the hitch of rope 4"
+    fixed = "fix the hitch of rope 4, which slipped because `rope.yml` names none"
 
     assert len(facts(f"{WORKING}assistant: Commit: {fixed}\nPull request: {fixed}")) == 1
 
