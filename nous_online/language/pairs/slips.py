@@ -17,6 +17,7 @@ WORD_OR_CUT = re.compile(r"(?<!\w)[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
 """A word, with the stop after it unless a sentence may end there."""
 LONG_NUMBER = re.compile(r"(?<![\w.,])\d++(?: \d++)*+(?![\w.,]\d)")
 LEAST_DIGITS = 7  # of a telephone number or an account, whose groups people space as they like
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 LEAST_ACCENTED = 2  # words from which a text without any accent is one whose writer leaves them out
 LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"
 LEAST_OF_SHORT = 3  # letters of a word that is cut short
@@ -71,12 +72,13 @@ def _with_accents(text: str, other: str) -> str:
     """Return a text without accents with those of the other, in the words that are equal but for them."""
     if not text.isascii() or other.isascii():
         return text
-    plain = {folded_letters(word): word for word in _words(other) if not word.isascii()}
-    shared = plain.keys() & _words(text)
-    if len(shared) < LEAST_ACCENTED:
-        return text
-    for word in shared:
-        text = _respelt(text, word, plain[word])
+    accented = [word for word in _words(other) if not word.isascii()]
+    plain = {folded_letters(word): word for word in accented}
+    spelled_out = {word.translate(UMLAUTS): word for word in accented}
+    words = _words(text)
+    shared = plain.keys() & words if len(plain.keys() & words) >= LEAST_ACCENTED else set[str]()
+    for word in shared | (spelled_out.keys() & words):
+        text = _respelt(text, word, plain.get(word) or spelled_out[word])
     return text
 
 

@@ -29,6 +29,8 @@ The office is on the first floor of 22 Tanner Street | The office is on the 1st 
 The merchant's number is 01632 960 114 | The merchant's number is 01632960114
 La clase de guitarra es a las 17:00 los jueves | la clase de guitarra es a las 5 de la tarde los jueves
 Éloïse est élève au collège Molière | eloise est eleve au college Moliere
+Der Schlüssel zum Keller hängt hinter der Tür | der schluessel zum keller haengt hinter der tuer
+The plumber is Herr Krämer | the plumber is Herr Kraemer
 Mr Kaminski runs the library on Mondays | Mr Kaminski runs the libary on Mondays
 """
 TWO_WORDS = """
