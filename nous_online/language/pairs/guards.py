@@ -234,11 +234,11 @@ def unmatched_names(a: Reading, b: Reading) -> list[str]:
         if not _spelled(name.lower(), b.words, joined)
         and not (name.isupper() and len(name) > 1 and name.lower() in initials)
         and not any(name[0].lower() in acronym for acronym in shortened)
-        and not any(abbreviates(*sorted((name.lower(), other.lower()), key=len)) for other in b.names)
+        and not any(_abbreviates(*sorted((name.lower(), other.lower()), key=len)) for other in b.names)
     ]
 
 
-def abbreviates(short: str, name: str) -> bool:
+def _abbreviates(short: str, name: str) -> bool:
     """Tell whether a few letters are a name without its vowels: "St" and "Street", "CPH" and "Copenhagen"."""
     letters = iter(name)
     is_short = 2 <= len(short) <= 4 and len(name) >= len(short) + 2 and short[0] == name[0]

@@ -8,7 +8,6 @@ from itertools import product
 
 from nous_online.language.lexicon import DATED, FUNCTION_WORDS
 from nous_online.language.minilm import tokenizer
-from nous_online.language.pairs.guards import abbreviates
 from nous_online.language.pairs.reader import is_english
 from nous_online.language.pairs.reading import folded_letters, read
 
@@ -20,6 +19,12 @@ LEAST_DIGITS = 7  # of a telephone number or an account, whose groups people spa
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 LEAST_ACCENTED = 2  # words from which a text without any accent is one whose writer leaves them out
 LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"
+SHORT = {
+    "st": "street", "rd": "road", "ln": "lane", "sq": "square", "hr": "hour", "hrs": "hours", "yr": "year",
+    "yrs": "years", "wk": "week", "wks": "weeks", "pls": "please", "tmrw": "tomorrow", "msg": "message",
+    "qty": "quantity",
+}  # fmt: skip
+"""What is cut short inside, or is a word of its own too."""
 LEAST_OF_SHORT = 3  # letters of a word that is cut short
 DOUBLED_BEFORE = ("ed", "er", "ing", "ings", "ers", "y")
 """Endings before which a letter and a doubled one make two words: "scraped", "scrapped"; "tiny", "tinny"."""
@@ -51,7 +56,7 @@ def _means(written: str, text: str, meant: str, other: str) -> bool:
     """Tell whether a word of one text, in lower case, is one of the other, misspelt or cut short."""
     if len(written) < len(meant) - 1:
         is_cut = meant.startswith(written) and len(written) >= LEAST_OF_SHORT and _is_cut(written, text, meant)
-        return is_cut or (abbreviates(written, meant) and "y" not in written)
+        return is_cut or SHORT.get(written) == meant
     if abs(len(written) - len(meant)) > 1 or not is_english(f"{text} {other}") or not is_slip(written, meant):
         return False
     return meant in DATED or written not in {name.casefold() for name in read(text).names}
@@ -59,7 +64,8 @@ def _means(written: str, text: str, meant: str, other: str) -> bool:
 
 def _is_cut(written: str, text: str, meant: str) -> bool:
     """Tell whether a word is written as an abbreviation: of a day or month, or with a stop inside a sentence."""
-    return meant in DATED or f"{written}." in WORD_OR_CUT.findall(text.casefold())
+    is_name = len(written) > LEAST_OF_SHORT or written.capitalize() in text  # "Sat", but not "she sat"
+    return (meant in DATED and is_name) or f"{written}." in WORD_OR_CUT.findall(text.casefold())
 
 
 def _joined(match: re.Match[str]) -> str:

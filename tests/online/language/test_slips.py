@@ -52,6 +52,8 @@ It starts at 5 de la mañana | It starts at 17:00
 Her number is 01632 960 114 | Her number is 01632 960 115
 The trip is on 2026-03-04 | The trip is on 2026-04-03
 We meet on 4 May | We meet on 4 March
+The programme is on at 3 pm | The programme is on at 3
+She sat on the chair at the office | She starts on Saturday at the office
 The form is in the drawer | The from is in the drawer
 """
 
@@ -76,6 +78,20 @@ def test_a_slip_and_a_word_cut_short_are_read_as_what_they_mean(right: str, slip
 @pytest.mark.parametrize(("one", "other"), pairs_of(TWO_WORDS))
 def test_two_words_that_look_alike_stay_two(one: str, other: str) -> None:
     assert not may_be_same(*in_one_spelling(one, other))
+
+
+SMALL_WORDS = """
+A woman is mixing ingredients in a bowl | An intrusive system is around the instrument
+The fruit is on the table as an answer | It is always once overgrown or inside another
+The nurse is in St Mary's | The stairs of the store are steep
+The dryer is by the door, my towels too | Memory sticks are in the bakery
+The tv is in the den | The television licence is due in December
+"""
+
+
+@pytest.mark.parametrize(("one", "other"), pairs_of(SMALL_WORDS))
+def test_a_small_word_is_no_longer_word_cut_short(one: str, other: str) -> None:
+    assert in_one_spelling(one, other) == (one, other)
 
 
 @pytest.mark.parametrize("similarity", [0.55, 0.95])
