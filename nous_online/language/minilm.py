@@ -60,7 +60,7 @@ def session(weights: Path, sha256: str, *, is_exact: bool = False) -> Any:
     """
     onnxruntime: Any = import_module("onnxruntime")  # it ships no types
     options = onnxruntime.SessionOptions()
-    # A layer of a short text is done before a second thread has woken up: two cost twice the CPU, and no less time.
+    # A layer of a short text is done before a second thread has woken up: two cost a third more CPU, and no less time.
     options.intra_op_num_threads = 1
     if is_exact and not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")

@@ -63,7 +63,6 @@ HARMLESS = [
     "The guest wifi password is sunflower22",
     "The password of the Wi-Fi at the café: plumcake88",
     "WLAN-Passwort: Hase-2291",
-    "SSID linden14, pass: kettle99",
 ]
 SECRETS = {
     "an API key": KEY,
@@ -125,10 +124,18 @@ def stored(owner: psycopg.Connection) -> str:
     )
 
 
-def test_the_password_of_something_else_is_hidden_beside_a_wifi() -> None:
-    told = mask_credentials("The password of the bank is hunter2, and that of the wifi is on the fridge")
-
-    assert told == (f"The password of the bank is {MARK}, and that of the wifi is on the fridge", 1)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password of the bank is hunter2, and that of the wifi is on the fridge",
+        "The wifi is down, my bank password is hunter2",
+        "The wifi broke. Password: hunter2",
+        "We have wifi and the bank password is hunter2",
+        "The wifi is slow so use hunter2 as the bank password",
+    ],
+)
+def test_the_password_of_something_else_is_hidden_beside_a_wifi(text: str) -> None:
+    assert mask_credentials(text) == (text.replace("hunter2", MARK), 1)
 
 
 @pytest.mark.parametrize("text", [text for text in HELD if text not in NOT_HIDDEN])

@@ -40,7 +40,8 @@ def in_one_spelling(a: str, b: str) -> tuple[str, str]:
     a, b = (LONG_NUMBER.sub(_joined, text) for text in (a, b))
     a, b = _with_accents(a, b), _with_accents(b, a)
     one, other = _words(a), _words(b)
-    for first, second in product(one - other, other - one):
+    # Sorted, since the order of a set differs between processes, and a word may be a slip of either of two.
+    for first, second in product(sorted(one - other), sorted(other - one)):
         if first[0] == second[0]:
             a = _respelt(a, first, second) if _means(first, a, second, b) else a
             b = _respelt(b, second, first) if _means(second, b, first, a) else b
@@ -64,7 +65,8 @@ def _means(written: str, text: str, meant: str, other: str) -> bool:
 
 def _is_cut(written: str, text: str, meant: str) -> bool:
     """Tell whether a word is written as an abbreviation: of a day or month, or with a stop inside a sentence."""
-    is_name = len(written) > LEAST_OF_SHORT or written.capitalize() in text  # "Sat", but not "she sat"
+    # "Sat", but not "she sat"
+    is_name = len(written) > LEAST_OF_SHORT or written.capitalize() in WORD.findall(text)
     return (meant in DATED and is_name) or f"{written}." in WORD_OR_CUT.findall(text.casefold())
 
 
@@ -78,12 +80,12 @@ def _with_accents(text: str, other: str) -> str:
     """Return a text without accents with those of the other, in the words that are equal but for them."""
     if not text.isascii() or other.isascii():
         return text
-    accented = [word for word in _words(other) if not word.isascii()]
+    accented = [word for word in sorted(_words(other)) if not word.isascii()]
     plain = {folded_letters(word): word for word in accented}
     spelled_out = {word.translate(UMLAUTS): word for word in accented}
     words = _words(text)
     shared = plain.keys() & words if len(plain.keys() & words) >= LEAST_ACCENTED else set[str]()
-    for word in shared | (spelled_out.keys() & words):
+    for word in sorted(shared | (spelled_out.keys() & words)):
         text = _respelt(text, word, plain.get(word) or spelled_out[word])
     return text
 

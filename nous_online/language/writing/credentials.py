@@ -114,9 +114,11 @@ _PUBLIC = re.compile(
 _BESIDE = re.compile(rf"(?<![^\W_]){KEYWORD}(?![^\W_])[\s:\"'`]{{1,3}}(?P<value>[\w+/=-]{{16,200}})", re.IGNORECASE)
 _IS_SPOKEN = re.compile(rf"{SPOKEN}|(?:_pass|pw)\s?[=:]", re.IGNORECASE)
 _IS_CODE = re.compile(r"[\s_-]codes?\b", re.IGNORECASE)
-_IS_WIFI = re.compile(r"\b(?:wi-?fi|wlan|hotspot|ssid)\b", re.IGNORECASE)
+_WIFI = r"(?<![^\W_])(?:wi-?fi|wlan|hotspot|ssid)(?![^\W_])"
+_IS_WIFI = re.compile(_WIFI, re.IGNORECASE)
+_WIFI_BEFORE = re.compile(rf"{_WIFI}(?:[\s-](?!(?:is|was|and|but|so)\b)\w{{1,15}}){{0,2}}[\s-]{{0,2}}\Z", re.IGNORECASE)
 """Codes of doors and passwords of a Wi-Fi are not masked: people tell them to an agent to be reminded of them."""
-BEFORE_NAME = 30  # characters before "password" that may say what it opens: "the guest wifi at the café: password"
+BEFORE_NAME = 40  # characters before "password" that may say what it opens: "wifi guest password"
 _RUN = re.compile(r"[A-Za-z\d]{16,200}")
 _NEXT_WORD = re.compile(r"[\s-]{1,2}(?P<word>[a-z]{2,12})\b")
 _SIGNS = frozenset("@#$%^&*!+=?")
@@ -291,8 +293,10 @@ def looks_like_credential(match: re.Match[str]) -> bool:
     """Tell whether the value of a match looks like a credential rather than a word about one."""
     begin, end = value_span(match)
     word, before = match.string[begin:end], match.string[match.start() : begin]
-    opens = match.string[max(0, match.start() - BEFORE_NAME) : begin]
-    if _IS_CODE.search(before) or _IS_WIFI.search(opens) or not may_be_value(word) or MARK[1:4] == word[:3]:
+    is_wifi = _IS_WIFI.search(before) or _WIFI_BEFORE.search(
+        match.string, max(0, match.start() - BEFORE_NAME), match.start()
+    )
+    if _IS_CODE.search(before) or is_wifi or not may_be_value(word) or MARK[1:4] == word[:3]:
         return False
     is_spoken = bool(_IS_SPOKEN.search(match[0].replace(word, " ")))
     if word.isdigit():
