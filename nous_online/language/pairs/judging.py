@@ -206,7 +206,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-11"
+    prompt_version = "reader-12"
 
     @property
     def name(self) -> str:

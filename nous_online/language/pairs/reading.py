@@ -129,6 +129,7 @@ _SPOKEN_AMOUNTS = (
     (re.compile(r"\b(?:an hour and a half|one and a half hours)\b", re.IGNORECASE), "90 minutes"),
     (re.compile(r"\b(?:a |one )?fortnight\b", re.IGNORECASE), "14 days"),
     (re.compile(r"\bhalf a dozen\b", re.IGNORECASE), "6"),
+    (re.compile(r"\bhalf an? (?=[a-z])", re.IGNORECASE), "0.5 "),
     (re.compile(r"\b(?:a|one) dozen\b", re.IGNORECASE), "12"),
     (re.compile(r"\b(?:a|one) (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE), "1 "),
     (re.compile(r"\bone (?=point\b)", re.IGNORECASE), "1 "),

@@ -16,6 +16,22 @@ WORD_OR_CUT = re.compile(r"(?<!\w)[^\W\d_]++(?:\.(?=\s[^\sA-Z]))?")
 """A word, with the stop after it unless a sentence may end there."""
 LONG_NUMBER = re.compile(r"(?<![\w.,])\d++(?: \d++)*+(?![\w.,]\d)")
 LEAST_DIGITS = 7  # of a telephone number or an account, whose groups people space as they like
+GROUPED = re.compile(r"(?<![\w.,+])(?:\+|\(\+?)?\d++(?:[ /().-]{1,2}\d++)*+(?![\w.,]\d)")
+LEAST_OF_LOCAL = 8  # digits of a telephone number behind the code of its country or the 0 in its place
+MOST_OF_COUNTRY = 3  # digits of that code
+SUMS = (
+    re.compile(
+        r"(?<![\w€$£])(?P<sign>[€$£])\s?(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?(?! ?(?:k|m|bn|million|billion)\b)"
+    ),
+    re.compile(r"(?<![\w.,€$£])(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?\s?(?P<sign>[€$£]|(?i:euros?|eur)\b)"),
+)
+NAMED_SUMS = {"€": "euros", "$": "dollars", "£": "gbp"}
+"""Amounts of money: "€2.50", "2,50€", "2.50 euros"."""
+EUROPEAN = re.compile(
+    r"\A(?:(?P<whole>\d{1,3}(?:\.\d{3})++|\d++),(?P<part>\d{1,2})|(?P<thousands>\d{1,3}(?:\.\d{3})++))"
+)
+MEASURES = "hour hr h day night week wk month mo year yr person head kg l litre"
+RATE = re.compile(rf"(\d|\b(?:euros|dollars|gbp)) ?/ ?(?=(?:{'|'.join(MEASURES.split())})\b(?!/))")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})
 LEAST_ACCENTED = 2  # words from which a text without any accent is one whose writer leaves them out
 LEAST_LETTERS, LEAST_OF_SMALL = 5, 3  # of a word that may be misspelt; of a small one, as "teh" is of "the"
@@ -37,8 +53,9 @@ def in_one_spelling(a: str, b: str) -> tuple[str, str]:
     the embedding model's vocabulary has, and the other is; two of its letters are exchanged, or one inside is missing
     or too many. Names and endings are left as they are: "Jansen" and "Janssen" may be two.
     """
-    a, b = (LONG_NUMBER.sub(_joined, text) for text in (a, b))
+    a, b = (RATE.sub(r"\1 per ", with_plain_sums(LONG_NUMBER.sub(_joined, text))) for text in (a, b))
     a, b = _with_accents(a, b), _with_accents(b, a)
+    a, b = _ungrouped(a, b), _ungrouped(b, a)
     one, other = _words(a), _words(b)
     # Sorted, since the order of a set differs between processes, and a word may be a slip of either of two.
     for first, second in product(sorted(one - other), sorted(other - one)):
@@ -74,6 +91,47 @@ def _joined(match: re.Match[str]) -> str:
     """Return a long number without the spaces between its groups; a shorter one may be several numbers."""
     digits = match[0].replace(" ", "")
     return digits if len(digits) >= LEAST_DIGITS else match[0]
+
+
+def with_plain_sums(text: str) -> str:
+    """Return a text with its sums of euros, dollars and pounds written alike: "€2.50" and "2,50€" as "2.50 euros"."""
+    for pattern in SUMS:
+        text = pattern.sub(_plain_sum, text)
+    return text
+
+
+def _plain_sum(match: re.Match[str]) -> str:
+    written = EUROPEAN.fullmatch(match["sum"])
+    plain = match["sum"]
+    if written is not None:
+        whole = (written["whole"] or written["thousands"]).replace(".", "")
+        plain = f"{whole}.{written['part']}" if written["part"] else whole
+    return f"{plain.removesuffix('.00')} {NAMED_SUMS.get(match['sign'], 'euros')}"
+
+
+def _ungrouped(text: str, other: str) -> str:
+    """Return a text with each long number that the other gives too, in whatever groups, in figures alone."""
+    known = [_digits(match[0]) for match in GROUPED.finditer(other)]
+
+    def plain(match: re.Match[str]) -> str:
+        digits = _digits(match[0])
+        same = [number for number in known if _is_one_number(digits, number)]
+        return min([digits, *same], key=len) if same else match[0]
+
+    return GROUPED.sub(plain, text)
+
+
+def _digits(number: str) -> str:
+    return "".join(each for each in number if each.isdigit() or each == "+")
+
+
+def _is_one_number(one: str, other: str) -> bool:
+    """Tell whether two long numbers are one, of which one may begin with the code of a country: "+49 30 …", "030 …"."""
+    local, abroad = sorted((one, other), key=len)
+    own = local.removeprefix("0")
+    is_abroad = abroad.startswith("+") and local.startswith("0") and len(own) >= LEAST_OF_LOCAL
+    is_same = one == other and len(one) >= LEAST_DIGITS
+    return is_same or (is_abroad and abroad.endswith(own) and len(abroad) - len(own) <= MOST_OF_COUNTRY + 1)
 
 
 def _with_accents(text: str, other: str) -> str:

@@ -32,6 +32,11 @@ La clase de guitarra es a las 17:00 los jueves | la clase de guitarra es a las 5
 Der Schlüssel zum Keller hängt hinter der Tür | der schluessel zum keller haengt hinter der tuer
 The plumber is Herr Krämer | the plumber is Herr Kraemer
 Mr Kaminski runs the library on Mondays | Mr Kaminski runs the libary on Mondays
+The pool is 4.50 euros per visit | The pool is 4,50€ per visit
+The studio rents for €1,150 a week | the studio rents for 1.150,00 € a week
+The guide asks 60 dollars per hour | The guide asks $60/hour
+The vet's number is 01632 960 118 | The vet's number is 01632-960118
+The vet's number is 01632 960 118 | The vet's number is +44 1632 960118
 """
 TWO_WORDS = """
 Mr Janssen owns the boat in the harbour | Mr Jansen owns the boat in the harbour
@@ -55,6 +60,12 @@ We meet on 4 May | We meet on 4 March
 The programme is on at 3 pm | The programme is on at 3
 She sat on the chair at the office | She starts on Saturday at the office
 The form is in the drawer | The from is in the drawer
+The pool is 4.50 euros per visit | The pool is 4.50 dollars per visit
+The lot costs 1.150 € | The lot costs 1,15 €
+The vet's number is 01632 960 118 | The vet's number is +44 1632 960119
+The vet's number is 01632 960 118 | The vet's number is 632 960 118
+It costs €2 million | It costs €2
+The dose is half a tablet | The dose is a tablet
 """
 
 

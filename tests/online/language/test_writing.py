@@ -17,7 +17,7 @@ from nous_online.core.policy import WritingPolicy
 from nous_online.core.validation import is_blank
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.writing.lexrank import summary_text
-from nous_online.language.writing.sentences import sentences_of
+from nous_online.language.writing.sentences import human_text, sentences_of
 from nous_online.language.writing.writer import CensorDraft, Draft, EndedEpisode, FactDraft, OfflineWriter, Writer
 
 POLICY = WritingPolicy()
@@ -59,7 +59,8 @@ def words_of(text: str) -> list[str]:
 
 def lifts_only(summary: str, detail: str) -> bool:
     """Tell whether a summary is made of sentences of the detail as a summary tells them, and of nothing else."""
-    told = {summary_text([form]) for each in sentences_of(detail) for form in (each, replace(each, speaker=None))}
+    read = [*sentences_of(detail), *sentences_of(human_text(detail))]
+    told = {summary_text([form]) for each in read for form in (each, replace(each, speaker=None))}
     either = "|".join(map(re.escape, sorted(told, key=len, reverse=True)))
     return summary == "" or bool(re.fullmatch(rf"(?:{either})(?: (?:{either}))*", summary))
 
