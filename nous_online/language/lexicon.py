@@ -228,7 +228,19 @@ RAN = re.compile(
     r"\A(?:ran:? )?`[^`]{1,300}`:?(?: \(?(?:passe[sd]|succeed(?:s|ed)|works?|ok)\b\)?)?[.:]?\Z", re.IGNORECASE
 )
 """A command by itself, or with its result: "`make test` passed"."""
+OFFERS_HELP = (
+    r"(?:(?:how (?:can|may) I help|what can I do for)(?: you)?|wie kann ich (?:ihnen |dir )?helfen"
+    r"|was kann ich für (?:sie|dich) tun|(?:comment |que )puis-je (?:vous aider|faire pour vous)"
+    r"|en qué (?:le |te )?puedo ayudar(?:le|te)?)(?: today| heute| hoy)?[.?!]*"
+)
+REMEMBER_THIS = re.compile(
+    r"\A(?:(?:hey|hi|hello|ok|okay|so|and|please)[,!.]*\s)*(?:can|could|would|will) you (?:please )?"
+    r"(?:remember|note(?: down)?|keep in mind|make a note)(?:,? please)?(?: that|:)?\s+(?=\S+ \S+ \S)",
+    re.IGNORECASE,
+)
+"""A request in the form of a question to remember what stands behind it."""
 COURTESY = re.compile(
+    rf"\A{OFFERS_HELP}\Z|"
     r"\A(?:(?:oh|ah|ha|so|well|and|but|ok|okay)[,.!]*\s)*(?:(?:hi|hello|hey|hiya|hallo|bonjour|hola|"
     r"good (?:morning|evening|afternoon|night)|happy (?:new year|birthday|easter|christmas|holidays)|"
     r"morning|thanks?|thank you|thx|ta|cheers|welcome|bye|goodbye|see you|sorry|great|nice|lovely|perfect|"
@@ -239,10 +251,11 @@ COURTESY = re.compile(
     r"bonsoir|bonne (?:nuit|journée|soirée)|(?:guten|schönen) (?:tag|abend|morgen|feierabend)|buen día|"
     r"venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
-    r"(?:[^\W\d_]++[\s,.!?…:)]*+){0,3}",
+    rf"(?:(?:[^\W\d_]++[\s,.!?…:)]*+){{0,3}}(?:{OFFERS_HELP})?"
+    r"|(?:[^\W\d_]++[\s,.!?…:)]*+){0,5}?(?:speaking|am apparat)[.!]*)",
     re.IGNORECASE,
 )
-"""A courtesy and at most three more words."""
+"""A courtesy and at most three more words, an offer of help behind it, or the name of who answers the telephone."""
 TALLY = re.compile(
     r"\b(?:all\s)?(?:(?<!\d,)\d[\d,]{0,9}|the|no|one|every)\s(?:\w+\s)?(?:tests?|checks?|tasks?|todos?|warnings?|errors?|"
     r"issues?|failures?|builds?)\b"

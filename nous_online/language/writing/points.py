@@ -384,7 +384,11 @@ def is_too_short(text: str) -> bool:
 def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
     answer, before = sentences[place], sentences[place - 1] if place else None
-    if before is None or before.speaker == answer.speaker or not is_question(before):
+    after = sentences[place + 1] if place + 1 < len(sentences) else None
+    is_countered = after is not None and after.turn == answer.turn and is_question(after)  # "I can't. Half past ten?"
+    if before is None or before.speaker == answer.speaker or not is_question(before) or is_countered:
+        return None
+    if COURTESY.fullmatch(straighten_apostrophes(before.text)):
         return None
     if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straighten_apostrophes(answer.text)):
         return None

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, word_list
+from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, REMEMBER_THIS, word_list
 
 _MONTHS = (
     "january januar jänner janvier enero", "february februar février febrero", "march märz mars marzo",
@@ -62,7 +62,8 @@ _RELATIVE = re.compile(
     rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten)\s)?"
     rf"(?P<weekday>{'|'.join(_WEEKDAY)})(?P<past2>\s(?:dernier|pasado))?"
     r"(?:\s(?:the\s|den\s|le\s|el\s)?(?P<number>\d{1,2})(?:st|nd|rd|th)?(?!\d|[.,:]\d|\s?(?:am|pm|h|uhr)\b))?"
-    r"|\bthe\s(?P<only>\d{1,2})(?:st|nd|rd|th)(?!\s[^\W\d_]+ber\b))(?![\w'-])",
+    r"|\b(?:by|until|till|due|before)\s(?:on\s)?the\s(?P<only>\d{1,2})(?:st|nd|rd|th)"
+    r"(?!\s(?:of|[^\W\d_]+ber)\b|\s(?:and|or|to|until|till|-)\s(?:the\s)?\d))(?![\w'-])",
     re.IGNORECASE,
 )
 _CENTURY = 2000
@@ -236,10 +237,16 @@ def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentenc
         of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
         texts = [piece for sentence in split_sentences(block.text) for piece in cut_long_sentence(sentence)]
         heading = [block.text[:LONGEST_SENTENCE]]
-        found += [replace(of_block, text=text) for text in (heading if block.is_heading else texts)]
+        found += [replace(of_block, text=told_text(text)) for text in (heading if block.is_heading else texts)]
     return with_labels(found) or [
         Sentence(piece) for line in code for piece in cut_long_sentence(" ".join(line.split()))
     ]
+
+
+def told_text(text: str) -> str:
+    """Return what a sentence tells: of "Can you remember that my gate code changed?" what is to be remembered."""
+    asked = REMEMBER_THIS.match(text) if text.endswith("?") else None
+    return text[asked.end() :].rstrip("?") if asked else text
 
 
 def with_labels(sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -432,7 +439,8 @@ def ends_sentence(before: str, follower: str) -> bool:
     word = match[1].casefold()
     if word in SOMETIMES_LAST:
         return not follower.islower() and not follower.isdigit()
-    return word not in NEVER_LAST and (len(word) > 1 or word == "i")
+    is_street = word.endswith("str") and follower.isdigit()  # "Habsburgerstr. 90"
+    return word not in NEVER_LAST and not is_street and (len(word) > 1 or word == "i")
 
 
 def cut_long_sentence(text: str) -> Iterator[str]:
