@@ -17,7 +17,7 @@ from nous_online.core.domain import Censor
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import MOST_CHARACTERS, variants, warned_act
-from nous_online.language.actions.conditions import part_trigger, stances
+from nous_online.language.actions.conditions import alternatives, part_trigger, stances
 from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
@@ -191,7 +191,9 @@ def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadlin
     deadline.remaining()
     chosen, reading = list[Suspect](), list[Iterable[float]]()
     for suspect in closest:
-        part, forms = question.parts[suspect.part - 1], forms_of(suspect, question)
+        part = question.parts[suspect.part - 1]
+        each_of = (suspect.trigger, *alternatives(suspect.trigger))
+        forms = [form for each in each_of for form in forms_of(replace(suspect, trigger=each), question)]
         chosen += forms
         reading.append(read_actions([(each.trigger, part[:MOST_CHARACTERS]) for each in forms]))
     for each in chosen:  # what will be asked of each, and is kept, while other threads read

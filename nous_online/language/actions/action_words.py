@@ -173,7 +173,7 @@ def warned_act(trigger: str) -> str:
     if rule and rule[2]:  # "no schema migrations": the act is the noun
         first, _, rest = text.partition(" ")
         second = rest.split(" ")[0]
-        if root(first) not in MEANINGS and root(second) in MEANINGS:
+        if root(first) not in MEANINGS and root(second) in MEANINGS and second != "without":
             text = f"{second} {first}{rest[len(second) :]}"
     return EXCEPT.sub("without", text)
 

@@ -61,6 +61,12 @@ AGREED = re.compile(
 )
 """How an action says that somebody did agree."""
 WITH = re.compile(r"\bwith\b([^,.;:]*)", re.IGNORECASE)
+EITHER = re.compile(
+    r"(?<![\w'-])(?P<first>[\w'-]++(?:, [\w'-]++){0,3}+),? or (?P<last>[\w'-]++(?: [\w'-]++){0,2}?)"
+    r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who)\b|[,.;]|\Z)",
+    re.IGNORECASE,
+)
+"""Things or deeds of which an act names several: "an address or phone number to", "deleting or moving backups"."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,25 @@ def part_trigger(trigger: str) -> ConditionalAct | None:
     act = CLOCK_BEFORE_VERB.sub(r"\2 \1", act)
     about, *conditions = (each.strip(" ,") for each in CONDITIONS.split(act))
     return ConditionalAct(about, tuple(conditions)) if conditions else None
+
+
+@lru_cache(maxsize=4096)
+def alternatives(trigger: str) -> tuple[str, ...]:
+    """Return a trigger with each of what its act names with "or": "sharing addresses or names" warns of either.
+
+    What stands in a condition stays: "without approval by Ana or Bo" is met by either.
+    """
+    parted = part_trigger(trigger)
+    found = EITHER.search(parted.act if parted else warned_act(trigger[:MOST_CHARACTERS]))
+    if found is None:
+        return ()
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    first, last = found["first"].split(", "), found["last"]
+    deed, _, thing = last.partition(" ")
+    if thing and (not before or (first[-1].endswith("ing") and deed.endswith("ing"))):  # deeds of one thing
+        last, after = deed, f" {thing}{after}"
+    conditions = "".join(f" {each}" for each in (parted.conditions if parted else ()))
+    return tuple(f"{before}{each}{after}{conditions}" for each in (*first, last))
 
 
 @lru_cache(maxsize=8192)

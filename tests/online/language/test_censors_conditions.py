@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.censors import match
-from nous_online.language.actions.conditions import part_trigger, stances
+from nous_online.language.actions.conditions import alternatives, part_trigger, stances
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,21 @@ def test_an_action_that_leaves_a_condition_open_is_asked_about_and_never_blocked
 def test_an_action_with_another_identifier_or_number_does_not_block(trigger: str, same: str, other: str) -> None:
     assert match(trigger, same) == "near"
     assert match(trigger, other) != "near"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "each"),
+    [
+        ("never hand a guest's key or passport to strangers", ["hand a guest's key to", "hand a guest's passport to"]),
+        ("moving or deleting invoices", ["moving invoices", "deleting invoices"]),
+        ("don't prune, graft or move the trees before May", ["prune the", "graft the", "move the trees before May"]),
+        ("sharing rents, names or addresses with agents", ["sharing rents with", "sharing names", "sharing addresses"]),
+        ("no rebuild without approval by Ana or Bo", []),
+        ("pushing to main", []),
+    ],
+)
+def test_a_trigger_warns_of_each_thing_and_deed_that_it_names(trigger: str, each: list[str]) -> None:
+    found = alternatives(trigger)
+
+    assert len(found) == len(each)
+    assert all(text.startswith(start) for text, start in zip(found, each, strict=True))

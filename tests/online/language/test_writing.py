@@ -280,3 +280,29 @@ def test_the_local_model_keeps_both_of_two_values(local):
         "The mill at Veldt reopens on 4 May.",
         "The mill at Veldt reopens on 9 May.",
     ]
+
+
+def test_what_an_assistant_is_asked_to_remember_is_told_and_no_question(writer):
+    asked = "user: Hey, can you remember that my kayak is a Dagger Axis, 10.5?\nassistant: Sure!"
+
+    (fact,) = writer.write(EndedEpisode(asked)).facts
+
+    assert (fact.content, fact.subject) == ("My kayak is a Dagger Axis, 10.5", "user")
+
+
+def test_a_proposal_that_is_countered_makes_no_fact_with_what_stands_in_its_way(writer):
+    draft = writer.write(
+        EndedEpisode("Ida: Tomorrow at nine?\nOle: I have physiotherapy till eleven. Half past eleven?")
+    )
+
+    assert all("Tomorrow" not in fact.content for fact in draft.facts)
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    ["Good morning, Kayak Club Brund, Ida speaking!", "Hello Mr. Ek, how can I help?", "Was kann ich für Sie tun?"],
+)
+def test_how_a_call_is_answered_is_no_statement_and_no_question_to_join(writer, greeting):
+    draft = writer.write(EndedEpisode(f"Ida: {greeting}\nOle: My paddle broke at the blade in Brund."))
+
+    assert [fact.content for fact in draft.facts] == ["Ole: My paddle broke at the blade in Brund."]

@@ -299,36 +299,6 @@ def test_the_subject_of_what_people_say_of_themselves_in_other_languages_is_who_
     assert (fact.content, fact.subject) == ("Anna: Ich ziehe im Mai nach Lissabon.", "Anna")
 
 
-def test_what_an_assistant_is_asked_to_remember_is_told_and_no_question() -> None:
-    spoken = parse_episode(
-        EndedEpisode("user: Hey, can you remember that my kayak is a Dagger Axis, 10.5?\nassistant: Sure!")
-    )
-
-    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
-
-    assert (fact.content, fact.subject) == ("My kayak is a Dagger Axis, 10.5", "user")
-
-
-def test_a_proposal_that_is_countered_makes_no_fact_with_what_stands_in_its_way() -> None:
-    spoken = parse_episode(
-        EndedEpisode("Ida: Tomorrow at nine?\nOle: I have physiotherapy till eleven. Half past eleven?")
-    )
-
-    assert all("Tomorrow" not in fact.content for fact in draft_facts(spoken, word_vectors(spoken.sentences)))
-
-
-@pytest.mark.parametrize(
-    "greeting",
-    ["Good morning, Kayak Club Brund, Ida speaking!", "Hello Mr. Ek, how can I help?", "Was kann ich für Sie tun?"],
-)
-def test_how_a_call_is_answered_is_no_statement_and_no_question_to_join(greeting: str) -> None:
-    spoken = parse_episode(EndedEpisode(f"Ida: {greeting}\nOle: My paddle broke at the blade in Brund."))
-
-    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
-
-    assert fact.content == "Ole: My paddle broke at the blade in Brund."
-
-
 def test_a_decision_labelled_in_notes_is_a_fact_of_that_kind() -> None:
     spoken = parse_episode(EndedEpisode("Decision: the wheel is rebuilt in oak, by Hanne, before 4 May."))
 
