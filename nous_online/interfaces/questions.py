@@ -41,7 +41,7 @@ class OpenQuestion:
 
 
 def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
-    """Return the open contradictions and doubts between facts that are not archived, the oldest first."""
+    """Return the open contradictions and doubts between active facts, the oldest first."""
     return fetch(connection, OpenQuestion, SQL["open_questions"], {"agent_id": agent_id})
 
 

@@ -57,12 +57,12 @@ def learn(
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
+        gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
     if learned.hidden:
         show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
-    if learned.action == "superseded" and learned.match is not None:
-        old = learned.match.fact
+    for old in gone:
         show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo --memory {old.id}[/dim]")
     for each in learned.contradicts:
         known = escaped(each.fact.content)

@@ -29,7 +29,7 @@ from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.console.rendering import FORM_TOKEN, FormFields, OpenHeart, QueryFields, non_empty, page
 from nous_online.interfaces.questions import Alike, OpenQuestion, alike, hold_both, open_questions, questions_of
-from nous_online.memories.contradictions import Resolution
+from nous_online.memories.contradictions import Resolution, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
@@ -144,7 +144,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         links = named_rows(connection, BLOCKS["links_of"], key)
         (uses,) = named_rows(connection, BLOCKS["uses_of"], key)
-        disputes = named_rows(connection, BLOCKS["contradictions_of"], key)
+        disputes = named_rows(connection, of_questions(BLOCKS["contradictions_of"]), key)
         ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
         ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
         known = named_memories(connection, heart.agent.id, [*ids])
@@ -190,7 +190,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show what waits for a person: open contradictions side by side, and doubts."""
     first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        pairs = named_rows(connection, BLOCKS["open_contradictions"], first)
+        pairs = named_rows(connection, of_questions(BLOCKS["open_contradictions"]), first)
         doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
@@ -504,7 +504,9 @@ class ListedMemory:
     confirmation_count: int
 
 
-def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
+def named_rows(
+    connection: Connection, statement: LiteralString | bytes, parameters: Mapping[str, Any]
+) -> Sequence[Any]:
     """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
     return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
 

@@ -9,11 +9,14 @@ import pytest
 
 from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.policy import LearnPolicy
 from nous_online.database.changes import Cause
 from nous_online.heart import Heart
+from nous_online.interfaces.questions import open_questions
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
 from nous_online.memories.contradictions import Contradiction, Resolution
+from nous_online.memories.status import status_of
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)
@@ -171,3 +174,108 @@ def test_an_older_value_that_gives_way_at_once_contradicts_nothing(heart: Heart,
     learned = heart.learn(old, subject="hours", learned_at="2026-04-01T00:00:00Z")
 
     assert (learned.memory.state, learned.contradicts, heart.contradictions()) == ("superseded", (), [])
+
+
+def superseded(heart: Heart, fact: Fact) -> None:
+    heart.supersede_fact(fact.id, heart.learn("Ana works from home").memory.id)
+
+
+def merged(heart: Heart, fact: Fact) -> None:
+    """Merge a fact into another, by ruling on a second contradiction it is in."""
+    other = heart.learn("Ana works from home").memory
+    with heart.agent.database.transaction("aria") as connection:
+        assert contradictions.open_between(connection, "aria", heart.get(fact.id), other, judgement={}, cause=CAUSE)
+    second = next(each for each in heart.contradictions() if other.id in {each.memory_a, each.memory_b})
+    heart.resolve_contradiction(second.id, "merged", merged_into=other.id)
+
+
+def undone(heart: Heart, fact: Fact) -> None:
+    heart.undo(fact.id, reason="never said")
+
+
+def restored(heart: Heart, fact: Fact) -> None:
+    heart.restore(fact.id)
+
+
+@pytest.mark.parametrize(
+    ("retire", "bring_back"),
+    [
+        (superseded, undone),
+        (merged, undone),
+        (lambda heart, fact: heart.forget(fact.id), restored),
+        (undone, restored),
+    ],
+    ids=["superseded", "merged", "forgotten", "undone"],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_contradiction_waits_for_nobody_while_a_side_is_retired_and_asks_again_once_that_is_undone(
+    heart: Heart, pair, found: Contradiction, retire, bring_back, side: int
+) -> None:
+    gone, left = pair[side], pair[1 - side]
+
+    retire(heart, gone)
+    listed = [heart.contradictions(), heart.contradictions(status="resolved"), heart.contradictions(status=None)]
+    while_gone = [heart.get(each.id).contradiction_status for each in (gone, left)]
+    (recalled,) = (each for each in heart.recall("where does Ana sit?") if each.id == left.id)
+    with heart.agent.database.transaction("aria") as connection:
+        asked = open_questions(connection, "aria"), status_of(connection, "aria").questions.contradictions
+    shown = heart.assemble_context(query="Ana").text
+    state_then = heart.get(gone.id).state
+    bring_back(heart, gone)
+
+    assert [[each for each in some if each.id == found.id] for some in listed] == [[], [], []]
+    assert (while_gone, recalled.contradicted_by, asked) == ([while_gone[0], "none"], (), ([], 0))
+    assert ("unresolved" in shown.lower(), state_then == "active") == (False, False)
+    assert found.id in {each.id for each in heart.contradictions()}
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+
+
+def test_a_ruling_on_one_contradiction_settles_the_others_of_the_loser(
+    heart: Heart, pair, found: Contradiction
+) -> None:
+    third = heart.learn("Ana works from home").memory
+    with heart.agent.database.transaction("aria") as connection:
+        contradictions.open_between(connection, "aria", heart.get(pair[0].id), third, judgement={}, cause=CAUSE)
+
+    heart.resolve_contradiction(found.id, keep=pair[1].id)
+
+    assert heart.contradictions() == []
+    assert [heart.get(each.id).contradiction_status for each in (*pair, third)] == ["resolved", "resolved", "none"]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize("verdict", [Verdict.UPDATES, Verdict.CONTRADICTS, Verdict.UNSURE])
+def test_what_supersedes_one_side_of_a_contradiction_is_compared_with_the_other_however_far(
+    database, judge, embedder, verdict: Verdict, *, is_named: bool
+) -> None:
+    policy = LearnPolicy(neighbour_count=1, nominate_similarity=-1)  # so that the other side is not among the nearest
+    heart = Heart.open("aria", database=database, embedder=embedder, judge=judge, policy=policy)
+    noon, one, off = "Team lunch is at half past twelve", "We all eat together around 1 pm", "Team lunch is off"
+    judge.verdicts |= {(noon, one): Verdict.CONTRADICTS, (noon, off): Verdict.UPDATES, (one, off): verdict}
+    first, second = heart.learn(noon).memory, heart.learn(one).memory
+    (found,) = heart.contradictions()
+
+    learned = heart.learn(off, replaces=first.id if is_named else None)
+
+    facts = [heart.get_fact(each.id) for each in (first, second)]
+    assert [fact.state for fact in facts] == ["superseded", "superseded" if verdict is Verdict.UPDATES else "active"]
+    assert [near.fact.id for near in learned.contradicts] == ([second.id] if verdict is Verdict.CONTRADICTS else [])
+    assert learned.memory == heart.get_fact(learned.memory.id)
+    (asked,) = heart.contradictions() or [None]
+    assert (asked is not None) == (verdict is Verdict.CONTRADICTS)
+    if verdict is Verdict.UNSURE:
+        assert learned.near[0].fact.id == second.id
+        assert learned.near[0].suggestion is not None
+        assert "perhaps replaces “We all eat" in learned.near[0].suggestion
+    heart.undo(learned.memory.id, reason="it is on again")
+    assert [each.id for each in heart.contradictions()] == [found.id]
+
+
+def test_what_stands_in_no_contradiction_costs_learning_no_question_more(heart: Heart, judge) -> None:
+    heart.learn("Team lunch is at half past twelve")
+    heart.learn("We all eat together around 1 pm")
+    judge.asked.clear()
+
+    heart.learn("Team lunch is off")
+
+    assert [pair.a.text for pair in judge.asked] == ["Team lunch is at half past twelve"]
