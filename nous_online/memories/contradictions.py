@@ -37,8 +37,8 @@ BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
 Reach = Mapping[str, str | None]
 """The `user_id` and `project_id` whose facts are searched."""
-Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
-RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
+Resolution = Literal["a_wins", "b_wins", "both_valid", "merged", "same"]
+RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged", "same")
 STATUSES = ("open", "resolved")
 
 
@@ -122,9 +122,10 @@ class ContradictionVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it.
 
-        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
+        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
+        the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
         The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice
         changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
         only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
@@ -235,7 +236,7 @@ def resolve(
     if ruling.keep is not None:
         ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
     if found.status == "resolved":
-        if found.resolution == ruling.resolution:
+        if found.resolution == ("merged" if ruling.resolution == "same" else ruling.resolution):
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
@@ -245,6 +246,9 @@ def resolve(
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
+    if ruling.resolution == "same":
+        kept = keeper(facts[found.memory_a], facts[found.memory_b])
+        ruling = replace(ruling, resolution="merged", merged_into=kept.id)
     key = {"agent_id": agent.id, "id": found.id}
     outcome = {"resolution": ruling.resolution, "note": ruling.note}
     if not may_decide(agent.rights, found, ruling, facts):
@@ -254,6 +258,11 @@ def resolve(
     (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
     apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
+
+
+def keeper(one: Fact, other: Fact) -> Fact:
+    """Return the one to keep of two that say the same: what is pinned, trusted more, has a key, or is the earlier."""
+    return min(one, other, key=lambda it: (not it.is_pinned, -it.trust, it.key is None, it.learned_at, it.id))
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:

@@ -23,7 +23,7 @@ from nous_online.language.embedding import passages, recall_vector, with_context
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, weighed_together
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
-from nous_online.memories.contradictions import mark_sides, open_between, rivals_of
+from nous_online.memories.contradictions import mark_sides, merge_counts, open_between, rivals_of
 from nous_online.memories.learning import (
     LearningDecision,
     NamedFact,
@@ -144,13 +144,15 @@ class FactVerbs(Verbs):
         *,
         reason: str | None = None,
         at: datetime | str | None = None,
+        is_same: bool = False,
         deadline_s: float | None = None,
     ) -> Fact:
         """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
 
-        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
-        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
-        was superseded by it.
+        It is superseded from `at` on, by default from when the later of both was learned. With `is_same` both say the
+        same: it is merged into the other as by a night, and what was said for it counts for that one. Raises
+        `NotFound`, `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or
+        the new one was superseded by it.
         """
         agent, one, other = self.agent, checked_id("old_id", old_id), checked_id("new_id", new_id)
         why = checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it"
@@ -170,7 +172,11 @@ class FactVerbs(Verbs):
                 raise Forbidden(f"{message}, so only an operator puts that one in its place")
             check_successor(connection, agent, new, one)
             moment = moment or max(old.learned_at, new.learned_at)
-            gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why)
+            if is_same:
+                check_active(new, "a successor")
+                merge_counts(connection, agent.id, new, old, cause=Cause("agent", "absorbed", why, moment))
+            how = "merged" if is_same else "replaced"
+            gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why, succession=how)
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
@@ -445,10 +451,19 @@ def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUI
     check_active(last, "a successor")
 
 
-def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
+def supersede(  # noqa: PLR0913 (what gives way to what, when, how and why)
+    connection: Connection,
+    agent: Agent,
+    *,
+    old: Fact,
+    by: Fact,
+    at: datetime,
+    reason: str,
+    succession: str = "replaced",
+) -> Fact:
     """Mark `old` as superseded by `by`: it stays stored, and only recalls with `as_of` find it."""
     gone = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
-    values = {**gone, "succession": "replaced"}
+    values = {**gone, "succession": succession}
     cause = Cause("agent", "superseded", reason, effective_at=at)
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
 

@@ -380,11 +380,11 @@ def split(
 # --- what only a person can decide: contradictions, and facts that perhaps replace others ---
 
 Status = Literal["open", "resolved", "any"]
-Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
+Ruled = Literal["a_wins", "b_wins", "both_valid", "merged", "same"]
 ALL = "all"
 BY_HAND = "decided on the command line"
 HOW = (
-    "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT; "
+    "decide one: nous resolve ID a_wins|b_wins|both_valid|same --note WHY, or nous resolve ID --keep FACT; "
     "many where both hold: nous resolve all both_valid --source NAME, or --subject NAME"
 )
 ONLY_ALIKE = (
@@ -461,13 +461,14 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
 ) -> object:
     """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.
 
-    Of a doubt `a` is the earlier fact and `b` the later one. `all both_valid` decides every question about one subject,
-    or with one source, that both facts hold.
+    Of a doubt `a` is the earlier fact and `b` the later one. Two that say the `same` are merged, as by a night.
+    `all both_valid` decides every question about one subject, or with one source, that both facts hold.
     An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
     and this decides, so or otherwise, or rejects it.
 
     $ nous resolve $ID b_wins --note "the contract was renewed"
     $ nous resolve $ID --keep $FACT
+    $ nous resolve $ID same
     $ nous resolve $ID merged --into $FACT
     $ nous resolve all both_valid --source inventory.md
     $ nous resolve $ID --reject
@@ -475,7 +476,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.memories.contradictions import Ruling
 
     if reject == bool(resolution or keep or note or into):
-        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
+        message = "say a_wins, b_wins, both_valid, same, merged or --keep, or --reject alone, which decides nothing"
         raise InvalidInput(message)
     if (question == ALL) != bool(source or subject) or (question == ALL and resolution != "both_valid"):
         raise InvalidInput(ONLY_ALIKE)

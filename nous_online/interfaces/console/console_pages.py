@@ -28,8 +28,16 @@ from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.console.rendering import FORM_TOKEN, FormFields, OpenHeart, QueryFields, non_empty, page
-from nous_online.interfaces.questions import Alike, OpenQuestion, alike, hold_both, open_questions, questions_of
-from nous_online.memories.contradictions import Resolution, of_questions
+from nous_online.interfaces.questions import (
+    Alike,
+    OpenQuestion,
+    alike,
+    hold_both,
+    join,
+    open_questions,
+    questions_of,
+)
+from nous_online.memories.contradictions import RESOLUTIONS, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
@@ -344,21 +352,24 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
         return hold_all(request, heart, contradiction_id, ruling, form)
-    if ruling not in ("a_wins", "b_wins", "both_valid"):
-        raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
-    heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
+    if ruling not in RESOLUTIONS:
+        raise InvalidInput(f"not a valid ruling: {ruling!r} (want {', '.join(RESOLUTIONS)})")
+    heart.resolve_contradiction(contradiction_id, ruling, note=reason_in(form))
     return back_to("/inbox", "decide")
 
 
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, or record that both hold."""
+    """Replace the earlier fact by the later one, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
     if form.get("act") == "keep":
         heart.keep_both(later, earlier, reason=reason_in(form))
         return back_to("/inbox", "keep")
+    if form.get("act") == "same":
+        join(heart, heart.get_fact(earlier), heart.get_fact(later), why=reason_in(form))
+        return back_to("/inbox", "join")
     heart.supersede_fact(earlier, later, reason=reason_in(form))
     return back_to("/inbox", "replace")
 

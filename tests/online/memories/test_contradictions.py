@@ -12,10 +12,10 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.policy import LearnPolicy
 from nous_online.database.changes import Cause
 from nous_online.heart import Heart
-from nous_online.interfaces.questions import open_questions
+from nous_online.interfaces.questions import open_questions, settle_doubt
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
-from nous_online.memories.contradictions import Contradiction, Resolution
+from nous_online.memories.contradictions import Contradiction, Resolution, Ruling
 from nous_online.memories.status import status_of
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -126,6 +126,51 @@ def test_undoing_a_ruling_brings_the_loser_back_and_asks_again(
     assert heart.contradictions() == [found]
     assert standing(heart, pair) == [("active", "open"), ("active", "open")]
     assert heart.resolve_contradiction(found.id, "both_valid").resolution == "both_valid"
+
+
+@pytest.mark.parametrize("outranks", [None, "is_pinned", "trust", "key"])
+def test_two_that_say_the_same_are_merged_into_the_earlier_or_the_weightier_until_that_is_undone(
+    heart: Heart, outranks: str | None
+) -> None:
+    weight = {} if outranks is None else {outranks: {"is_pinned": True, "trust": 70, "key": "ana/desk"}[outranks]}
+    earlier = heart.learn("Ana sits in Lima", learned_at=MAY, source="chat").memory
+    later = heart.learn("The desk of Ana stands in Lima", source="mail", **weight).memory
+    with heart.agent.database.transaction("aria") as connection:
+        contradictions.open_between(connection, "aria", earlier, later, judgement={}, cause=CAUSE)
+    (found,) = heart.contradictions()
+    kept, gone = (earlier, later) if outranks is None else (later, earlier)
+
+    ruled = heart.resolve_contradiction(found.id, "same", note="one desk")
+    again = heart.resolve_contradiction(found.id, "same")
+    merged = heart.get_fact(gone.id)
+    counted = heart.get_fact(kept.id).confirmation_count, len(heart.statements(kept.id))
+    heart.undo(gone.id)
+
+    assert (ruled.resolution, again) == ("merged", ruled)
+    assert (merged.superseded_by, merged.succession, counted) == (kept.id, "merged", (1, 2))
+    assert heart.contradictions() == [found]
+    assert heart.get_fact(kept.id).confirmation_count == 0
+
+
+@pytest.mark.parametrize("is_kept_later", [False, True])
+def test_a_doubt_whose_facts_say_the_same_is_settled_by_merging_them(
+    heart: Heart, judge, *, is_kept_later: bool
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ana has the pager now", is_pinned=is_kept_later).memory
+    assert later.perhaps_replaces == [earlier.id]
+
+    settle_doubt(heart, later, Ruling("same"), why="one pager")
+
+    kept, gone = (later, earlier) if is_kept_later else (earlier, later)
+    assert (heart.get_fact(gone.id).superseded_by, heart.get_fact(gone.id).succession) == (kept.id, "merged")
+    assert (heart.get_fact(kept.id).confirmation_count, len(heart.statements(kept.id))) == (1, 2)
+    with heart.agent.database.transaction("aria") as connection:
+        assert open_questions(connection, "aria") == []
+    heart.undo(gone.id)
+    assert [heart.get_fact(each.id).state for each in (earlier, later)] == ["active", "active"]
+    assert heart.get_fact(kept.id).confirmation_count == 0
 
 
 def test_a_merge_that_was_ruled_is_open_again_once_both_sides_are_back(heart: Heart, pair, found) -> None:
