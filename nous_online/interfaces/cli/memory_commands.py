@@ -25,6 +25,7 @@ from nous_online.interfaces.cli.output import (
     text_or_stdin,
     with_options,
 )
+from nous_online.interfaces.cli.short_ids import brief, identifier
 
 if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
@@ -59,19 +60,18 @@ def learn(
         learned = heart.learn(text_or_stdin(text), **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
-    show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+    show(f"[dim]{learned.memory.id}  {escaped(brief(learned.reason))}[/dim]")
     if learned.hidden:
         show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
     for old in gone:
-        show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo --memory {old.id}[/dim]")
+        show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo {brief(old.id)}[/dim]")
     for each in learned.contradicts:
         known = escaped(each.fact.content)
-        show(
-            f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {each.fact.id}[/dim]"
-        )
+        replaced = brief(each.fact.id)
+        show(f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {replaced}[/dim]")
     opposed = {each.fact.id for each in learned.contradicts}
     for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
-        show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {each.fact.id}[/dim]")
+        show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {brief(each.fact.id)}[/dim]")
     return learned
 
 
@@ -106,7 +106,7 @@ def recall(
         shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
         before = places.get(each.put_before) if each.put_before else None
         moved = f"  said later than {before}, so before it" if before else ""
-        contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
@@ -161,7 +161,7 @@ def status(*, agent: AgentOption = None) -> object:
         show(f"{'waiting':<10} {count:,} events {events_for(consumer)}")
     show(f"{'nights':<10} {f'the last was {found.nights.last}' if found.nights.last else 'none yet'}")
     for number, need in enumerate(found.needs or ("nothing",)):
-        show(f"{'' if number else 'needs you':<10} {escaped(need)}")
+        show(f"{'' if number else 'needs you':<10} {escaped(brief(need))}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
     return found
@@ -193,7 +193,7 @@ def forget(
     show_memory("forgotten already" if was.is_forgotten else "forgotten", gone.memory)
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
-            show_note(f"{each} {what}, and stays out of recall too")
+            show_note(f"{brief(each)} {what}, and stays out of recall too")
     return gone
 
 
@@ -278,7 +278,7 @@ def event_lines(event: PastChange) -> str:
     by = f"the night of {event.night}" if event.night else event.actor
     return (
         f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
-        f"{'':<18}[dim]{escaped(by)}: {escaped(event.reason)}[/dim]"
+        f"{'':<18}[dim]{escaped(by)}: {escaped(brief(event.reason))}[/dim]"
     )
 
 
@@ -373,7 +373,7 @@ def split(
         fact = heart.split(statement_id, reason=reason)
     show(f"[green]split off[/green]  {escaped(fact.content)}")
     show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")
-    show_note(f"join them again: nous undo {fact.id}")
+    show_note(f"join them again: nous undo {brief(fact.id)}")
     return fact
 
 
@@ -438,9 +438,18 @@ def side_line(name: str, text: str, day: str, fact_id: object) -> str:
     return f"  {name}  {escaped(text)}  [dim]{day}  {fact_id}[/dim]"
 
 
+def question_named(text: str) -> object:
+    return text if text == ALL else identifier(text)
+
+
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
-        str, Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it.")
+        str,
+        Argument(
+            metavar="ID|all",
+            help="A contradiction or a fact in doubt, as `nous contradictions` names it.",
+            parser=question_named,
+        ),
     ],
     resolution: Annotated[Ruled | None, Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
