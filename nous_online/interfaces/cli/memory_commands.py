@@ -59,6 +59,7 @@ def learn(
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
+        doubted = [heart.get_fact(each) for each in learned.memory.perhaps_replaces]
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
     show(f"[dim]{learned.memory.id}  {escaped(brief(learned.reason))}[/dim]")
     if learned.hidden:
@@ -69,7 +70,10 @@ def learn(
         known = escaped(each.fact.content)
         replaced = brief(each.fact.id)
         show(f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {replaced}[/dim]")
-    opposed = {each.fact.id for each in learned.contradicts}
+    for each in doubted:
+        how = ruling_of_doubt(learned.memory, each.id)
+        show(f"[yellow]perhaps replaces[/yellow]  {escaped(each.content)}  [dim]{how}[/dim]")
+    opposed = {*(each.fact.id for each in learned.contradicts), *(each.id for each in doubted)}
     for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
         show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {brief(each.fact.id)}[/dim]")
     return learned
@@ -423,14 +427,24 @@ def contradictions(
             ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
             show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
     for each in doubts:
+        earlier, later = facts[each.earlier_id], facts[each.later_id]
         show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
-        for name, fact in (("a", facts[each.earlier_id]), ("b", facts[each.later_id])):
+        for name, fact in (("a", earlier), ("b", later)):
             show(side_line(name, fact.content, f"{fact.learned_at:%Y-%m-%d}", fact.id))
+        show(f"  [dim]{ruling_of_doubt(later, earlier.id)}[/dim]")
     if not rows and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
-    return {"contradictions": rows, "doubts": [as_plain(each) for each in doubts]}
+    texts = [{"a": facts[each.earlier_id].content, "b": facts[each.later_id].content} for each in doubts]
+    listed = [{**as_plain(each), **text} for each, text in zip(doubts, texts, strict=True)]
+    return {"contradictions": rows, "doubts": listed}
+
+
+def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
+    """Return what to type to decide whether a fact replaces an earlier one."""
+    against = f" --against {brief(earlier_id)}" if len(later.perhaps_replaces) > 1 else ""
+    return f"if so: nous resolve {brief(later.id)} b_wins{against}; if not: both_valid, or same"
 
 
 def side_line(name: str, text: str, day: str, fact_id: object) -> str:

@@ -128,3 +128,33 @@ def test_sentences_show_ids_cut_short_and_take_them_back(heart: Heart) -> None:
     assert brief(ID) == "01a2d3c4-e0bd"
     assert brief("1234-5678 stays") == "1234-5678 stays"
     assert identifier(brief(ID)) == ID.hex[:12]
+
+
+def test_a_doubt_is_listed_with_both_texts_the_earlier_first_and_what_to_type(heart: Heart, judge) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at="2026-05-01T00:00:00Z").memory
+    later = heart.learn("Ben took over the pager duty").memory
+
+    told, listed = typed("contradictions").out.splitlines(), typed("contradictions", "--json").json["doubts"]
+    line = told[-1].strip()
+    settled = typed(*line.removeprefix("if so: nous ").partition(";")[0].split())
+
+    assert [each.split("  ")[1:3] for each in told[1:3]] == [["a", earlier.content], ["b", later.content]]
+    assert line == f"if so: nous resolve {brief(later.id)} b_wins; if not: both_valid, or same"
+    assert [(each["a"], each["b"]) for each in listed] == [(earlier.content, later.content)]
+    assert (settled.code, heart.get_fact(earlier.id).superseded_by) == (0, later.id)
+
+
+def test_learning_names_what_it_perhaps_replaces_by_its_text(heart: Heart, judge, monkeypatch) -> None:
+    judge.change = 0.9
+    monkeypatch.setattr("nous_online.language.claude.judge.judge_factory", lambda _: lambda _: judge)
+    earlier = heart.learn("the pager is with Ana").memory
+
+    told = typed("learn", "Ben took over the pager duty").out.splitlines()
+
+    later = UUID(told[1].split()[0])
+    assert told[1].endswith(f"perhaps replaces fact {brief(earlier.id)}: both stay")
+    assert told[2:] == [
+        f"perhaps replaces  {earlier.content}  if so: nous resolve {brief(later)} b_wins; if not: both_valid, or same"
+    ]
+    assert str(earlier.id) not in typed("history", later).out
