@@ -103,7 +103,10 @@ class ContradictionVerbs(Verbs):
     """What an agent does with contradictions."""
 
     def contradictions(self, *, status: str | None = "open", deadline_s: float | None = None) -> list[Contradiction]:
-        """Return the agent's contradictions in one status, or with None in any, the oldest first."""
+        """Return the agent's contradictions in one status, or with None in any, the oldest first.
+
+        One of which a side was superseded or archived is settled, and in none until that is undone.
+        """
         if status is not None:
             checked_choice("status", status, STATUSES)
         with self._transaction(deadline_s) as connection:

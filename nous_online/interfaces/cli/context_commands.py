@@ -32,6 +32,7 @@ from nous_online.interfaces.cli.output import (
     text_or_stdin,
     with_options,
 )
+from nous_online.interfaces.cli.short_ids import brief
 
 
 @with_options(AssemblyDetails, SignalDetails)
@@ -69,7 +70,7 @@ def context(
     if assembled.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if assembled.lines:
-        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
+        show_note(f"say what was used: nous feedback {brief(assembled.recall_id)} --cite ID")
     return assembled
 
 

@@ -115,7 +115,7 @@ def recall(
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
-        show_note(f"say what was used: nous feedback {found.id} --cite ID")
+        show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
     fields = ("score", "memory", "parts", "put_before", "contradicted_by")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
@@ -422,7 +422,7 @@ def contradictions(
         for name, side in sorted(sides_of(one), key=lambda named: named[1]["learned_at"]):
             show(side_line(name, side["content"], str(side["learned_at"])[:10], side["id"]))
         if (proposed := each["proposed"]) and each["status"] == "open":
-            into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+            into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
             why = f": {proposed['note']}" if proposed["note"] else ""
             ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
             show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
