@@ -24,8 +24,8 @@ MINUTE = (
     'nous learn "staging database: it runs on port 5433"',
     'nous learn "We moved the staging database to port 6433 this morning"',
     'nous recall "which port is staging on?"',
-    "nous show {first}",
-    "nous undo --memory {first}",
+    "nous show {first:.13}",
+    "nous undo {first:.13}",
 )
 """What is typed; `{first}` stands for the first memory's id, which the first answer names."""
 LINE = re.compile(r'(<text class="[\w-]+)("[^>]* clip-path="url\(#[\w-]+-line-(\d+)\)")')

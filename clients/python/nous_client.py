@@ -963,7 +963,7 @@ class ResolutionBody(TypedDict):
 class RulingBody(TypedDict):
     """How a contradiction ends: a `resolution`, or `keep`, the fact that wins."""
 
-    resolution: NotRequired[Literal["a_wins", "b_wins", "both_valid", "merged"] | None]
+    resolution: NotRequired[Literal["a_wins", "b_wins", "both_valid", "merged", "same"] | None]
     keep: NotRequired[str | None]
     note: NotRequired[str | None]
     merged_into: NotRequired[str | None]
@@ -1105,6 +1105,7 @@ class SupersedeBody(TypedDict):
 
     new_id: str
     reason: NotRequired[str | None]
+    is_same: NotRequired[bool]
 
 
 class ThreadBody(TypedDict):
@@ -1473,7 +1474,7 @@ class Nous:
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/resolve", dict(body), None, options))
 
     def reject_ruling(self, contradiction_id: str, *, options: CallOptions | None = None) -> Contradiction:

@@ -1223,7 +1223,7 @@ export interface ResolutionBody {
 
 /** How a contradiction ends: a `resolution`, or `keep`, the fact that wins. */
 export interface RulingBody {
-  resolution?: "a_wins" | "b_wins" | "both_valid" | "merged" | null;
+  resolution?: "a_wins" | "b_wins" | "both_valid" | "merged" | "same" | null;
   /** Instead of a resolution: the id of the fact that wins. */
   keep?: string | null;
   note?: string | null;
@@ -1379,6 +1379,8 @@ export interface SupersedeBody {
   /** The fact that takes its place. */
   new_id: string;
   reason?: string | null;
+  /** Both say the same: it is merged into the other. */
+  is_same?: boolean;
 }
 
 /** What is still to be done. */
@@ -1618,7 +1620,7 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;

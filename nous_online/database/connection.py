@@ -228,7 +228,7 @@ class Database:
                 yield connection
 
     def rows(
-        self, value: type[V], query: LiteralString, parameters: Mapping[str, Any], *, timeout_s: float = 60.0
+        self, value: type[V], query: LiteralString | bytes, parameters: Mapping[str, Any], *, timeout_s: float = 60.0
     ) -> list[V]:
         """Return the rows of one query as instances of `value`; raises as `transaction` does."""
         with (

@@ -13,7 +13,7 @@ from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.database.statements import fetch, statements
 from nous_online.heart import Heart
-from nous_online.memories.contradictions import Ruling, losers
+from nous_online.memories.contradictions import Ruling, keeper, losers
 
 SQL = statements("nous_online.interfaces", "questions.sql")
 Alike = Literal["sources", "subject"]
@@ -41,7 +41,7 @@ class OpenQuestion:
 
 
 def open_questions(connection: Connection, agent_id: str) -> list[OpenQuestion]:
-    """Return the open contradictions and doubts between facts that are not archived, the oldest first."""
+    """Return the open contradictions and doubts between active facts, the oldest first."""
     return fetch(connection, OpenQuestion, SQL["open_questions"], {"agent_id": agent_id})
 
 
@@ -79,16 +79,24 @@ def settle_doubt(
     earlier = [against] if against else list(later.perhaps_replaces)
     if not {*earlier} <= {*later.perhaps_replaces} or not earlier:
         raise NotFound(f"fact {later.id} is in no doubt{f' to replace {against}' if against else ''}")
-    if ruling.resolution == "a_wins" and len(earlier) > 1:
+    if ruling.resolution in ("a_wins", "same") and len(earlier) > 1:
         raise InvalidInput(NOT_ONE.format(later.id, len(earlier)))
     for each in earlier:
         if ruling.resolution == "both_valid":
             heart.keep_both(later.id, each, reason=why)
+        if ruling.resolution == "same":
+            join(heart, heart.get_fact(each), later, why=why)
         for loser, winner in losers(each, later.id, ruling).items():
             # Of several, one may have left already, and the later fact leaves with the first.
             if ruling.resolution == "a_wins" or heart.get_fact(loser).state == "active":
                 heart.supersede_fact(loser, winner, reason=why)
     return earlier
+
+
+def join(heart: Heart, earlier: Fact, later: Fact, *, why: str | None) -> None:
+    """Merge two facts that say the same into the one that is to be kept."""
+    kept = keeper(earlier, later)
+    heart.supersede_fact(later.id if kept is earlier else earlier.id, kept.id, reason=why, is_same=True)
 
 
 def alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> list[OpenQuestion]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
+from pgvector import Vector
 from psycopg import Connection
+from psycopg.sql import SQL
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import FACT, Fact, shortened
+from nous_online.core.domain import FACT, Fact, Neighbour, shortened
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.rights import Rights
@@ -27,14 +30,15 @@ from nous_online.database.changes import (
     version_of,
 )
 from nous_online.database.statements import fetch, statements
+from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
 Reach = Mapping[str, str | None]
 """The `user_id` and `project_id` whose facts are searched."""
-Resolution = Literal["a_wins", "b_wins", "both_valid", "merged"]
-RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged")
+Resolution = Literal["a_wins", "b_wins", "both_valid", "merged", "same"]
+RESOLUTIONS = ("a_wins", "b_wins", "both_valid", "merged", "same")
 STATUSES = ("open", "resolved")
 
 
@@ -99,7 +103,10 @@ class ContradictionVerbs(Verbs):
     """What an agent does with contradictions."""
 
     def contradictions(self, *, status: str | None = "open", deadline_s: float | None = None) -> list[Contradiction]:
-        """Return the agent's contradictions in one status, or with None in any, the oldest first."""
+        """Return the agent's contradictions in one status, or with None in any, the oldest first.
+
+        One of which a side was superseded or archived is settled, and in none until that is undone.
+        """
         if status is not None:
             checked_choice("status", status, STATUSES)
         with self._transaction(deadline_s) as connection:
@@ -118,9 +125,10 @@ class ContradictionVerbs(Verbs):
         at: datetime | str | None = None,
         deadline_s: float | None = None,
     ) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, or `merged` into a fact learned for it.
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it.
 
-        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both.
+        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
+        the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
         The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice
         changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
         only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
@@ -132,6 +140,7 @@ class ContradictionVerbs(Verbs):
         known_id = checked_id("contradiction_id", contradiction_id)
         moment = checked_moment("at", at) or datetime.now(UTC)
         with self._transaction(deadline_s) as connection:
+            store.lock_agent(connection, self.agent.id)
             return resolve(connection, self.agent, known_id, ruling, at=moment)
 
     def reject_ruling(self, contradiction_id: UUID, *, deadline_s: float | None = None) -> Contradiction:
@@ -152,8 +161,28 @@ class ContradictionVerbs(Verbs):
 
 def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
     """Return the contradictions a query finds, with the contents of both sides."""
-    sides, in_reach = BLOCKS["sides"], REACH["in_reach"]
-    return fetch(connection, Contradiction, BLOCKS[statement], parameters, sides=sides, in_reach=in_reach)
+    sides, is_question, in_reach = BLOCKS["sides"], BLOCKS["is_question"], REACH["in_reach"]
+    parts: dict[str, LiteralString] = {"sides": sides, "is_question": is_question, "in_reach": in_reach}
+    return fetch(connection, Contradiction, BLOCKS[statement], parameters, **parts)
+
+
+@cache
+def of_questions(statement: LiteralString) -> bytes:
+    """Return a statement with the condition filled in by which a contradiction `c` is still to be decided; cached."""
+    # Of a statement that reads facts `f`, their columns too.
+    return SQL(statement).format(is_question=SQL(BLOCKS["is_question"]), columns=store.columns_of_fact("f")).as_bytes()
+
+
+def rivals_of(
+    connection: Connection, agent_id: str, near: Sequence[Neighbour], new: store.Embedded, space_id: str
+) -> list[tuple[UUID, Neighbour]]:
+    """Return the facts that an open contradiction sets against neighbours of a new one, each with that one's id."""
+    disputed = [each.fact.id for each in near if each.fact.contradiction_status == "open"]
+    if not disputed:
+        return []
+    key = {"agent_id": agent_id, "ids": disputed, "embedding": Vector(new.embedding), "space_id": space_id}
+    rows = connection.execute(of_questions(BLOCKS["rivals"]), key).fetchall()
+    return [(one, Neighbour(similarity=similarity, fact=Fact(*row))) for one, *row, similarity in rows]
 
 
 def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: UUID) -> Contradiction:
@@ -165,7 +194,7 @@ def lock_contradiction(connection: Connection, agent_id: str, contradiction_id: 
 
 def find_in_reach(connection: Connection, agent_id: str, reach: Reach, *, limit: int) -> list[Contradiction]:
     """Return the oldest open contradictions between facts that the caller could recall, at most `limit`."""
-    wanted = {"agent_id": agent_id, "status": "open", "id": None, "merged_into": None, "limit": limit, **reach}
+    wanted = {"agent_id": agent_id, "id": None, "merged_into": None, "limit": limit, **reach}
     return fetch_contradictions(connection, "contradictions_in_reach", wanted)
 
 
@@ -173,7 +202,7 @@ def check_reach(
     connection: Connection, agent_id: str, reach: Reach, contradiction_id: UUID, *, merged_into: UUID | None
 ) -> None:
     """Raise `NotFound` unless the caller could recall both facts, and the fact they are merged into."""
-    wanted = {"status": None, "id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
+    wanted = {"id": contradiction_id, "merged_into": merged_into, "limit": None, **reach}
     if not fetch_contradictions(connection, "contradictions_in_reach", {"agent_id": agent_id, **wanted}):
         ruled = f"contradiction {contradiction_id}" + (f" to merge into fact {merged_into}" if merged_into else "")
         raise NotFound(f"agent {agent_id!r} has no {ruled} within reach of this call's user and project")
@@ -210,7 +239,7 @@ def resolve(
     if ruling.keep is not None:
         ruling = replace(ruling, resolution=winner_of(found, ruling.keep), keep=None)
     if found.status == "resolved":
-        if found.resolution == ruling.resolution:
+        if found.resolution == ("merged" if ruling.resolution == "same" else ruling.resolution):
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
@@ -220,6 +249,9 @@ def resolve(
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
     if ruling.merged_into not in {None, *facts}:
         raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
+    if ruling.resolution == "same":
+        kept = keeper(facts[found.memory_a], facts[found.memory_b])
+        ruling = replace(ruling, resolution="merged", merged_into=kept.id)
     key = {"agent_id": agent.id, "id": found.id}
     outcome = {"resolution": ruling.resolution, "note": ruling.note}
     if not may_decide(agent.rights, found, ruling, facts):
@@ -229,6 +261,11 @@ def resolve(
     (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
     apply_ruling(connection, agent.id, found, ruling, facts, at=at)
     return resolved
+
+
+def keeper(one: Fact, other: Fact) -> Fact:
+    """Return the one to keep of two that say the same: what is pinned, trusted more, has a key, or is the earlier."""
+    return min(one, other, key=lambda it: (not it.is_pinned, -it.trust, it.key is None, it.learned_at, it.id))
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
@@ -281,11 +318,11 @@ def apply_ruling(
         facts[loser] = change_memory(connection, agent_id, version_of(FACT, facts[loser]), values, cause=cause)
     cause = Cause("agent", "contradiction_resolved", reason, at)
     for memory_id in (found.memory_a, found.memory_b):
-        row = connection.execute(
-            BLOCKS["has_open_contradiction"], {"agent_id": agent_id, "memory_id": memory_id}
-        ).fetchone()
-        if row is not None and not row[0]:
+        key = {"agent_id": agent_id, "memory_id": memory_id}
+        ((is_open,),) = connection.execute(of_questions(BLOCKS["has_open_contradiction"]), key).fetchall()
+        if not is_open:
             set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+    mark_sides(connection, agent_id, [found.memory_a, found.memory_b], cause=replace(cause, action="marked"))
 
 
 def losers(a: UUID, b: UUID, ruling: Ruling) -> dict[UUID, UUID]:
@@ -317,9 +354,10 @@ def reopen(connection: Connection, agent_id: str, fact_id: UUID, *, resolved_at:
     connection.execute(BLOCKS["reopen_contradictions"], key)
 
 
-def mark_sides(connection: Connection, agent_id: str, fact_id: UUID, *, cause: Cause) -> None:
-    """Update the contradiction status of a fact that was archived or came back, and of all it contradicts."""
-    sides = connection.execute(BLOCKS["sides_of_open"], {"agent_id": agent_id, "id": fact_id}).fetchall()
+def mark_sides(connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause) -> None:
+    """Update the contradiction status of facts that were retired or came back, and of all they contradict."""
+    key = {"agent_id": agent_id, "ids": list(fact_ids)}
+    sides = connection.execute(BLOCKS["sides_of_open"], key).fetchall()
     update_contradiction_status(connection, agent_id, [row[0] for row in sides], cause=cause)
 
 
@@ -327,7 +365,8 @@ def update_contradiction_status(
     connection: Connection, agent_id: str, fact_ids: Collection[UUID], *, cause: Cause
 ) -> None:
     """Set the contradiction status of those facts whose status does not say whether one is open."""
-    found = connection.execute(BLOCKS["wrong_marks"], {"agent_id": agent_id, "ids": list(fact_ids)}).fetchall()
+    key = {"agent_id": agent_id, "ids": list(fact_ids)}
+    found = connection.execute(of_questions(BLOCKS["wrong_marks"]), key).fetchall()
     marks = [
         Alteration(Version(FACT, fact_id, version), {"contradiction_status": status}, cause)
         for fact_id, version, status in found

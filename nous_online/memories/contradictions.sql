@@ -5,6 +5,12 @@ values (%(agent_id)s, least(%(one)s::uuid, %(other)s::uuid), greatest(%(one)s::u
 on conflict (agent_id, memory_a, memory_b) do nothing
 returning id
 
+-- name: is_question
+-- An open contradiction asks something while both facts are active; it asks again once one that was retired is back.
+(c.status = 'open' and not exists (
+    select from heart.facts side
+    where side.agent_id = c.agent_id and side.id in (c.memory_a, c.memory_b) and side.state <> 'active'))
+
 -- name: sides
 -- What both facts of a contradiction say, and since when.
 (select to_jsonb(f) from (select id, content, learned_at from heart.facts
@@ -13,29 +19,34 @@ returning id
                           where agent_id = c.agent_id and id = c.memory_b) f) as b
 
 -- name: find_contradictions
--- One of which a side is archived, as what was forgotten is, is no open question until it comes back.
 select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
        {sides}
 from heart.contradictions c
-where agent_id = %(agent_id)s and (%(status)s::text is null or status = %(status)s)
-  and not (coalesce(%(status)s::text = 'open', false) and exists (
-      select from heart.facts f
-      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived'))
+where agent_id = %(agent_id)s and coalesce(status = %(status)s, true) and (status = 'resolved' or {is_question})
 order by detected_at, id
 
 -- name: contradictions_in_reach
--- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one.
+-- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one: the
+-- open ones, or the one of an id.
 select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
        {sides}
 from heart.contradictions c
-where c.agent_id = %(agent_id)s and (%(status)s::text is null or c.status = %(status)s)
-  and (%(id)s::uuid is null or c.id = %(id)s)
+where c.agent_id = %(agent_id)s and case when %(id)s::uuid is null then {is_question} else c.id = %(id)s end
   and not exists (
       select from heart.facts f
       where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b, %(merged_into)s::uuid)
         and (({in_reach}) is not true or f.state = 'archived'))
 order by c.detected_at, c.id
 limit %(limit)s
+
+-- name: rivals
+-- What an open contradiction sets against some facts: against which of them, and how near it is to a vector.
+select near.id, {columns}, 1 - (f.embedding <=> %(embedding)s)
+from heart.contradictions c
+join unnest(%(ids)s::uuid[]) near(id) on near.id in (c.memory_a, c.memory_b)
+join heart.facts f on f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.id <> near.id
+where c.agent_id = %(agent_id)s and f.embedding_space_id = %(space_id)s and {is_question}
+order by near.id, f.id
 
 -- name: lock_contradiction
 select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
@@ -71,22 +82,20 @@ returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c
 -- name: has_open_contradiction
 select exists (
     select from heart.contradictions c
-    join heart.facts o on o.agent_id = c.agent_id and o.id in (c.memory_a, c.memory_b) and o.id <> %(memory_id)s
-    where c.agent_id = %(agent_id)s and c.status = 'open' and %(memory_id)s in (c.memory_a, c.memory_b)
-      and o.state <> 'archived'
+    where c.agent_id = %(agent_id)s and %(memory_id)s in (c.memory_a, c.memory_b) and {is_question}
 )
 
 -- name: sides_of_open
--- A fact and all that an open contradiction sets against it.
-select %(id)s::uuid as id
+-- Some facts and all that an open contradiction sets against one of them.
+select unnest(%(ids)s::uuid[]) as id
 union
 select side
 from heart.contradictions c cross join unnest(array[c.memory_a, c.memory_b]) side
-where c.agent_id = %(agent_id)s and c.status = 'open' and %(id)s in (c.memory_a, c.memory_b)
+where c.agent_id = %(agent_id)s and c.status = 'open' and (c.memory_a = any(%(ids)s) or c.memory_b = any(%(ids)s))
 
 -- name: wrong_marks
--- Facts whose mark does not say whether an open contradiction sets something against them that is not archived, and what
--- it should say: that one does, or what it said before it was last told so.
+-- Facts whose mark does not say whether they stand in a contradiction that asks something, and what it should say: that
+-- they do, or what it said before it was last told so.
 select f.id, f.row_version,
        case when is_open then 'open' else coalesce((
            select e.before ->> 'contradiction_status'
@@ -99,9 +108,7 @@ from heart.facts f
 cross join lateral (
     select exists (
         select from heart.contradictions c
-        join heart.facts o on o.agent_id = c.agent_id and o.id in (c.memory_a, c.memory_b) and o.id <> f.id
-        where c.agent_id = f.agent_id and c.status = 'open' and f.id in (c.memory_a, c.memory_b)
-          and o.state <> 'archived') as is_open
+        where c.agent_id = f.agent_id and f.id in (c.memory_a, c.memory_b) and {is_question}) as is_open
 ) named
 where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state <> 'archived'
   and is_open <> (f.contradiction_status = 'open')

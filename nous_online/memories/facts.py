@@ -23,7 +23,7 @@ from nous_online.language.embedding import passages, recall_vector, with_context
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, weighed_together
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
-from nous_online.memories.contradictions import open_between
+from nous_online.memories.contradictions import mark_sides, merge_counts, open_between, rivals_of
 from nous_online.memories.learning import (
     LearningDecision,
     NamedFact,
@@ -38,6 +38,7 @@ from nous_online.memories.learning import (
     questions,
     slot_of,
     with_inherited_key,
+    with_rivals,
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
@@ -143,13 +144,15 @@ class FactVerbs(Verbs):
         *,
         reason: str | None = None,
         at: datetime | str | None = None,
+        is_same: bool = False,
         deadline_s: float | None = None,
     ) -> Fact:
         """Supersede one fact by another, and return the old one: only recalls with `as_of` find it from then on.
 
-        It is superseded from `at` on, by default from when the later of both was learned. Raises `NotFound`,
-        `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or the new one
-        was superseded by it.
+        It is superseded from `at` on, by default from when the later of both was learned. With `is_same` both say the
+        same: it is merged into the other as by a night, and what was said for it counts for that one. Raises
+        `NotFound`, `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or
+        the new one was superseded by it.
         """
         agent, one, other = self.agent, checked_id("old_id", old_id), checked_id("new_id", new_id)
         why = checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it"
@@ -157,6 +160,7 @@ class FactVerbs(Verbs):
         if one == other:
             raise InvalidInput(f"fact {one} can't supersede itself; name the fact that replaces it")
         with self._transaction(deadline_s) as connection:
+            store.lock_agent(connection, agent.id)
             known = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, [one, other])}
             for fact_id in (one, other):
                 if fact_id not in known:
@@ -168,7 +172,12 @@ class FactVerbs(Verbs):
                 raise Forbidden(f"{message}, so only an operator puts that one in its place")
             check_successor(connection, agent, new, one)
             moment = moment or max(old.learned_at, new.learned_at)
-            return supersede(connection, agent, old=old, by=new, at=moment, reason=why)
+            if is_same:
+                check_active(new, "a successor")
+                merge_counts(connection, agent.id, new, old, cause=Cause("agent", "absorbed", why, moment))
+            how = "merged" if is_same else "replaced"
+            gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why, succession=how)
+            return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
         self, later_id: UUID, earlier_id: UUID, *, reason: str | None = None, deadline_s: float | None = None
@@ -307,28 +316,29 @@ def match_and_write(
         request, near, forgotten = found()
         if request is not None:
             return replay_answer(connection, agent, request, new)
+        near, rivals = with_rivals(near, rivals_of(connection, agent.id, near, ready, space.id))
         said = partition_neighbours(new, near, replaces, agent.id)
         open_questions = [n for n in questions(new, said.rest, agent.policy) if n.fact.id not in judgements]
         read: dict[UUID, Judgement] = {}
         # The built-in judge answers in less time than a second round would take, so it is asked inside the transaction.
         if isinstance(agent.judge, OfflineJudge):
-            read = judge_neighbours(agent, new, worth_reading(new, open_questions, agent.policy), deadline)
+            likely = worth_reading(new, open_questions, agent.policy, rivals, [*judgements, *said.named])
+            read = judge_neighbours(agent, new, likely, deadline)
             judgements.update(read)
             open_questions = []
         if open_questions and not is_last:
             return open_questions
-        weighed = weighed_together(judgements)
+        weighed = weighed_together(judgements, rivals)
         decision, doubts = decide_and_doubt(new, said, weighed, agent.policy)
         if forgotten is not None:
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
         stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
         ready = found_by_replaced(connection, agent, replace(ready, fact=stored), decision)
-        learned = apply_decision(
-            connection, agent, ready, decision, read=[(n.fact, read[n.fact.id]) for n in said.rest if n.fact.id in read]
-        )
+        readings = [(n.fact, read[n.fact.id]) for n in said.rest if n.fact.id in read]
+        learned = apply_decision(connection, agent, ready, decision, read=readings)
         learned = record_contradictions(connection, agent, learned, decision, weighed)
-        return replace(learned, near=near_facts(near, learned.memory, decision, weighed), forgotten=forgotten)
+        return replace(learned, near=near_facts(near, learned.memory, decision, weighed, rivals), forgotten=forgotten)
 
 
 def judge_neighbours(
@@ -380,6 +390,8 @@ def apply_decision(
         moment = max(new.learned_at, near.fact.learned_at)
         told = "the agent said that it is replaced" if decision.action == "confirm" else decision.reason
         supersede(connection, agent, old=near.fact, by=memory, at=moment, reason=told)
+    retired = [each.fact for each in decision.superseded]
+    memory = marked_after(connection, agent, memory, retired, at=new.learned_at, reason=decision.reason)
     if decision.action == "store_superseded" and match is not None:
         memory = insert_late_value(connection, agent, memory, last=match.fact, reason=decision.reason)
     action = ACTIONS[decision.action]
@@ -439,12 +451,32 @@ def check_successor(connection: Connection, agent: Agent, new: Fact, old_id: UUI
     check_active(last, "a successor")
 
 
-def supersede(connection: Connection, agent: Agent, *, old: Fact, by: Fact, at: datetime, reason: str) -> Fact:
+def supersede(  # noqa: PLR0913 (what gives way to what, when, how and why)
+    connection: Connection,
+    agent: Agent,
+    *,
+    old: Fact,
+    by: Fact,
+    at: datetime,
+    reason: str,
+    succession: str = "replaced",
+) -> Fact:
     """Mark `old` as superseded by `by`: it stays stored, and only recalls with `as_of` find it."""
     gone = {"state": "superseded", "superseded_by": str(by.id), "superseded_at": at.isoformat()}
-    values = {**gone, "succession": "replaced"}
+    values = {**gone, "succession": succession}
     cause = Cause("agent", "superseded", reason, effective_at=at)
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
+
+
+def marked_after(
+    connection: Connection, agent: Agent, memory: Fact, retired: Sequence[Fact], *, at: datetime, reason: str
+) -> Fact:
+    """Mark the sides of contradictions that are settled as some facts were retired; return `memory` as it is then."""
+    disputed = [each.id for each in retired if each.contradiction_status == "open"]
+    if not disputed:
+        return memory
+    mark_sides(connection, agent.id, disputed, cause=Cause("agent", "marked", reason, effective_at=at))
+    return get_memory(connection, agent.id, FACT, memory.id)
 
 
 def insert_late_value(connection: Connection, agent: Agent, late: Fact, *, last: Fact, reason: str) -> Fact:
@@ -512,7 +544,9 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
         return
     if is_later(new, known) and not known.is_pinned and new.trust >= known.trust:
         moment = max(new.learned_at, known.learned_at)
-        supersede(connection, agent, old=known, by=stored, at=moment, reason=f"a newer value of the key {new.key!r}")
+        reason = f"a newer value of the key {new.key!r}"
+        supersede(connection, agent, old=known, by=stored, at=moment, reason=reason)
+        marked_after(connection, agent, stored, [known], at=moment, reason=reason)
         return
     reason = f"an older value of the key {new.key!r}, or one that is trusted less, than the one known"
     insert_late_value(connection, agent, stored, last=known, reason=reason)

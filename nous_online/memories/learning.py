@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Literal, cast
 from uuid import UUID
 
@@ -65,10 +67,31 @@ def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy
     return sorted(worth, key=lambda near: (not has_same_slot(new, near.fact), -near.similarity, near.fact.id))
 
 
-def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy) -> list[Neighbour]:
+Rivals = Mapping[UUID, Collection[UUID]]
+"""By fact, those that an open contradiction sets against it: what changes one of them may change each."""
+
+
+def with_rivals(near: Sequence[Neighbour], found: Sequence[tuple[UUID, Neighbour]]) -> tuple[list[Neighbour], Rivals]:
+    """Return the neighbours together with their rivals, and which those are."""
+    rivals: defaultdict[UUID, set[UUID]] = defaultdict(set)
+    for one, rival in found:
+        rivals[one].add(rival.fact.id)
+        rivals[rival.fact.id].add(one)
+    every = {each.fact.id: each for each in (*near, *(rival for _, rival in found))}
+    return [*every.values()], rivals
+
+
+def worth_reading(
+    new: NewFact,
+    asked: Sequence[Neighbour],
+    policy: LearnPolicy,
+    rivals: Rivals = MappingProxyType({}),
+    known: Collection[UUID] = (),
+) -> list[Neighbour]:
     """Return the neighbours that the built-in judge reads while the caller waits, the likeliest first.
 
-    Those whose cosine plus bonus comes within `read_within` of the nearest one's cosine; the night reads the rest.
+    Those whose cosine plus bonus comes within `read_within` of the nearest one's cosine, then the rivals of these and
+    of those `known` to matter; the night reads the rest.
     """
     if not asked:
         return []
@@ -76,8 +99,10 @@ def worth_reading(new: NewFact, asked: Sequence[Neighbour], policy: LearnPolicy)
     # docs/decisions/0029.
     leads = {near.fact.id: near.similarity + nomination_bonus(new, near.fact) for near in asked}
     least = max(near.similarity for near in asked) - policy.read_within
-    likely = sorted((near for near in asked if leads[near.fact.id] >= least), key=lambda near: -leads[near.fact.id])
-    return likely[: policy.read_count]
+    nearest = sorted((near for near in asked if leads[near.fact.id] >= least), key=lambda near: -leads[near.fact.id])
+    likely = nearest[: policy.read_count]
+    opposed = {rival for each in (*known, *(near.fact.id for near in likely)) for rival in rivals.get(each, ())}
+    return likely + [near for near in asked if near.fact.id in opposed and near not in likely]
 
 
 def nomination_bonus(new: NewFact | Fact, known: Fact) -> float:
@@ -320,6 +345,11 @@ class NearFacts:
     holder: Neighbour | None
     rest: tuple[Neighbour, ...]
 
+    @property
+    def named(self) -> list[UUID]:
+        """The ids of those that it may replace whatever a judge says."""
+        return [each.fact.id for each in (*self.replaced, self.holder) if each is not None]
+
 
 def named_facts(replaces: object) -> tuple[NamedFact, ...]:
     """Return what the caller passed in `replaces`, an id, a fact or a list of them; raise `InvalidInput` for others."""
@@ -455,20 +485,28 @@ def with_inherited_key(new: NewFact, decision: LearningDecision) -> NewFact:
 
 
 def near_facts(
-    near: Sequence[Neighbour], memory: Fact, decision: LearningDecision, judgements: Mapping[UUID, Judgement]
+    near: Sequence[Neighbour],
+    memory: Fact,
+    decision: LearningDecision,
+    judgements: Mapping[UUID, Judgement],
+    rivals: Rivals = MappingProxyType({}),
 ) -> tuple[Near, ...]:
-    """Return the nearest facts that are still active beside the one learned, each with a hint how to replace it."""
-    gone = {memory.id, *(each.fact.id for each in decision.superseded)}
-    left = [each for each in near if each.fact.state == "active" and each.fact.id not in gone]
-    nearest = sorted(left, key=lambda each: (-each.similarity, each.fact.id))[:MOST_NEAR]
-    return tuple(_shown(each, judgements.get(each.fact.id)) for each in nearest)
+    """Return the nearest facts that are still active beside the one learned, each with a hint how to replace it.
+
+    First the rivals of what it superseded: what ended one side of a contradiction may have ended the other too.
+    """
+    gone = {each.fact.id for each in decision.superseded}
+    opposed = {rival for each in gone for rival in rivals.get(each, ())}
+    left = [each for each in near if each.fact.state == "active" and each.fact.id not in {memory.id, *gone}]
+    nearest = sorted(left, key=lambda each: (each.fact.id not in opposed, -each.similarity, each.fact.id))[:MOST_NEAR]
+    return tuple(_shown(each, judgements.get(each.fact.id), is_opposed=each.fact.id in opposed) for each in nearest)
 
 
-def _shown(near: Neighbour, judgement: Judgement | None) -> Near:
+def _shown(near: Neighbour, judgement: Judgement | None, *, is_opposed: bool) -> Near:
     words = " ".join(near.fact.content.split())
     quoted = words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"
     verdict, reason = (judgement.verdict.value, judgement.reason) if judgement else (None, None)
     least = APART_FROM if verdict == Verdict.COMPATIBLE.value else WORTH_SAYING
-    is_worth_saying = near.similarity >= least and verdict != Verdict.SAME.value
+    is_worth_saying = is_opposed or (near.similarity >= least and verdict != Verdict.SAME.value)
     hint = f"perhaps replaces “{quoted}”; if so, learn it again with replaces='{near.fact.id}'"
     return Near(near.fact, near.similarity, verdict, reason, hint if is_worth_saying else None)

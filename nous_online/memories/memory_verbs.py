@@ -86,7 +86,7 @@ class MemoryVerbs(Verbs):
             if not memory.is_forgotten:
                 cause = Cause("agent", "forgotten", why, effective_at=now)
                 memory = change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-                mark_sides(connection, agent.id, known_id, cause=replace(cause, action="marked"))
+                mark_sides(connection, agent.id, [known_id], cause=replace(cause, action="marked"))
             superseded = store.find_superseded(connection, agent.id, known_id)
         merged = tuple(each for each, is_merged in superseded if is_merged)
         replaced = tuple(each for each, is_merged in superseded if not is_merged)
@@ -120,7 +120,7 @@ class MemoryVerbs(Verbs):
                 )
                 raise Conflict(message) from error
             check_names(connection, agent.id, [memory.id])
-            mark_sides(connection, agent.id, memory.id, cause=replace(cause, action="marked"))
+            mark_sides(connection, agent.id, [memory.id], cause=replace(cause, action="marked"))
             back = get_memory(connection, agent.id, kind, memory.id)
             if kind is EPISODE and state == "closed" and back.completed_at is None:
                 queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now

@@ -18,6 +18,7 @@ from nous_online.core.settings import Settings
 from nous_online.database.connection import as_night
 from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent
+from nous_online.memories.contradictions import BLOCKS as CONTRADICTIONS
 
 SQL = statements("nous_online.memories", "status.sql")
 STANDS_S = 60.0
@@ -128,7 +129,8 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     found = connection.execute(SQL["find_nights"], {**key, "over": last_night_end()}).fetchone()
     last, first_change, changes = found or (None, None, 0)
     nights = Nights(last, first_change.astimezone(UTC).date() if first_change else None, changes)
-    (questions,) = fetch(connection, OpenQuestions, SQL["count_questions"], key)
+    is_question = CONTRADICTIONS["is_question"]
+    (questions,) = fetch(connection, OpenQuestions, SQL["count_questions"], key, is_question=is_question)
     failing = connection.execute(SQL["failing_consumers"], key).fetchall()
     needs = [*needs_of(questions, waiting, nights), *(f"{who} failed {n} times: {error}" for who, n, error in failing)]
     return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))

@@ -20,16 +20,14 @@ where agent_id = %(agent_id)s and state = 'closed' and completed_at is null and 
 select l.night, min(e.effective_at), count(e.id)
 from (select max(night) as night from lifecycle.health where agent_id = %(agent_id)s) l
 left join lifecycle.events e
-    on e.agent_id = %(agent_id)s and e.actor <> 'night' and e.effective_at < %(over)s
+    on e.agent_id = %(agent_id)s and e.night is null and e.effective_at < %(over)s
     and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity')
 group by l.night
 
 -- name: count_questions
 -- What only a person can decide: open contradictions, active facts that perhaps replace active ones, memories of sources
 -- that are not believed, procedures that failed more often than they worked.
-select (select count(*) from heart.contradictions c where c.agent_id = %(agent_id)s and c.status = 'open' and not exists (
-            select from heart.facts f
-            where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived')) as contradictions,
+select (select count(*) from heart.contradictions c where c.agent_id = %(agent_id)s and {is_question}) as contradictions,
        (select count(*) from heart.facts f
         where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
           and exists (select from heart.facts o
@@ -55,7 +53,7 @@ from heart.agents a
 left join lateral (select max(h.night) as night from lifecycle.health h where h.agent_id = a.id) l on true
 where exists (
     select from lifecycle.events e
-    where e.agent_id = a.id and e.actor <> 'night' and e.effective_at < %(over)s
+    where e.agent_id = a.id and e.night is null and e.effective_at < %(over)s
         and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity'))
 
 -- name: count_events

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, cast
 from uuid import UUID
@@ -269,8 +269,7 @@ def restore_all(
     for each in (each for each in changes if each.to_state == "superseded"):
         reopen(connection, agent_id, each.memory_id, resolved_at=each.effective_at)
     marked = Cause("agent", "marked", reason, datetime.now(UTC))
-    for memory_id in {*besides, *(each.memory_id for each in changes)}:
-        mark_sides(connection, agent_id, memory_id, cause=marked)
+    mark_sides(connection, agent_id, {*besides, *(each.memory_id for each in changes)}, cause=marked)
 
 
 def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
@@ -614,7 +613,9 @@ def unmerge(connection: Connection, agent: Agent, statement: Statement, *, reaso
     )
     back = EventNote({"statement": str(statement.id), "split_from": str(keeper.id)})
     values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
-    return change_memory(connection, agent.id, version_of(FACT, merged), values, cause=cause, noted=back)
+    change_memory(connection, agent.id, version_of(FACT, merged), values, cause=cause, noted=back)
+    mark_sides(connection, agent.id, [merged.id], cause=replace(cause, action="marked"))
+    return get_memory(connection, agent.id, FACT, merged.id)
 
 
 def check_unmoved(connection: Connection, agent: Agent, statement: Statement, fact: Fact) -> None:

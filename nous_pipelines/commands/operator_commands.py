@@ -23,6 +23,7 @@ from nous_online.interfaces.cli.output import (
     show_progress,
     waiting,
 )
+from nous_online.interfaces.cli.short_ids import brief
 from nous_pipelines.night_policy import NightPolicy, meanings
 from nous_pipelines.nights import nights_between, parse_night
 from nous_pipelines.reports.costs import Cost, Dimension, cost_in_words, costs_of, short
@@ -57,7 +58,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
     ] = None,
     first: Annotated[str | None, Option("--from", metavar="YYYY-MM-DD", help="All nights from this one on …")] = None,
     last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… to this one, newest first.")] = None,
-    proposal: Annotated[str | None, Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
+    proposal: Annotated[UUID | None, Option(metavar="ID", help="One proposal, as `nous report` names it.")] = None,
     kind: Annotated[str | None, Option(help="One kind of proposal, such as merge.", autocompletion=known_kinds)] = None,
     memory: Annotated[
         UUID | None, Option(metavar="ID", help="A memory: its latest change, also that it was learned.")
@@ -95,7 +96,7 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
     with open_heart(agent) as heart:
         event = heart.undo(memory_id, reason=reason)
-    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(event.reason)}[/dim]")
+    show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(brief(event.reason))}[/dim]")
     return event
 
 
@@ -107,22 +108,18 @@ def undo_source(source: str, agent: str | None, reason: str) -> object:
 
 
 def undo_proposals(
-    agent: str | None, night: date | None, kind: str | None, proposal: str | None, reason: str
+    agent: str | None, night: date | None, kind: str | None, proposal: UUID | None, reason: str
 ) -> object:
     from nous_pipelines.plan.undo import Selection, undo
 
-    try:
-        proposal_id = UUID(proposal) if proposal else None
-    except ValueError as error:
-        raise InvalidInput(f"not a proposal id: {proposal!r} (`nous report` shows them)") from error
-    selection = Selection(agent, night, kind, proposal_id)
+    selection = Selection(agent, night, kind, proposal)
     with open_database("nous_night") as database:
         result = undo(database, selection, reason=reason)
     count = len(result.undone)
     return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result)
 
 
-def range_of(first: str | None, last: str | None, other: str | None) -> list[date]:
+def range_of(first: str | None, last: str | None, other: object) -> list[date]:
     """Return the nights of a range, newest first; raise `InvalidInput` without both ends, or with another selection."""
     if first is None or last is None or other:
         raise InvalidInput("a range needs both --from and --to, and neither --night nor --proposal")

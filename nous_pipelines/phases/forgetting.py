@@ -21,7 +21,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.phase import KEY, PINNED, REWOUND, Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import Change, Proposal, Read
-from nous_pipelines.phases.rulings import taken_back
+from nous_pipelines.phases.rulings import OPEN_STATUS, taken_back, without_settled
 from nous_pipelines.phases.usage import WINDOW_DAYS, heirs
 
 WAITS = tuple(2 ** (power / 2) for power in range(9))
@@ -107,14 +107,8 @@ def has_ageing_memories(tables: Tables, *, policy: NightPolicy, night: date) -> 
 
 
 def with_open_contradictions(facts: pl.DataFrame, contradictions: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_open`: whether the fact's status says so, or an open contradiction names it.
-
-    A contradiction with an archived side is ignored until that fact is restored.
-    """
-    gone = facts.filter(pl.col("state") == "archived").select("agent_id", "id")
-    named = contradictions.filter(pl.col("status") == "open")
-    for side in ("memory_a", "memory_b"):
-        named = named.join(gone, left_on=["agent_id", side], right_on=["agent_id", "id"], how="anti")
+    """Add `is_open`: whether the fact's status says so, or a contradiction that waits for a person names it."""
+    named = without_settled(contradictions, facts).filter(OPEN_STATUS)
     sides = pl.concat([named.select("agent_id", id=side) for side in ("memory_a", "memory_b")]).unique()
     is_open = (pl.col("contradiction_status") == "open") | pl.col("is_named").fill_null(NO)
     return facts.join(sides.with_columns(is_named=pl.lit(value=True)), on=KEY, how="left").with_columns(is_open=is_open)

@@ -12,6 +12,7 @@ PAIRING = ("merge", "supersede", "contradiction", "share")
 """The kinds of proposals that relate several memories to each other."""
 FOLLOWED = ("id", "agent_id", "state", "superseded_by")
 """The columns of a fact from which its successor is found."""
+OPEN_STATUS = pl.col("status") == "open"
 MOVES = TableSchema("moves", "The last successor of each superseded fact.", {
     **MEMORY,
     "now_id": (pl.String, "its last successor"),
@@ -80,6 +81,15 @@ def replace_in_undone(undone: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame
     each = undone.with_row_index("row").explode("targets", empty_as_null=True).rename({"targets": "id"})
     grouped = replace_moved(each, "id", moves).group_by("row", maintain_order=True).agg(pl.col("id").drop_nulls())
     return undone.with_columns(targets=grouped["id"])
+
+
+def without_settled(contradictions: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Return contradictions without the open ones of which a side is no longer active: nobody is asked about those."""
+    gone = facts.filter(pl.col("state") != "active").select("agent_id", "id")
+    waiting, decided = (contradictions.filter(condition) for condition in (OPEN_STATUS, ~OPEN_STATUS))
+    for side in ("memory_a", "memory_b"):
+        waiting = waiting.join(gone, left_on=["agent_id", side], right_on=["agent_id", "id"], how="anti")
+    return pl.concat([waiting, decided])
 
 
 def replace_in_contradictions(contradictions: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,13 @@ from nous_pipelines.nights import end_of
 from nous_pipelines.phases.neighbours import PLACE, statement_time
 from nous_pipelines.phases.phase import Phase, Tables, first_reason
 from nous_pipelines.phases.proposals import NAMESPACE, Change, Proposal, Read
-from nous_pipelines.phases.rulings import chain_ends, follow_successors, row_numbers, separated_pairs
+from nous_pipelines.phases.rulings import (
+    chain_ends,
+    follow_successors,
+    row_numbers,
+    separated_pairs,
+    without_settled,
+)
 
 STATED = ("learned_at", "last_confirmed_at", "valid_from", "valid_to")
 STANDING = ("trust", "is_pinned", "key", "state", "is_rewound", "source")
@@ -49,9 +55,8 @@ def update_phase(tables: Tables, *, policy: NightPolicy, night: date) -> Phase:
     pairs open a contradiction.
     """
     phase, facts, judged = Phase("update_proposals"), tables["facts"], tables["judgements"]
-    undone, contradictions = follow_successors(
-        tables["undone"], tables["contradictions"], facts=facts, copies=tables["copies"]
-    )
+    waiting = without_settled(tables["contradictions"], facts)
+    undone, contradictions = follow_successors(tables["undone"], waiting, facts=facts, copies=tables["copies"])
     unread = tables["statements"].filter(pl.col("reason") == "imported").select("agent_id", new_id="fact_id").unique()
     pairs = decide_pairs(judged, facts, unread=unread, contradictions=contradictions, undone=undone, night=night)
     phase.add_eligible_rows(pairs)

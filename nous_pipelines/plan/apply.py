@@ -30,6 +30,7 @@ from nous_online.database.changes import (
 )
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
+from nous_online.memories.contradictions import of_questions, update_contradiction_status
 from nous_pipelines.failpoints import reach
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
@@ -92,10 +93,27 @@ def apply_plan(
             reach("chunk committed")
             if on_progress is not None:
                 on_progress(outcomes.total(), len(plan.proposals))
+        mark_settled(database, plan, run_id=run_id)
+        reach("facts marked")
         with database.transaction() as connection:
             connection.execute(SQL["close_plan"], {"hash": plan.hash})
         reach("plan closed")
     return Applied(outcomes["applied"], outcomes["stale"], outcomes["refused"], outcomes["known"], reasons)
+
+
+def mark_settled(database: Database, plan: Plan, *, run_id: str) -> None:
+    """Update the contradiction status of the facts whose contradiction was settled, as one side gave way.
+
+    After all chunks: it changes facts that other proposals of the plan may have read.
+    """
+    agent_ids = sorted({each.agent_id for each in plan.proposals})
+    with database.transaction() as connection:
+        settled = connection.execute(of_questions(SQL["settled_sides"]), {"agent_ids": agent_ids}).fetchall()
+    why, at = "a side of its contradiction gave way", end_of(plan.night)
+    cause = Cause("operator", "marked", why, effective_at=at, night=plan.night, run_id=run_id)
+    for agent_id, sides in settled:
+        with database.transaction(agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+            update_contradiction_status(connection, agent_id, sides, cause=cause)
 
 
 def chunks_of(proposals: Sequence[Proposal], size: int) -> Iterator[list[Proposal]]:

@@ -66,6 +66,13 @@ order by c.id
 on conflict do nothing
 returning id
 
+-- name: settled_sides
+-- The facts of open contradictions of which a side is no longer active, by agent.
+select c.agent_id, array_agg(distinct side)
+from heart.contradictions c cross join unnest(array[c.memory_a, c.memory_b]) side
+where c.agent_id = any(%(agent_ids)s) and c.status = 'open' and not {is_question}
+group by c.agent_id order by c.agent_id
+
 -- name: add_links
 -- Where each new link leads from. It was made when its night ended, so that the next night of a backfill knows it.
 insert into heart.links (agent_id, from_id, to_id, kind, weight, evidence, created_at)

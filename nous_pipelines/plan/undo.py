@@ -15,11 +15,11 @@ from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvail
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import KINDS
+from nous_online.core.domain import FACT, KINDS
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
-from nous_online.memories.contradictions import update_contradiction_status
+from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.undoing import PastChange, check_names, lock_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
@@ -224,6 +224,10 @@ def take_back(connection: Connection, proposals: Sequence[AppliedProposal], *, r
     remove_links(connection, agent_id, sound)
     reach("links removed")
     close_contradictions(connection, agent_id, sound, reason=reason)
+    restored = {each.read.id for each in alterations if each.read.kind is FACT}
+    named = {fact for proposal in sound for fact in proposal.contradicting}
+    marked = Cause("operator", "marked", reason, datetime.now(UTC))
+    mark_sides(connection, agent_id, restored | named, cause=marked)
     reach("contradictions closed")
     decided = {"agent_id": agent_id, "ids": [proposal.id for proposal in sound], "outcome": reason}
     connection.execute(SQL["mark_undone"], decided)
@@ -306,16 +310,8 @@ def remove_links(connection: Connection, agent_id: str, proposals: Sequence[Appl
 def close_contradictions(
     connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal], *, reason: str
 ) -> None:
-    """Resolve the contradictions that proposals opened as both valid, and update the status of their facts.
-
-    A fact keeps the status `open` if another open contradiction names it.
-    """
+    """Resolve the contradictions that proposals opened as both valid."""
     ids = [each.id for proposal in proposals for each in proposal.by_kind.get("contradiction", [])]
-    if not ids:
-        return
-    closed = {"agent_id": agent_id, "ids": ids, "note": f"taken back: {reason}"}
-    connection.execute(SQL["close_contradictions"], closed)
-    named = {fact for proposal in proposals for fact in proposal.contradicting}
-    update_contradiction_status(
-        connection, agent_id, named, cause=Cause("operator", "marked", reason, datetime.now(UTC))
-    )
+    if ids:
+        closed = {"agent_id": agent_id, "ids": ids, "note": f"taken back: {reason}"}
+        connection.execute(SQL["close_contradictions"], closed)

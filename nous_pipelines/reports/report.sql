@@ -117,7 +117,7 @@ contradictions as (
     select agent_id, count(*) as open from heart.contradictions c
     where status = 'open' and detected_at <= %(ends_at)s  -- found by the night itself: at its end
       and not exists (select from heart.facts f
-                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.archived_at <= %(ends_at)s)
+                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and least(f.superseded_at, f.archived_at) <= %(ends_at)s)
     group by agent_id
 ),
 links as (select agent_id, count(*) as links from heart.links group by agent_id)
@@ -158,21 +158,19 @@ on conflict (agent_id, night) do update set measured_at = excluded.measured_at, 
 ) then h.figures else excluded.figures end
 
 -- name: open_questions
--- What waits for a person now. A contradiction with an archived side is no question, and one that a night found is of its end.
+-- What waits for a person now; a contradiction that a night found is of its end.
 with contradictions as (
     select c.detected_at from heart.contradictions c
-    where c.status = 'open' and (%(agent_ids)s::text[] = '{}' or c.agent_id = any(%(agent_ids)s))
-      and not exists (select from heart.facts f
-                      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state = 'archived')
+    where {is_question} and (%(agent_ids)s::text[] = '{{}}' or c.agent_id = any(%(agent_ids)s))
 )
 select (select count(*) from contradictions) as contradictions,
        (select count(*) from contradictions where detected_at = %(ends_at)s) as found,
        (select count(distinct (f.agent_id, f.id)) from heart.facts f cross join unnest(f.perhaps_replaces) r(id)
             join heart.facts o on o.agent_id = f.agent_id and o.id = r.id and o.state = 'active'
-        where f.state = 'active' and f.perhaps_replaces <> '{}'
-          and (%(agent_ids)s::text[] = '{}' or f.agent_id = any(%(agent_ids)s))) as doubts,
+        where f.state = 'active' and f.perhaps_replaces <> '{{}}'
+          and (%(agent_ids)s::text[] = '{{}}' or f.agent_id = any(%(agent_ids)s))) as doubts,
        (select count(*) from heart.procedures
-        where state = 'review' and (%(agent_ids)s::text[] = '{}' or agent_id = any(%(agent_ids)s))) as procedures
+        where state = 'review' and (%(agent_ids)s::text[] = '{{}}' or agent_id = any(%(agent_ids)s))) as procedures
 
 -- name: inactive_facts
 select id::text from heart.facts where agent_id = any(%(agent_ids)s) and state in ('superseded', 'archived', 'quarantined')

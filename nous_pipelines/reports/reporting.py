@@ -18,6 +18,7 @@ from nous_online.core.errors import Unavailable
 from nous_online.database.connection import Database
 from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import Verdict
+from nous_online.memories.contradictions import of_questions
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Proposal
 from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
@@ -117,7 +118,7 @@ def health_history(database: Database, night: date, *, agent_ids: Sequence[str] 
 def questions_now(database: Database, night: date, *, agent_ids: Sequence[str] = ()) -> NightQuestions:
     """Return how many questions are open now, as `nous status` counts them: also those opened since the night."""
     values = {"ends_at": end_of(night), "agent_ids": list(agent_ids)}
-    return database.rows(NightQuestions, SQL["open_questions"], values, timeout_s=TIMEOUT_S)[0]
+    return database.rows(NightQuestions, of_questions(SQL["open_questions"]), values, timeout_s=TIMEOUT_S)[0]
 
 
 def stale_ratio(figures: Mapping[str, float]) -> float:

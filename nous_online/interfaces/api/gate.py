@@ -40,6 +40,7 @@ from nous_online.interfaces.api.access import (
 from nous_online.interfaces.api.hearts import PROBE_S
 from nous_online.interfaces.api.problems import InterfaceProblem, as_utf8, kind_of, problem_response
 from nous_online.interfaces.request_checks import host_of
+from nous_online.memories.contradictions import of_questions
 
 SQL = statements("nous_online.interfaces.api", "lifecycle_metrics.sql")
 MEMORY_S = 30.0
@@ -112,7 +113,7 @@ class LifecycleCollector(Collector):
 
 def metrics_in(connection: Connection[Any]) -> Iterator[Metric]:
     """Yield the lifecycle metrics of a database."""
-    cursor = connection.execute(SQL["figures"])
+    cursor = connection.execute(of_questions(SQL["figures"]))
     row = cursor.fetchone() or ()
     for column, value in zip(cursor.description or (), row, strict=True):
         if value is not None:

@@ -9,7 +9,7 @@ select (select count(*) from heart.agents)::float8 as agents,
        (select count(*) from heart.completions where finished_at is null and last_error is not null)::float8 as episodes_failing,
        (select coalesce(extract(epoch from now() - min(due_at)), 0) from heart.completions
         where finished_at is null and due_at <= now())::float8 as episodes_oldest,
-       (select count(*) from heart.contradictions where status = 'open')::float8 as contradictions_open,
+       (select count(*) from heart.contradictions c where {is_question})::float8 as contradictions_open,
        (select count(*) from heart.outbox_cursors where failed_count > 0)::float8 as consumers_failing,
        (select count(*) from heart.webhooks)::float8 as webhooks,
        pg_database_size(current_database())::float8 as database_bytes

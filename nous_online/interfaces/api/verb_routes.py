@@ -42,7 +42,7 @@ from nous_online.interfaces.api.bodies import (
     text_of,
     wire_type,
 )
-from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.contradictions import Contradiction, Resolution
 from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.store import unrecorded_count
 
@@ -303,6 +303,7 @@ ROUTES = (
             "SupersedeBody",
             new_id=(UUID, Field(description="The fact that takes its place.")),
             reason=(Line | None, None),
+            is_same=(bool, Field(default=False, description="Both say the same: it is merged into the other.")),
         ),
         about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
     ),
@@ -503,7 +504,7 @@ ROUTES = (
         Heart.resolve_contradiction,
         body(
             "RulingBody",
-            resolution=(Literal["a_wins", "b_wins", "both_valid", "merged"] | None, None),
+            resolution=(Resolution | None, None),
             keep=(UUID | None, Field(None, description="Instead of a resolution: the id of the fact that wins.")),
             note=(Reason | None, None),
             merged_into=(UUID | None, Field(None, description=MERGED_INTO)),

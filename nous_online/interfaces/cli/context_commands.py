@@ -20,7 +20,6 @@ from nous_online.core.details import (
 )
 from nous_online.core.errors import InvalidInput
 from nous_online.core.fields import rows_of
-from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
     Ended,
@@ -33,6 +32,7 @@ from nous_online.interfaces.cli.output import (
     text_or_stdin,
     with_options,
 )
+from nous_online.interfaces.cli.short_ids import brief
 
 
 @with_options(AssemblyDetails, SignalDetails)
@@ -70,7 +70,7 @@ def context(
     if assembled.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if assembled.lines:
-        show_note(f"say what was used: nous feedback {assembled.recall_id} --cite ID")
+        show_note(f"say what was used: nous feedback {brief(assembled.recall_id)} --cite ID")
     return assembled
 
 
@@ -208,7 +208,7 @@ def list_censors(*, agent: AgentOption = None) -> object:
 
 
 def report(
-    censor_id: Annotated[str, Argument(metavar="CENSOR", help="The id of the censor.")],
+    censor_id: Annotated[UUID, Argument(metavar="CENSOR", help="The id of the censor.")],
     *,
     activation: Annotated[str | None, Option(metavar="ID", help="Which activation; the latest by default.")] = None,
     action: Annotated[str | None, Option(help="Or the action it should let pass.")] = None,
@@ -224,7 +224,7 @@ def report(
     """
     with open_heart(agent) as heart:
         reported = heart.report_false_positive(
-            checked_id("censor", censor_id), activation_id=activation, action=action, note=note, source_kind="user"
+            censor_id, activation_id=activation, action=action, note=note, source_kind="user"
         )
     show(f"[{COLOURS[reported.severity]}]{reported.severity}[/]  {escaped(reported.trigger)}")
     show(f"[dim]lets pass: {escaped(str(reported.exceptions[-1]['action']))}[/dim]")

@@ -31,6 +31,7 @@ from nous_online.interfaces.cli.output import (
     stderr,
     waiting,
 )
+from nous_online.interfaces.cli.short_ids import brief
 
 if TYPE_CHECKING:
     from nous_online.interfaces.imports.importing import BadRecord, ImportProgress, ImportReport
@@ -325,7 +326,7 @@ def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool
         (erased.told_in, "is an episode that may still tell it: erase that too, with --memory"),
     ):
         for each in ids:
-            show_note(f"{each} {what}")
+            show_note(f"{brief(each)} {what}")
     if erased.is_dry_run:
         return
     where = "backups" if is_scrubbed else "backups and the write-ahead log"

@@ -25,6 +25,7 @@ from nous_online.interfaces.cli.output import (
     text_or_stdin,
     with_options,
 )
+from nous_online.interfaces.cli.short_ids import brief, identifier
 
 if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
@@ -57,21 +58,24 @@ def learn(
     """
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
+        gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
+        doubted = [heart.get_fact(each) for each in learned.memory.perhaps_replaces]
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
-    show(f"[dim]{learned.memory.id}  {escaped(learned.reason)}[/dim]")
+    show(f"[dim]{learned.memory.id}  {escaped(brief(learned.reason))}[/dim]")
     if learned.hidden:
         show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
-    if learned.action == "superseded" and learned.match is not None:
-        old = learned.match.fact
-        show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo --memory {old.id}[/dim]")
+    for old in gone:
+        show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo {brief(old.id)}[/dim]")
     for each in learned.contradicts:
         known = escaped(each.fact.content)
-        show(
-            f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {each.fact.id}[/dim]"
-        )
-    opposed = {each.fact.id for each in learned.contradicts}
+        replaced = brief(each.fact.id)
+        show(f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {replaced}[/dim]")
+    for each in doubted:
+        how = ruling_of_doubt(learned.memory, each.id)
+        show(f"[yellow]perhaps replaces[/yellow]  {escaped(each.content)}  [dim]{how}[/dim]")
+    opposed = {*(each.fact.id for each in learned.contradicts), *(each.id for each in doubted)}
     for each in (near for near in learned.near if near.suggestion and near.fact.id not in opposed):
-        show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {each.fact.id}[/dim]")
+        show(f"[dim]near  {escaped(each.fact.content)}  if it is replaced: --replaces {brief(each.fact.id)}[/dim]")
     return learned
 
 
@@ -106,12 +110,12 @@ def recall(
         shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
         before = places.get(each.put_before) if each.put_before else None
         moved = f"  said later than {before}, so before it" if before else ""
-        contested = f"  contradicted by {', '.join(map(str, each.contradicted_by))}" if each.contradicted_by else ""
+        contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
-        show_note(f"say what was used: nous feedback {found.id} --cite ID")
+        show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
     fields = ("score", "memory", "parts", "put_before", "contradicted_by")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
@@ -161,7 +165,7 @@ def status(*, agent: AgentOption = None) -> object:
         show(f"{'waiting':<10} {count:,} events {events_for(consumer)}")
     show(f"{'nights':<10} {f'the last was {found.nights.last}' if found.nights.last else 'none yet'}")
     for number, need in enumerate(found.needs or ("nothing",)):
-        show(f"{'' if number else 'needs you':<10} {escaped(need)}")
+        show(f"{'' if number else 'needs you':<10} {escaped(brief(need))}")
     if not found.memories:
         show_note("no memories yet; teach it some with `nous learn` or `nous import`")
     return found
@@ -193,7 +197,7 @@ def forget(
     show_memory("forgotten already" if was.is_forgotten else "forgotten", gone.memory)
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
-            show_note(f"{each} {what}, and stays out of recall too")
+            show_note(f"{brief(each)} {what}, and stays out of recall too")
     return gone
 
 
@@ -278,7 +282,7 @@ def event_lines(event: PastChange) -> str:
     by = f"the night of {event.night}" if event.night else event.actor
     return (
         f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
-        f"{'':<18}[dim]{escaped(by)}: {escaped(event.reason)}[/dim]"
+        f"{'':<18}[dim]{escaped(by)}: {escaped(brief(event.reason))}[/dim]"
     )
 
 
@@ -373,18 +377,18 @@ def split(
         fact = heart.split(statement_id, reason=reason)
     show(f"[green]split off[/green]  {escaped(fact.content)}")
     show(f"[dim]{fact.id}  nights and the same words, learned again, keep the two apart[/dim]")
-    show_note(f"join them again: nous undo {fact.id}")
+    show_note(f"join them again: nous undo {brief(fact.id)}")
     return fact
 
 
 # --- what only a person can decide: contradictions, and facts that perhaps replace others ---
 
 Status = Literal["open", "resolved", "any"]
-Ruled = Literal["a_wins", "b_wins", "both_valid", "merged"]
+Ruled = Literal["a_wins", "b_wins", "both_valid", "merged", "same"]
 ALL = "all"
 BY_HAND = "decided on the command line"
 HOW = (
-    "decide one: nous resolve ID a_wins|b_wins|both_valid --note WHY, or nous resolve ID --keep FACT; "
+    "decide one: nous resolve ID a_wins|b_wins|both_valid|same --note WHY, or nous resolve ID --keep FACT; "
     "many where both hold: nous resolve all both_valid --source NAME, or --subject NAME"
 )
 ONLY_ALIKE = (
@@ -418,19 +422,29 @@ def contradictions(
         for name, side in sorted(sides_of(one), key=lambda named: named[1]["learned_at"]):
             show(side_line(name, side["content"], str(side["learned_at"])[:10], side["id"]))
         if (proposed := each["proposed"]) and each["status"] == "open":
-            into = f" into {proposed['merged_into']}" if proposed["merged_into"] else ""
+            into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
             why = f": {proposed['note']}" if proposed["note"] else ""
             ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
             show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
     for each in doubts:
+        earlier, later = facts[each.earlier_id], facts[each.later_id]
         show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
-        for name, fact in (("a", facts[each.earlier_id]), ("b", facts[each.later_id])):
+        for name, fact in (("a", earlier), ("b", later)):
             show(side_line(name, fact.content, f"{fact.learned_at:%Y-%m-%d}", fact.id))
+        show(f"  [dim]{ruling_of_doubt(later, earlier.id)}[/dim]")
     if not rows and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
-    return {"contradictions": rows, "doubts": [as_plain(each) for each in doubts]}
+    texts = [{"a": facts[each.earlier_id].content, "b": facts[each.later_id].content} for each in doubts]
+    listed = [{**as_plain(each), **text} for each, text in zip(doubts, texts, strict=True)]
+    return {"contradictions": rows, "doubts": listed}
+
+
+def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
+    """Return what to type to decide whether a fact replaces an earlier one."""
+    against = f" --against {brief(earlier_id)}" if len(later.perhaps_replaces) > 1 else ""
+    return f"if so: nous resolve {brief(later.id)} b_wins{against}; if not: both_valid, or same"
 
 
 def side_line(name: str, text: str, day: str, fact_id: object) -> str:
@@ -438,9 +452,18 @@ def side_line(name: str, text: str, day: str, fact_id: object) -> str:
     return f"  {name}  {escaped(text)}  [dim]{day}  {fact_id}[/dim]"
 
 
+def question_named(text: str) -> object:
+    return text if text == ALL else identifier(text)
+
+
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
-        str, Argument(metavar="ID|all", help="A contradiction or a fact in doubt, as `nous contradictions` names it.")
+        str,
+        Argument(
+            metavar="ID|all",
+            help="A contradiction or a fact in doubt, as `nous contradictions` names it.",
+            parser=question_named,
+        ),
     ],
     resolution: Annotated[Ruled | None, Argument(help="Who is right; `merged` needs --into.")] = None,
     *,
@@ -461,13 +484,14 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
 ) -> object:
     """Decide a contradiction, or whether a fact replaces another. What loses is superseded and stays in the store.
 
-    Of a doubt `a` is the earlier fact and `b` the later one. `all both_valid` decides every question about one subject,
-    or with one source, that both facts hold.
+    Of a doubt `a` is the earlier fact and `b` the later one. Two that say the `same` are merged, as by a night.
+    `all both_valid` decides every question about one subject, or with one source, that both facts hold.
     An agent's key may not decide against what is pinned or trusted more: it proposes, `nous contradictions` shows that,
     and this decides, so or otherwise, or rejects it.
 
     $ nous resolve $ID b_wins --note "the contract was renewed"
     $ nous resolve $ID --keep $FACT
+    $ nous resolve $ID same
     $ nous resolve $ID merged --into $FACT
     $ nous resolve all both_valid --source inventory.md
     $ nous resolve $ID --reject
@@ -475,7 +499,7 @@ def resolve(  # noqa: PLR0913 (one parameter for each option)
     from nous_online.memories.contradictions import Ruling
 
     if reject == bool(resolution or keep or note or into):
-        message = "say a_wins, b_wins, both_valid, merged or --keep, or --reject alone, which decides nothing"
+        message = "say a_wins, b_wins, both_valid, same, merged or --keep, or --reject alone, which decides nothing"
         raise InvalidInput(message)
     if (question == ALL) != bool(source or subject) or (question == ALL and resolution != "both_valid"):
         raise InvalidInput(ONLY_ALIKE)

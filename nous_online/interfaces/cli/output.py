@@ -18,6 +18,7 @@ from functools import cache, wraps
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast, get_args, get_origin
+from uuid import UUID
 
 import typer
 from typer import Option
@@ -26,6 +27,7 @@ from nous_online.core.domain import MemoryKind
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import (
     Clues,
+    DecisionNames,
     Flag,
     InputRow,
     Instant,
@@ -40,6 +42,7 @@ from nous_online.core.fields import (
 )
 from nous_online.core.policy import ContextPolicy
 from nous_online.core.validation import checked_agent
+from nous_online.interfaces.cli.short_ids import identifier, with_whole_ids
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -137,6 +140,8 @@ def add_command(app: typer.Typer, name: str, command: Callable[..., object], **s
             declared[0].metavar = ""
             if declared[0].default is ...:  # where typer has the first name of an option
                 declared[0].default = f"--{each.name.replace('_', '-')}"
+        elif UUID in {kind, *get_args(kind), *(inner for part in get_args(kind) for inner in get_args(part))}:
+            declared[0].parser = identifier
     command.__dict__["__signature__"] = own
     told, *examples = (inspect.getdoc(command) or "").split("\n$ ")
     shown = "\n\n".join([told.strip(), "[bold]Examples[/bold]", *(f"[dim]$[/dim] {each}" for each in examples)])
@@ -144,7 +149,10 @@ def add_command(app: typer.Typer, name: str, command: Callable[..., object], **s
 
 
 def answering(command: Callable[..., object]) -> Callable[..., None]:
-    """Give a command that returns something the option --json: it prints that as one object, and nothing else."""
+    """Give a command that returns something the option --json: it prints that as one object, and nothing else.
+
+    It is told whole ids, where their first digits were typed.
+    """
     own = inspect.signature(command, eval_str=True)
     if own.return_annotation is None:
         return cast("Callable[..., None]", command)
@@ -153,7 +161,7 @@ def answering(command: Callable[..., object]) -> Callable[..., None]:
     def run(*arguments: Any, as_json: bool, **options: Any) -> None:
         before = IS_JSON.set(as_json)
         try:
-            result = command(*arguments, **options)
+            result = command(*arguments, **with_whole_ids(options))
         finally:
             IS_JSON.reset(before)
         ended = result if isinstance(result, Ended) else Ended(0, result)
@@ -295,7 +303,8 @@ KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(Memo
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Names: lambda _: list[str],
     Clues: lambda _: list[str],
-    MemoryIds: lambda _: list[str],
+    MemoryIds: lambda _: list[UUID],
+    DecisionNames: lambda _: list[str],
     Kinds: lambda _: list[KindOption],
     OneOf: lambda field: Literal[field.words],
     Share: lambda _: float,

@@ -1,4 +1,4 @@
-// Keys: j and k move from row to row, Enter opens one, 1 to 6 press a button of the row. A page that shows how things
+// Keys: j and k move from row to row, Enter opens one, 1 to 7 press a button of the row. A page that shows how things
 // stand shows itself anew when something changed, unless somebody is typing in it. All of it works without.
 "use strict";
 const rows = () => [...document.querySelectorAll("[data-row]")];
@@ -16,7 +16,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "Enter" && event.target.matches("[data-row]")) event.target.querySelector("a")?.click();
-  else if ("123456".includes(event.key) && event.key.length === 1) {
+  else if ("1234567".includes(event.key) && event.key.length === 1) {
     const row = document.activeElement.closest("[data-row]");
     row?.querySelector(`[data-key="${event.key}"]`)?.click();
   }

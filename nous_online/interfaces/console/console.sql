@@ -49,13 +49,13 @@ from heart.usage where agent_id = %(agent_id)s and memory_id = %(id)s
 -- name: open_contradictions
 -- Open contradictions, the oldest first, each with the number of all.
 select id, memory_a, memory_b, detected_at, judgement ->> 'reason' as reason, proposed, count(*) over () as waiting
-from heart.contradictions where agent_id = %(agent_id)s and status = 'open'
+from heart.contradictions c where agent_id = %(agent_id)s and {is_question}
 order by detected_at, id limit %(limit)s
 
 -- name: contradictions_of
 -- The contradictions a fact is or was in, the latest first.
-select id, memory_a, memory_b, detected_at, status, resolution, note
-from heart.contradictions where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b)
+select id, memory_a, memory_b, detected_at, status, resolution, note, {is_question} as is_question
+from heart.contradictions c where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b)
 order by detected_at desc, id limit 20
 
 -- name: doubts

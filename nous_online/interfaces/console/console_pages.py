@@ -28,8 +28,16 @@ from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
 from nous_online.interfaces.console.rendering import FORM_TOKEN, FormFields, OpenHeart, QueryFields, non_empty, page
-from nous_online.interfaces.questions import Alike, OpenQuestion, alike, hold_both, open_questions, questions_of
-from nous_online.memories.contradictions import Resolution
+from nous_online.interfaces.questions import (
+    Alike,
+    OpenQuestion,
+    alike,
+    hold_both,
+    join,
+    open_questions,
+    questions_of,
+)
+from nous_online.memories.contradictions import RESOLUTIONS, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
@@ -144,7 +152,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         links = named_rows(connection, BLOCKS["links_of"], key)
         (uses,) = named_rows(connection, BLOCKS["uses_of"], key)
-        disputes = named_rows(connection, BLOCKS["contradictions_of"], key)
+        disputes = named_rows(connection, of_questions(BLOCKS["contradictions_of"]), key)
         ids = {*(each.id for each in links), *perhaps, *([successor] if successor else [])}
         ids |= {side for each in disputes for side in (each.memory_a, each.memory_b)}
         known = named_memories(connection, heart.agent.id, [*ids])
@@ -190,7 +198,7 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     """Show what waits for a person: open contradictions side by side, and doubts."""
     first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        pairs = named_rows(connection, BLOCKS["open_contradictions"], first)
+        pairs = named_rows(connection, of_questions(BLOCKS["open_contradictions"]), first)
         doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
@@ -344,21 +352,24 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
         return back_to("/inbox", "merge")
     if ruling in ALIKE:
         return hold_all(request, heart, contradiction_id, ruling, form)
-    if ruling not in ("a_wins", "b_wins", "both_valid"):
-        raise InvalidInput(f"not a valid ruling: {ruling!r} (want a_wins, b_wins, both_valid or merged)")
-    heart.resolve_contradiction(contradiction_id, cast("Resolution", ruling), note=reason_in(form))
+    if ruling not in RESOLUTIONS:
+        raise InvalidInput(f"not a valid ruling: {ruling!r} (want {', '.join(RESOLUTIONS)})")
+    heart.resolve_contradiction(contradiction_id, ruling, note=reason_in(form))
     return back_to("/inbox", "decide")
 
 
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, or record that both hold."""
+    """Replace the earlier fact by the later one, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
     if form.get("act") == "keep":
         heart.keep_both(later, earlier, reason=reason_in(form))
         return back_to("/inbox", "keep")
+    if form.get("act") == "same":
+        join(heart, heart.get_fact(earlier), heart.get_fact(later), why=reason_in(form))
+        return back_to("/inbox", "join")
     heart.supersede_fact(earlier, later, reason=reason_in(form))
     return back_to("/inbox", "replace")
 
@@ -504,7 +515,9 @@ class ListedMemory:
     confirmation_count: int
 
 
-def named_rows(connection: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
+def named_rows(
+    connection: Connection, statement: LiteralString | bytes, parameters: Mapping[str, Any]
+) -> Sequence[Any]:
     """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
     return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
 

@@ -92,6 +92,7 @@ DONE = {
     "decide": "Decided. What gave way stays in the store; undo on its page brings it back.",
     "reject": "The proposed ruling was rejected; the contradiction stays open.",
     "merge": "Your sentence holds now. Both sides stay in the store; undo on their pages brings them back.",
+    "join": "Merged: what was said for one counts for the other. Undo on the page of the one that left brings it back.",
     "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
     "revoke": "Revoked: the key opens nothing any more.",
     "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",

@@ -6,7 +6,7 @@ A judge never decides which statement is true, only whether both fill one slot, 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -270,17 +270,22 @@ def odds_of(change: float) -> float:
     return change / (1 - min(change, 1 - LEAST_CHANCE))
 
 
-def weighed_together(judgements: Mapping[K, Judgement]) -> dict[K, Judgement]:
+def weighed_together(
+    judgements: Mapping[K, Judgement], of_one: Mapping[K, Collection[K]] | None = None
+) -> dict[K, Judgement]:
     """Return the judgements of one new statement and all its neighbours, weighed against each other.
 
     An update or contradiction that was read, not found by rule, stands if it is likely that this neighbour and no
     other is the one that changed (`notice_from`), and retires if it is likelier still (`retire_from`). That is its odds
-    divided by those of all neighbours and 1, the odds of none (the conditional logit of McFadden 1974).
+    divided by those of all neighbours and 1, the odds of none (the conditional logit of McFadden 1974). Those named in
+    `of_one` as about the same thing are not weighed against each other: they can change together.
     """
     # What tells of a change in passing ("can't afford Corfu, booked a caravan") reads like a change of almost anything,
     # but changes one thing at most: docs/decisions/0035.
-    of_all = 1 + sum(odds_of(each.change) for each in judgements.values())
-    return {key: _weighed(each, odds_of(each.change) / of_all) for key, each in judgements.items()}
+    odds, alike = {key: odds_of(each.change) for key, each in judgements.items()}, of_one or {}
+    of_all = 1 + sum(odds.values())
+    shared = {key: sum(odds[other] for other in {*alike.get(key, ())} & {*odds}) for key in odds}
+    return {key: _weighed(each, odds[key] / (of_all - shared[key])) for key, each in judgements.items()}
 
 
 def _weighed(judgement: Judgement, share: float) -> Judgement:

@@ -312,6 +312,28 @@ def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     assert heart.get_fact(later.id).perhaps_replaces == [earlier.id]
 
 
+def test_two_that_say_the_same_are_merged_from_the_inbox(heart: Heart, console: TestClient) -> None:
+    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Lima")
+
+    assert led_to(pressed(console, "/inbox", f"/contradictions/{found.id}", resolution="same")) == "/inbox?done=decide"
+
+    assert [each.resolution for each in heart.contradictions(status="resolved")] == ["merged"]
+    assert {heart.get_fact(each).succession for each in (found.memory_a, found.memory_b)} == {None, "merged"}
+
+
+def test_a_doubt_about_two_that_say_the_same_is_settled_from_the_inbox(
+    heart: Heart, judge: ScriptedJudge, console: TestClient
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ben", learned_at=MAY).memory
+    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
+
+    assert led_to(pressed(console, "/inbox", "/doubts", act="same")) == "/inbox?done=join"
+
+    assert (heart.get_fact(later.id).superseded_by, heart.get_fact(later.id).succession) == (earlier.id, "merged")
+    assert "Nothing is in doubt" in shown(console, "/inbox?done=join")
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

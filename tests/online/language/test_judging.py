@@ -367,6 +367,18 @@ def test_what_may_change_several_things_changes_the_likeliest_alone() -> None:
     assert [each.verdict for each in likeliest.values()] == [*3 * [Verdict.UNSURE], Verdict.UPDATES]
 
 
+def test_what_may_change_each_side_of_a_contradiction_is_weighed_without_the_other() -> None:
+    of_moving = judged("Ana lives in Rome", "Ana moved to Porto", similarity=0.6)
+    alike = dict(enumerate(replace(of_moving, change=0.9) for _ in range(3)))
+
+    weighed = weighed_together(alike, {0: {1, 7}, 1: {0}})
+
+    alone, of_two = (weighed_together(dict.fromkeys(range(count), alike[0]))[0] for count in (1, 2))
+    expected = [of_two.change] * 2 + [weighed_together(alike)[2].change]
+    assert [each.change for each in weighed.values()] == pytest.approx(expected)
+    assert weighed_together({0: alike[0], 1: alike[1]}, {0: {1}, 1: {0}}) == {0: alone, 1: alone}
+
+
 @pytest.mark.parametrize(
     ("known", "new"),
     [

@@ -9,11 +9,14 @@ import pytest
 
 from nous_online.core.domain import Fact
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.policy import LearnPolicy
 from nous_online.database.changes import Cause
 from nous_online.heart import Heart
+from nous_online.interfaces.questions import open_questions, settle_doubt
 from nous_online.language.pairs.judging import Verdict
 from nous_online.memories import contradictions
-from nous_online.memories.contradictions import Contradiction, Resolution
+from nous_online.memories.contradictions import Contradiction, Resolution, Ruling
+from nous_online.memories.status import status_of
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 CAUSE = Cause("agent", "contradicted", "they can't both be so", MAY)
@@ -125,6 +128,51 @@ def test_undoing_a_ruling_brings_the_loser_back_and_asks_again(
     assert heart.resolve_contradiction(found.id, "both_valid").resolution == "both_valid"
 
 
+@pytest.mark.parametrize("outranks", [None, "is_pinned", "trust", "key"])
+def test_two_that_say_the_same_are_merged_into_the_earlier_or_the_weightier_until_that_is_undone(
+    heart: Heart, outranks: str | None
+) -> None:
+    weight = {} if outranks is None else {outranks: {"is_pinned": True, "trust": 70, "key": "ana/desk"}[outranks]}
+    earlier = heart.learn("Ana sits in Lima", learned_at=MAY, source="chat").memory
+    later = heart.learn("The desk of Ana stands in Lima", source="mail", **weight).memory
+    with heart.agent.database.transaction("aria") as connection:
+        contradictions.open_between(connection, "aria", earlier, later, judgement={}, cause=CAUSE)
+    (found,) = heart.contradictions()
+    kept, gone = (earlier, later) if outranks is None else (later, earlier)
+
+    ruled = heart.resolve_contradiction(found.id, "same", note="one desk")
+    again = heart.resolve_contradiction(found.id, "same")
+    merged = heart.get_fact(gone.id)
+    counted = heart.get_fact(kept.id).confirmation_count, len(heart.statements(kept.id))
+    heart.undo(gone.id)
+
+    assert (ruled.resolution, again) == ("merged", ruled)
+    assert (merged.superseded_by, merged.succession, counted) == (kept.id, "merged", (1, 2))
+    assert heart.contradictions() == [found]
+    assert heart.get_fact(kept.id).confirmation_count == 0
+
+
+@pytest.mark.parametrize("is_kept_later", [False, True])
+def test_a_doubt_whose_facts_say_the_same_is_settled_by_merging_them(
+    heart: Heart, judge, *, is_kept_later: bool
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ana has the pager now", is_pinned=is_kept_later).memory
+    assert later.perhaps_replaces == [earlier.id]
+
+    settle_doubt(heart, later, Ruling("same"), why="one pager")
+
+    kept, gone = (later, earlier) if is_kept_later else (earlier, later)
+    assert (heart.get_fact(gone.id).superseded_by, heart.get_fact(gone.id).succession) == (kept.id, "merged")
+    assert (heart.get_fact(kept.id).confirmation_count, len(heart.statements(kept.id))) == (1, 2)
+    with heart.agent.database.transaction("aria") as connection:
+        assert open_questions(connection, "aria") == []
+    heart.undo(gone.id)
+    assert [heart.get_fact(each.id).state for each in (earlier, later)] == ["active", "active"]
+    assert heart.get_fact(kept.id).confirmation_count == 0
+
+
 def test_a_merge_that_was_ruled_is_open_again_once_both_sides_are_back(heart: Heart, pair, found) -> None:
     both = heart.learn("Ana has two desks, in Lima and in Oslo").memory
     heart.resolve_contradiction(found.id, "merged", merged_into=both.id)
@@ -171,3 +219,108 @@ def test_an_older_value_that_gives_way_at_once_contradicts_nothing(heart: Heart,
     learned = heart.learn(old, subject="hours", learned_at="2026-04-01T00:00:00Z")
 
     assert (learned.memory.state, learned.contradicts, heart.contradictions()) == ("superseded", (), [])
+
+
+def superseded(heart: Heart, fact: Fact) -> None:
+    heart.supersede_fact(fact.id, heart.learn("Ana works from home").memory.id)
+
+
+def merged(heart: Heart, fact: Fact) -> None:
+    """Merge a fact into another, by ruling on a second contradiction it is in."""
+    other = heart.learn("Ana works from home").memory
+    with heart.agent.database.transaction("aria") as connection:
+        assert contradictions.open_between(connection, "aria", heart.get(fact.id), other, judgement={}, cause=CAUSE)
+    second = next(each for each in heart.contradictions() if other.id in {each.memory_a, each.memory_b})
+    heart.resolve_contradiction(second.id, "merged", merged_into=other.id)
+
+
+def undone(heart: Heart, fact: Fact) -> None:
+    heart.undo(fact.id, reason="never said")
+
+
+def restored(heart: Heart, fact: Fact) -> None:
+    heart.restore(fact.id)
+
+
+@pytest.mark.parametrize(
+    ("retire", "bring_back"),
+    [
+        (superseded, undone),
+        (merged, undone),
+        (lambda heart, fact: heart.forget(fact.id), restored),
+        (undone, restored),
+    ],
+    ids=["superseded", "merged", "forgotten", "undone"],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_contradiction_waits_for_nobody_while_a_side_is_retired_and_asks_again_once_that_is_undone(
+    heart: Heart, pair, found: Contradiction, retire, bring_back, side: int
+) -> None:
+    gone, left = pair[side], pair[1 - side]
+
+    retire(heart, gone)
+    listed = [heart.contradictions(), heart.contradictions(status="resolved"), heart.contradictions(status=None)]
+    while_gone = [heart.get(each.id).contradiction_status for each in (gone, left)]
+    (recalled,) = (each for each in heart.recall("where does Ana sit?") if each.id == left.id)
+    with heart.agent.database.transaction("aria") as connection:
+        asked = open_questions(connection, "aria"), status_of(connection, "aria").questions.contradictions
+    shown = heart.assemble_context(query="Ana").text
+    state_then = heart.get(gone.id).state
+    bring_back(heart, gone)
+
+    assert [[each for each in some if each.id == found.id] for some in listed] == [[], [], []]
+    assert (while_gone, recalled.contradicted_by, asked) == ([while_gone[0], "none"], (), ([], 0))
+    assert ("unresolved" in shown.lower(), state_then == "active") == (False, False)
+    assert found.id in {each.id for each in heart.contradictions()}
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+
+
+def test_a_ruling_on_one_contradiction_settles_the_others_of_the_loser(
+    heart: Heart, pair, found: Contradiction
+) -> None:
+    third = heart.learn("Ana works from home").memory
+    with heart.agent.database.transaction("aria") as connection:
+        contradictions.open_between(connection, "aria", heart.get(pair[0].id), third, judgement={}, cause=CAUSE)
+
+    heart.resolve_contradiction(found.id, keep=pair[1].id)
+
+    assert heart.contradictions() == []
+    assert [heart.get(each.id).contradiction_status for each in (*pair, third)] == ["resolved", "resolved", "none"]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize("verdict", [Verdict.UPDATES, Verdict.CONTRADICTS, Verdict.UNSURE])
+def test_what_supersedes_one_side_of_a_contradiction_is_compared_with_the_other_however_far(
+    database, judge, embedder, verdict: Verdict, *, is_named: bool
+) -> None:
+    policy = LearnPolicy(neighbour_count=1, nominate_similarity=-1)  # so that the other side is not among the nearest
+    heart = Heart.open("aria", database=database, embedder=embedder, judge=judge, policy=policy)
+    noon, one, off = "Team lunch is at half past twelve", "We all eat together around 1 pm", "Team lunch is off"
+    judge.verdicts |= {(noon, one): Verdict.CONTRADICTS, (noon, off): Verdict.UPDATES, (one, off): verdict}
+    first, second = heart.learn(noon).memory, heart.learn(one).memory
+    (found,) = heart.contradictions()
+
+    learned = heart.learn(off, replaces=first.id if is_named else None)
+
+    facts = [heart.get_fact(each.id) for each in (first, second)]
+    assert [fact.state for fact in facts] == ["superseded", "superseded" if verdict is Verdict.UPDATES else "active"]
+    assert [near.fact.id for near in learned.contradicts] == ([second.id] if verdict is Verdict.CONTRADICTS else [])
+    assert learned.memory == heart.get_fact(learned.memory.id)
+    (asked,) = heart.contradictions() or [None]
+    assert (asked is not None) == (verdict is Verdict.CONTRADICTS)
+    if verdict is Verdict.UNSURE:
+        assert learned.near[0].fact.id == second.id
+        assert learned.near[0].suggestion is not None
+        assert "perhaps replaces “We all eat" in learned.near[0].suggestion
+    heart.undo(learned.memory.id, reason="it is on again")
+    assert [each.id for each in heart.contradictions()] == [found.id]
+
+
+def test_what_stands_in_no_contradiction_costs_learning_no_question_more(heart: Heart, judge) -> None:
+    heart.learn("Team lunch is at half past twelve")
+    heart.learn("We all eat together around 1 pm")
+    judge.asked.clear()
+
+    heart.learn("Team lunch is off")
+
+    assert [pair.a.text for pair in judge.asked] == ["Team lunch is at half past twelve"]

@@ -13,7 +13,7 @@ from nous_online.core.domain import Fact, Neighbour, NewFact
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict
 from nous_online.memories.facts import new_fact
-from nous_online.memories.learning import decide, pair_of, questions, same_subject, slot_of, worth_reading
+from nous_online.memories.learning import decide, pair_of, questions, same_subject, slot_of, with_rivals, worth_reading
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=30)
@@ -84,6 +84,15 @@ def test_reads_what_shares_words_or_the_slot_from_farther_away() -> None:
     new = replace(said("On Fridays the Cedar Street school is open until noon"), slot="closing time")
 
     assert worth_reading(new, [nearest, sharing, of_slot], POLICY) == [of_slot, nearest, sharing]
+
+
+def test_reads_what_contradicts_a_fact_that_is_read_or_named_from_anywhere() -> None:
+    nearest, far, farther = (known(each, id=UUID(int=int(100 * each))) for each in (0.6, 0.2, 0.15))
+    near, rivals = with_rivals([nearest], [(nearest.fact.id, far), (UUID(int=7), farther)])
+
+    assert [each.fact.id for each in near] == [each.fact.id for each in (nearest, far, farther)]
+    assert worth_reading(said("Lunch is at noon"), near, POLICY, rivals) == [nearest, far]
+    assert worth_reading(said("Lunch is at noon"), near, POLICY, rivals, [UUID(int=7)]) == near
 
 
 def test_reads_nothing_where_nobody_is_asked() -> None:

@@ -125,6 +125,25 @@ def test_a_ruling_for_what_is_trusted_more_needs_no_person(aria: Heart, contradi
     assert [each.content for each in aria.recall(QUESTION)] == [HONEST]
 
 
+@pytest.mark.parametrize("door", ["mcp", "rest", "cli"])
+def test_every_door_merges_two_that_say_the_same(
+    aria: Heart, rest: TestClient, contradiction: Contradiction, database_url: str, tmp_path: Path, door: str
+) -> None:
+    if door == "mcp":
+        call(door_to(aria), "resolve_contradiction", contradiction_id=str(contradiction.id), resolution="same")
+    elif door == "rest":
+        rest.post(f"/contradictions/{contradiction.id}/resolve", json={"resolution": "same"}).raise_for_status()
+    else:
+        with pointed_at(database_url, tmp_path):
+            assert typed("resolve", contradiction.id, "same", "--agent", "aria").out.startswith("resolved  merged")
+
+    (found,) = aria.contradictions(status="resolved")
+    facts = [aria.get_fact(each) for each in (found.memory_a, found.memory_b)]
+    assert {(fact.content, fact.state, fact.succession) for fact in facts} == {
+        (HONEST, "active", None), (PLANTED, "superseded", "merged"),
+    }  # fmt: skip
+
+
 def test_an_operator_decides_as_was_proposed_or_rejects_it(aria: Heart, contradiction: Contradiction) -> None:
     planted_wins, honest_wins = sides(aria, contradiction)
     agent = aria.limited_to(WITHOUT_KEY)

@@ -114,7 +114,6 @@ def test_a_night_that_leaves_somebody_out_goes_on_names_them_and_ends_with_an_ex
         (("report", "--open"), "names no file: --open opens the page that --html FILE writes"),
         (("undo",), "name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME"),
         (("undo", "--from", "2026-06-01"), "a range needs both --from and --to"),
-        (("undo", "--proposal", "7"), "not a proposal id: '7'"),
         (("undo", "--night", "2026-06-01"), "no applied proposal has night=2026-06-01"),
     ],
 )
@@ -124,6 +123,13 @@ def test_what_makes_no_sense_ends_in_one_line_that_says_what_to_do(heart, nous, 
     assert result.exit_code == 1
     assert said in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
+
+
+def test_what_is_no_id_is_wrong_usage(heart, nous):
+    result = nous("undo", "--proposal", "7")
+
+    assert result.exit_code == 2
+    assert "not a valid id: '7' (want a UUID, or at least its first 6 digits)" in " ".join(result.stderr.split())
 
 
 def test_a_home_that_cannot_be_written_to_ends_in_one_line(heart, nous, tmp_path):

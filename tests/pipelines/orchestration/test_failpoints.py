@@ -38,6 +38,7 @@ POINTS = (
     "contradictions opened",
     "links added",
     "chunk committed",
+    "facts marked",
     "plan closed",
     "outcome written",
 )

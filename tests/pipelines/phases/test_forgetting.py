@@ -165,10 +165,22 @@ def test_a_fact_an_open_contradiction_names_stays_whatever_its_own_mark_says(sta
     assert found.left == ({} if leaves else {"aria": {"in an open contradiction": 2}})
 
 
-def test_a_superseded_fact_an_open_contradiction_names_stays():
-    against = drawn("memory_a | memory_b\n---|---\na | c", CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_contradiction_keeps_neither_side_once_one_of_them_gave_way(is_replaced):
+    standing = "superseded | c | 2026-05-22" if is_replaced else "active | - | -"
+    known = facts(f"""
+        id | learned_at | state  | superseded_by | superseded_at
+        ---|------------|--------|---------------|--------------
+        a  | {OLD}      | {standing}
+        b  | {OLD}      | active | -             | -
+        c  | 2026-05-20 | active | -             | -
+    """)
+    against = drawn("memory_a | memory_b\n---|---\na | b", CONTRADICTIONS, usual={"agent_id": "aria", "status": "open"})
 
-    assert phase(superseded("subject\n-"), contradictions=against).left == {"aria": {"in an open contradiction": 1}}
+    found = phase(known, contradictions=against)
+
+    assert sorted(proposal.targets[0] for proposal in found.proposals) == (["a", "b"] if is_replaced else [])
+    assert found.left == ({} if is_replaced else {"aria": {"in an open contradiction": 2}})
 
 
 @pytest.mark.parametrize("rewound", ["no", "yes"])

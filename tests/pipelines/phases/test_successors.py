@@ -95,15 +95,23 @@ def test_a_ruling_that_both_are_valid_holds_for_successors_and_copies(column):
     assert found["reason"].to_list() == ["a person ruled that both are valid"]
 
 
-@pytest.mark.parametrize("column", ["superseded", "copied"])
 @pytest.mark.parametrize("verdict", [Verdict.UPDATES, Verdict.CONTRADICTS])
-def test_an_open_contradiction_goes_over_to_successors_and_copies(column, verdict):
+def test_an_open_contradiction_goes_over_to_copies(verdict):
     judge = Agreeing({(OLD, NEW): verdict, (NEW, OLD): verdict})
 
-    made = later(replaced(column), judge, contradictions=contradiction("open", between="a | x"))
+    made = later(replaced("copied"), judge, contradictions=contradiction("open", between="a | x"))
 
     assert made.proposals == []
     assert made.left == {"aria": {"their contradiction is open and waits for a person": 1}}
+
+
+@pytest.mark.parametrize(("verdict", "kind"), [(Verdict.UPDATES, "supersede"), (Verdict.CONTRADICTS, "contradiction")])
+def test_a_contradiction_of_which_a_side_gave_way_keeps_nobody_from_deciding_about_its_successor(verdict, kind):
+    judge = Agreeing({(OLD, NEW): verdict, (NEW, OLD): verdict})
+
+    made = later(replaced("superseded"), judge, contradictions=contradiction("open", between="a | x"))
+
+    assert [(proposal.kind, {*proposal.targets}) for proposal in made.proposals] == [(kind, {"c", "x"})]
 
 
 def test_what_was_taken_apart_is_not_superseded_by_a_successor():

@@ -336,6 +336,22 @@ def test_an_open_contradiction_that_a_night_found_after_an_agent_did_keeps_its_m
     assert marked(heart) == set()
 
 
+def test_a_night_that_retires_a_side_settles_the_contradiction_until_it_is_taken_back(heart, store, night_database):
+    apply(night_database, contradicting(heart, store, NIGHT, *store.facts[:2]))
+    (found,), gone = heart.contradictions(), store.facts[0]
+    values = {"state": "superseded", "superseded_by": store.facts[2], "superseded_at": ENDS, "succession": "replaced"}
+    supersede = Change("fact", gone, set=values, action="superseded")
+    later = store.proposal(NEXT, "supersede", [("fact", gone), ("fact", store.facts[2])], supersede)
+
+    apply_plan(night_database, planned(NEXT, [later], agent_ids=[], policy={}), run_id="r2")
+    settled = heart.contradictions(), marked(heart)
+    assert undo(night_database, Selection(id=later.id), reason="a mistake").refused == {}
+
+    assert settled == ([], set())
+    assert heart.contradictions() == [found]
+    assert marked(heart) == {found.memory_a, found.memory_b}
+
+
 def test_what_an_agent_settled_since_is_not_taken_back(heart, store, night_database):
     apply(night_database, store.contradiction(NIGHT))
     (found,) = heart.contradictions()

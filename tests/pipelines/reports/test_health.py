@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Identifier
 from reported import AGAIN, LONG, NINE, RELEASE, SAID, SHORT, TEN, reported_night
 
 from nous_online.core.errors import Unavailable
+from nous_online.memories.contradictions import of_questions
 from nous_online.memories.status import status_of
 from nous_pipelines.reports.html_report import PLOTS
 from nous_pipelines.reports.report import NightQuestions
@@ -185,7 +186,7 @@ def test_doubts_are_counted_once_a_fact_and_never_found_by_pairing_all_facts(nig
     with night_database.transaction() as connection:
         connection.execute("set local enable_nestloop = off")  # as where the statistics of a table advise against it
         values = {"ends_at": SEEN, "agent_ids": []}
-        plan = connection.execute(f"explain {REPORT_SQL['open_questions']}", values).fetchall()
+        plan = connection.execute(b"explain " + of_questions(REPORT_SQL["open_questions"]), values).fetchall()
 
     assert asked.doubts == status.questions.doubts == 1
     assert not [line for (line,) in plan if "Join Filter" in line and "perhaps_replaces" in line]
