@@ -46,6 +46,7 @@ MANY_VALUED = word_list("many_valued")
 UNIDENTIFIED = word_list("unidentified")
 PROGRESSIVE_STATES = word_list("progressive_states")
 FOREIGN_WORDS = word_list("foreign_words")
+SMALL_WORDS = FUNCTION_WORDS | FOREIGN_WORDS
 MONTHS = {
     "january": "jan", "february": "feb", "march": "mar", "april": "apr", "may": "may", "june": "jun", "july": "jul",
     "august": "aug", "september": "sep", "october": "oct", "november": "nov", "december": "dec",

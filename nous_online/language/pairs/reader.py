@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.errors import Unavailable
-from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS
+from nous_online.language.lexicon import FOREIGN_WORDS, FUNCTION_WORDS, SMALL_WORDS
 from nous_online.language.minilm import session, tokenizer, word_pieces
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 NO_FRACTION = re.compile(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
-SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
 LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62

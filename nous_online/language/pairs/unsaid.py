@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from nous_online.language.lexicon import DATED, FOREIGN_WORDS, FUNCTION_WORDS, MONTHS
+from nous_online.language.lexicon import DATED, MONTHS, SMALL_WORDS
 from nous_online.language.pairs.guards import missing_dates, missing_identifiers, unmatched_names, unmatched_numbers
 from nous_online.language.pairs.reading import Number, Reading, clock, read, term_of, unmatched_times
 
 Values: TypeAlias = list[str]
-SMALL_WORDS = FOREIGN_WORDS | FUNCTION_WORDS
 DAYS = DATED - {*MONTHS, *MONTHS.values(), "noon", "midnight"}
 JOINING = frozenset({"of", "the", "de", "la", "du", "von", "van", "der", "del", "&", "-"})  # words inside a name
 LEAST_BEFORE, BEGINNING = 3, 5  # letters of a word before a number that may say what it is of, and those compared

@@ -29,7 +29,6 @@ from nous_online.language.lexicon import (
     DECISION,
     ENTRY,
     FOUND,
-    FUNCTION_WORDS,
     HEDGE,
     INSTRUCTING,
     LABELLED,
@@ -49,6 +48,7 @@ from nous_online.language.lexicon import (
     REPLY,
     REQUEST,
     RULE,
+    SMALL_WORDS,
     STANDING,
     STEP,
     TAG,
@@ -541,9 +541,9 @@ def subject_of(point: Point) -> str | None:
     verb = None if is_standing(point.sentences[0]) else VERBS.search(text)
     about = text[: verb.start()].strip(EDGE) if verb else ""
     about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
-    if SUBJECT.fullmatch(about) and not set(about.casefold().split()) <= FUNCTION_WORDS:
+    if SUBJECT.fullmatch(about) and not SMALL_WORDS.issuperset(about.casefold().split()) and ". " not in about:
         return about
-    return next(iter(read(text).names), None)
+    return next((name for name in read(text).names if name.casefold() not in SMALL_WORDS), None)
 
 
 def category_of(point: Point) -> str | None:
