@@ -39,6 +39,21 @@ def test_nights_are_backfilled_in_order_and_told_to_machines_in_json(heart, nous
     ] * 2
 
 
+def test_a_night_of_a_day_that_is_not_over_says_what_it_leaves_out(heart, nous):
+    heart.learn("The kettle is descaled")
+    today = datetime.now(UTC).date().isoformat()
+
+    told, plain = nous("night", "--date", today), as_json(nous("night", "--date", today, "--json"))
+    tried, earlier = nous("night", "--date", today, "--dry-run"), as_json(nous("night", *HERE, "--json"))
+
+    (warned,) = [line for line in told.stderr.splitlines() if "warning" in line]
+    assert warned.startswith(f"warning: the day of night {today} ends at midnight UTC")
+    assert f"nous night --date {today} again" in warned
+    assert f"night {today}: " in told.stdout
+    assert (plain["not_over"], earlier["not_over"]) == ([today], [])
+    assert "warning" not in tried.stderr
+
+
 def test_a_dry_run_is_recorded_nowhere_can_be_looked_at_and_changes_nothing(heart, nous, owner, monkeypatch, tmp_path):
     remember(heart, NINE, NINE)
     before = facts_in(owner, without=())
