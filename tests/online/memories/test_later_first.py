@@ -161,6 +161,19 @@ def test_a_recall_is_confident_where_the_answer_is_known_and_not_where_it_is_not
     assert 0 < unknown.confidence < 0.5 < known.confidence < 1
 
 
+def test_a_recall_is_not_confident_of_what_was_never_said_of_somebody_who_is_well_known(heart):
+    for text in (
+        "Ana leads the harbour project", "Ana started at the company in 2019", "Ana prefers tea to coffee",
+        "Ana cycles to the office on Fridays", "Ana shares her desk with Ben", "Ana wrote the billing service",
+    ):  # fmt: skip
+        heart.learn(text)
+
+    assert heart.recall("When did Ana start at the company?").is_confident
+    assert heart.recall("Who wrote the billing service?").is_confident
+    assert not heart.recall("What is the blood type of Ana?").is_confident
+    assert not heart.recall("Which school did the sister of Ana attend?").is_confident
+
+
 def test_nothing_found_is_nothing_to_be_confident_of(heart):
     found = heart.recall("anything")
 
