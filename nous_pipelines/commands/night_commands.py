@@ -325,9 +325,12 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
+    from nous_pipelines.plan.checks import title_of
+
     for failure in outcome.failures:
-        if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
-            show_error(failure)
+        name, _, why = failure.removeprefix("check ").partition(": ")
+        if name != JUDGE_ASKED:  # told at the end, with how many pairs wait
+            show_error(f"check “{title_of(name)}”: {why}" if failure.startswith("check ") else failure)
     if outcome.report is None:
         return
     counts = outcome.report.counts
@@ -350,10 +353,12 @@ def show_outcome(outcome: NightOutcome) -> None:
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
     """Yield notes on what to do, and on what is left for the next night."""
+    from nous_pipelines.plan.checks import title_of
+
     for left in outcome.left_out:
         yield f"what to do about {left.agent_id}: {left.advice}"
     for stop in report.stopped:
-        yield f"what to do about {stop.check}: {stop.advice}"
+        yield f"what to do about “{title_of(stop.check)}”: {stop.advice}"
     if outcome.asking and not report.put_off.obstacles:
         yield outcome.asking
     if not report.counts["active_before"] and not report.kinds:

@@ -80,15 +80,16 @@ def test_a_night_that_its_checks_stop_says_what_to_do_and_the_nights_after_it_wa
 
     assert (result.exit_code, spoken.exit_code) == (1, 1)
     failure, said = "check blast_radius: aria: 1 of 2 memories would leave", " ".join(result.stderr.split())
-    assert failure in said
-    assert "what to do about blast_radius" in said
+    assert "check “how much would leave”: aria: 1 of 2 memories would leave" in said
+    assert "what to do about “how much would leave”: Look at" in said
+    assert "blast_radius" not in said + report.stdout
     assert "max_leaving_share (0.4 now)" in said
     assert "2026-06-02" not in result.output
     (night,) = as_json(spoken)["nights"]
     assert night["failures"] == [failure]
     assert facts_in(owner, without=()) == before
     told = " ".join(report.stdout.split())
-    assert "stopped by blast_radius: nothing was applied" in told
+    assert "stopped by the check “how much would leave”: nothing was applied" in told
     assert "what to do: Look at what would leave (nous diff)" in told
 
 
