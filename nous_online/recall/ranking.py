@@ -241,9 +241,9 @@ class RecallPolicy:
     it is not (worded pairs in stores of 10 to 3,300 facts, LoCoMo, LongMemEval), the offset so that 0.5 keeps 0.9 of
     those with an answer; docs/decisions/0022."""
     compared_cosines: int = 10
-    """How many of those after it."""
+    """How many of those after it; in a smaller store the others count as strange."""
     strange_cosine: float = 0.2
-    """Cosine of a question and what has nothing to do with it, mean of English: what a lone memory is compared with."""
+    """Cosine of a question and what has nothing to do with it, mean of English."""
     censor_boost: float = 0.2
     """For the same censors being active, in proportion to their overlap (frame-tagged encoding)."""
 
@@ -325,7 +325,8 @@ def confidence(ranked: Sequence[tuple[Covering, ScoreParts]], policy: RecallPoli
     if not ranked:
         return 0.0
     (best, parts), *others = ranked[: 1 + policy.compared_cosines]
-    beside = sum(its.dense for _, its in others) / len(others) if others else policy.strange_cosine
+    missing = policy.compared_cosines - len(others)
+    beside = (sum(its.dense for _, its in others) + missing * policy.strange_cosine) / policy.compared_cosines
     weighed = (
         policy.confident_cosine * parts.dense
         + policy.confident_lead * (parts.dense - beside)

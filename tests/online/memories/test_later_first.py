@@ -174,6 +174,13 @@ def test_a_recall_is_not_confident_of_what_was_never_said_of_somebody_who_is_wel
     assert not heart.recall("Which school did the sister of Ana attend?").is_confident
 
 
+def test_two_values_of_one_thing_alone_in_a_store_are_an_answer(heart):
+    heart.learn("The rent of the flat is 900 euros a month")
+    heart.learn("From January the rent of the flat is 950 euros a month")
+
+    assert heart.recall("How much is the rent of the flat?").is_confident
+
+
 def test_nothing_found_is_nothing_to_be_confident_of(heart):
     found = heart.recall("anything")
 

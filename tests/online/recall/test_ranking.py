@@ -287,13 +287,13 @@ def sureness(best: Memory, *others: Memory) -> float:
 
 
 def test_a_recall_is_surer_of_what_is_nearer_has_more_of_the_words_and_stands_out():
-    best, other = Memory(dense=0.6), Memory(dense=0.3)
+    best, others = Memory(dense=0.6), [Memory(dense=0.3)] * 10
 
-    sure = sureness(best, other)
+    sure = sureness(best, *others)
 
-    assert sureness(replace(best, dense=0.7), other) > sure
-    assert sureness(replace(best, covered=0.7), other) > sure
-    assert sureness(best, replace(other, dense=0.5)) < sure
-    assert sureness(best, *[other] * 10, replace(other, dense=0.6)) == pytest.approx(sure)  # the eleventh is far off
-    assert 0 < sureness(best) < 1
+    assert sureness(replace(best, dense=0.7), *others) > sure
+    assert sureness(replace(best, covered=0.7), *others) > sure
+    assert sureness(best, Memory(dense=0.5), *others[1:]) < sure
+    assert sureness(best, *others, Memory(dense=0.6)) == pytest.approx(sure)  # the eleventh is far off
+    assert sureness(best) == pytest.approx(sureness(best, *[Memory(dense=0.2)] * 10))  # alone as among strangers
     assert confidence([], POLICY) == 0.0
