@@ -174,9 +174,10 @@ def look_at_nights() -> str:
         last = last_night_applied(connection)
         waiting = agents_waiting(connection)
     state = f"the last was {last}" if last else "none yet"
-    return (
-        f"{state}; warning: nights were missed (agents that wait for one: {waiting:,}): {MISSED}" if waiting else state
-    )
+    if not waiting:
+        return state
+    missed = "nights were missed (agents that wait for one" if last else "memories wait for the first (agents"
+    return f"{state}; warning: {missed}: {waiting:,}): {MISSED}"
 
 
 def look_at_model() -> str:

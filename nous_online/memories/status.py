@@ -46,14 +46,14 @@ class WaitingWork:
 
 @dataclass(frozen=True)
 class Nights:
-    """Which night an agent was last in, and which have been missed since: nights that are over and had changes."""
+    """Which night an agent was last in, and which have been missed: nights that are over and had changes."""
 
     last: date | None
     """None where there was none yet."""
     missed_from: date | None = None
-    """The first night that was missed; None where none was."""
+    """The first night that was missed, not before the store had what waits; None where none was."""
     missed_changes: int = 0
-    """How many changes of memories wait for a night."""
+    """How many changes of memories, all of days that are over, wait for a night."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,20 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
     if waiting.set_aside:
         ids = " ".join(map(str, waiting.set_aside_ids))
         yield f"{waiting.set_aside:,} closed episodes that failed too often: {ids}; `nous retry` tries one again"
-    if nights.missed_from:
-        missed = f"nights have been missed since {nights.missed_from} (changes that wait: {nights.missed_changes:,})"
-        yield f"{missed}: run `nous night --backfill`, or `nous service install` for every night"
+    if nights.missed_changes:
+        runs = "run `nous night --backfill`, or `nous service install` for every night"
+        yield f"{waiting_in_words(nights)}: {runs}"
+
+
+def waiting_in_words(nights: Nights) -> str:
+    """Return what waits for a night, and since when."""
+    changes = f"(changes that wait: {nights.missed_changes:,})"
+    since = f" since {nights.missed_from}" if nights.missed_from else ""
+    if nights.last is None:
+        return f"no night has run yet, and what you told Nous waits for the first one{since} {changes}"
+    if since:
+        return f"nights have been missed{since} {changes}"
+    return f"what came today about earlier days waits for a night {changes}"
 
 
 def last_night_applied(connection: Connection) -> date | None:

@@ -16,12 +16,14 @@ from heart.episodes
 where agent_id = %(agent_id)s and state = 'closed' and completed_at is null and completion_note is not null
 
 -- name: find_nights
--- The last night an agent was in, and what changed in the nights after it that are over: the first change, and how many.
-select l.night, min(e.effective_at), count(e.id)
+-- The last night an agent was in, and what changed in the nights after it that are over: when the store had the first of
+-- that, none where it came after the last of these nights, and how many. A night that ran before it was over saw no more.
+select l.night, min(greatest(e.effective_at, e.recorded_at)) filter (where e.recorded_at < %(over)s), count(e.id)
 from (select max(night) as night from lifecycle.health where agent_id = %(agent_id)s) l
+left join lifecycle.health h on h.agent_id = %(agent_id)s and h.night = l.night
 left join lifecycle.events e
     on e.agent_id = %(agent_id)s and e.night is null and e.effective_at < %(over)s
-    and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity')
+    and e.effective_at >= coalesce(least((l.night + 1)::timestamp at time zone 'UTC', h.measured_at), '-infinity')
 group by l.night
 
 -- name: count_questions
@@ -50,11 +52,14 @@ select max(night) from lifecycle.plans where state = 'applied'
 -- How many agents have changes of nights that are over and came after the last night each was in, if it was in any.
 select count(*)
 from heart.agents a
-left join lateral (select max(h.night) as night from lifecycle.health h where h.agent_id = a.id) l on true
+left join lateral (
+    select least((h.night + 1)::timestamp at time zone 'UTC', h.measured_at) as ended
+    from lifecycle.health h where h.agent_id = a.id order by h.night desc limit 1
+) l on true
 where exists (
     select from lifecycle.events e
     where e.agent_id = a.id and e.night is null and e.effective_at < %(over)s
-        and e.effective_at >= coalesce(((l.night + 1)::timestamp at time zone 'UTC'), '-infinity'))
+        and e.effective_at >= coalesce(l.ended, '-infinity'))
 
 -- name: count_events
 -- What each consumer has not been told yet; one that never came has no place in the queue, and nothing waits for it.

@@ -152,7 +152,7 @@ class HistoryVerbs(Verbs):
         with agent.transaction(deadline) as connection:
             changes = changes_of(connection, agent.id, name)
         if not changes:
-            raise NotFound(f"agent {agent.id!r} has no change in effect from source {name!r}")
+            raise NotFound(f"nothing that source {name!r} told agent {agent.id!r} is left to undo")
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
         # A transaction for each memory: one that is refused must not keep the others from being undone.
@@ -207,9 +207,10 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
     """Return the latest change of a memory that is not undone; raise `Refused` for one that a night made."""
-    effective = effective_changes(history(connection, agent_id, memory_id))
+    events = history(connection, agent_id, memory_id)
+    effective = effective_changes(events)
     if not effective:
-        raise Refused(f"every change of memory {memory_id} has been taken back")
+        raise Refused(f"memory {memory_id} was undone already{undone_when(events)}; nothing of it is left to undo")
     event = effective[0]
     if event.proposal_id is not None:
         message = (
@@ -218,6 +219,15 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
         )
         raise Refused(message)
     return event
+
+
+def undone_when(events: Sequence[PastChange]) -> str:
+    """Return when the last of some events was undone, and why: ", on 2026-11-27 at 14:05 UTC (a typo)"."""
+    undone = [event for event in events if event.undoes is not None]
+    if not undone:
+        return ""
+    last = max(undone, key=lambda event: event.recorded_at)
+    return f", on {last.recorded_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC ({last.reason})"
 
 
 def statement_of(connection: Connection, agent_id: str, event: PastChange) -> Statement | None:

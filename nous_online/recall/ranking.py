@@ -232,11 +232,18 @@ class RecallPolicy:
     """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own. With 0.2 a
     doubt stood above an answer four times as relevant; with 0.4 the old value stands first for 0.085 of the questions
     of `wording`, with 0.3 for 0.079."""
-    confident_cosine: float = 13.9
-    confident_words: float = 4.5
-    confident_offset: float = -8.4
-    """Logistic regression of whether the best answer is one, on its cosine and its lexical share: questions of LoCoMo,
-    LongMemEval and worded pairs, asked where the answer is and where it is not; docs/decisions/0022."""
+    confident_cosine: float = 6.6
+    confident_lead: float = 6.4
+    confident_words: float = 3.6
+    confident_offset: float = -5.6
+    """Logistic regression of whether the best answer is one, on its cosine, its lead in cosine over those after it, and
+    the share of the question's words it has. Fitted on the even half of questions asked where the answer is and where
+    it is not (worded pairs in stores of 10 to 3,300 facts, LoCoMo, LongMemEval), the offset so that 0.5 keeps 0.9 of
+    those with an answer; docs/decisions/0022."""
+    compared_cosines: int = 10
+    """How many of those after it; in a smaller store the others count as strange."""
+    strange_cosine: float = 0.2
+    """Cosine of a question and what has nothing to do with it, mean of English."""
     censor_boost: float = 0.2
     """For the same censors being active, in proportion to their overlap (frame-tagged encoding)."""
 
@@ -310,10 +317,32 @@ def rank(
     return sorted(scored, key=lambda pair: (-pair[1].score, pair[0].id))[:limit]
 
 
-def confidence(parts: ScoreParts, policy: RecallPolicy) -> float:
-    """Return the chance, 0 to 1, that a best answer with these parts is an answer at all."""
-    weighed = policy.confident_cosine * parts.dense + policy.confident_words * parts.lexical + policy.confident_offset
+def confidence(ranked: Sequence[tuple[Covering, ScoreParts]], policy: RecallPolicy) -> float:
+    """Return the chance, 0 to 1, that the best of some ranked candidates answers the question; 0 without any.
+
+    The mean cosine of the next ones counts against it: all that is said of Ana is near to a question about Ana.
+    """
+    if not ranked:
+        return 0.0
+    (best, parts), *others = ranked[: 1 + policy.compared_cosines]
+    missing = policy.compared_cosines - len(others)
+    beside = (sum(its.dense for _, its in others) + missing * policy.strange_cosine) / policy.compared_cosines
+    weighed = (
+        policy.confident_cosine * parts.dense
+        + policy.confident_lead * (parts.dense - beside)
+        + policy.confident_words * best.covered
+        + policy.confident_offset
+    )
     return 1 / (1 + math.exp(-weighed))
+
+
+class Covering(Protocol):
+    """A candidate that says how many of the question's words it has."""
+
+    @property
+    def covered(self) -> float:
+        """Their share, each weighed by its rarity: 0 to 1. A word that no memory has is the rarest."""
+        ...
 
 
 class Comparable(Protocol):

@@ -30,6 +30,7 @@ from nous_online.memories.store import check_home
 from nous_online.recall.ranking import (
     Candidate,
     Comparable,
+    Covering,
     Period,
     RecallPolicy,
     ScoreParts,
@@ -119,8 +120,8 @@ class FoundMemory:
         return detail if has_shorter or self.kind != "episode" else "full"
 
 
-class Row(Candidate, Comparable, Protocol):
-    """A candidate as the driver returns it: the fields of `FoundMemory`, then those of `Comparable`."""
+class Row(Candidate, Covering, Comparable, Protocol):
+    """A candidate as the driver returns it: the fields of `FoundMemory`, then `covered` and those of `Comparable`."""
 
 
 FIELDS = len(fields(FoundMemory))
@@ -215,8 +216,8 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
         for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
         if parts.score >= cue.min_score
     ]
-    chance = confidence(ranked[0][1], policy) if ranked else 0.0
-    return Answers(recall_id, with_full_texts(connection, agent_id, answers), chance, can_be_logged)
+    full = with_full_texts(connection, agent_id, answers)
+    return Answers(recall_id, full, confidence(ranked, policy), can_be_logged)
 
 
 def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:

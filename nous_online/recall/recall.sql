@@ -34,7 +34,7 @@ with size as materialized (
 ), corpus as materialized (
     select coalesce(sum(memory_count), 0) as memory_count from size
 ), term as materialized (
-    select q.lexeme, counted.document_count,
+    select q.lexeme, counted.document_count, counted.is_known,
            ln(1 + (greatest(c.memory_count, counted.document_count) - counted.document_count + 0.5)
                   / (counted.document_count + 0.5))::float8 as weight
     from unnest(heart.lexemes(%(query)s)) q
@@ -50,13 +50,12 @@ with size as materialized (
               where s.document_count is null and agent_id = %(agent_id)s and lexeme = q.lexeme
               limit {postings_limit}) listed
     ) counted
-    where counted.is_known
 ), named as materialized (
     -- A word that very many memories hold says little of any: it nominates only if no rarer one does.
     select p.memory_id, p.memory_kind, sum(r.weight * p.amount / (p.amount + {term_saturation}::float8)) as match
     from (
         select lexeme, weight, sum(document_count) over rising as posting_count, row_number() over rising as place
-        from term
+        from term where is_known
         window rising as (order by document_count, lexeme rows unbounded preceding)
     ) r
     cross join lateral (
@@ -77,8 +76,11 @@ with size as materialized (
     ) nominated
     order by id
 ), matched as materialized (
-    -- BM25F, as a share of the most the question could reach.
-    select c.id, sum(t.weight * amount / (amount + {term_saturation}::float8)) / (select sum(weight) from term) as lexical
+    -- BM25F, as a share of the most the question could reach; and which share of its words is found at all, where one
+    -- that no memory has counts as missing.
+    select c.id, sum(t.weight * amount / (amount + {term_saturation}::float8))
+                     / (select sum(weight) from term where is_known) as lexical,
+           sum(t.weight) / (select sum(weight) from term) as covered
     from term t
     cross join lateral (
         select memory_id, term_count, greatest(context_term_count - term_count, 0) as context_term_count
@@ -92,10 +94,11 @@ with size as materialized (
                + {context_weight}::float8 * p.context_term_count
                  / (1 - {length_penalty}::float8 + {length_penalty}::float8 * c.context_length) as amount
     ) frequency
+    where t.is_known
     group by c.id
 )
 , scored as materialized (
-    select c.*, coalesce(m.lexical, 0) as lexical from candidate c left join matched m on m.id = c.id
+    select c.*, coalesce(m.lexical, 0) as lexical, coalesce(m.covered, 0) as covered from candidate c left join matched m on m.id = c.id
 ), top as materialized (
     select f.id, f.embedding, f.slot, f.perhaps_replaces, f.context_embedding is null as is_plain,
            coalesce(f.valid_from, best.said_at) as holds_from, f.contradiction_status = 'open' as is_contested
@@ -106,7 +109,7 @@ with size as materialized (
 -- Of the best facts: which earlier ones each resembles, and which it answers the same question as, or perhaps replaces.
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
        superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind,
-       trust, is_pinned, encoded_censors, rank_weight, dense, lexical,
+       trust, is_pinned, encoded_censors, rank_weight, dense, lexical, covered,
        earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by
 from scored c
 left join lateral (

@@ -84,7 +84,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
 ) -> object:
     """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
 
-    Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
+    Without --date it is yesterday's night, the last one that is over. Today's can be run too: what is said later that
+    day waits for the night that runs when the day is over. Without --agent it is for all agents.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that is lost
     on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
@@ -102,6 +103,9 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     NightPolicy().overridden(values)  # refused before anything is opened
     options = options_for(agent, policy=values, is_dry_run=dry_run, is_full=full)
     wanted = missing_nights(options, night or first or last) if backfill else chosen_nights(night, first, last)
+    early = [each for each in wanted if each == datetime.now(UTC).date() and not dry_run]
+    for each in early:
+        show_note(f"warning: {early_in_words(each)}")
     ran = run_in_order(wanted, options, is_range=backfill or len(wanted) > 1)
     outcomes, stop = ran.outcomes, ran.stop
     if not wanted:
@@ -116,7 +120,7 @@ def night(  # noqa: PLR0913 (one parameter for each option)
         code = SIGNALLED + stop.signal
     elif outcomes and outcomes[-1].is_stopped:
         code = 1
-    return Ended(code, {"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet})
+    return Ended(code, {"nights": [as_plain(outcome) for outcome in outcomes], "quiet": ran.quiet, "not_over": early})
 
 
 @dataclass
@@ -163,6 +167,14 @@ def run_in_order(wanted: Sequence[date], options: NightOptions, *, is_range: boo
         except KeyboardInterrupt:
             os._exit(INTERRUPTED)  # a night is under way in a thread; as after a kill, the next run finishes it
     return ran
+
+
+def early_in_words(night: date) -> str:
+    """Return what it means that a night runs before its day is over."""
+    return (
+        f"the day of night {night} ends at midnight UTC, and what is said until then is not in this run: a night after "
+        f"that takes it in, the scheduled one or nous night --date {night} again"
+    )
 
 
 def quiet_in_words(count: int) -> str:
@@ -313,9 +325,12 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
+    from nous_pipelines.plan.checks import title_of
+
     for failure in outcome.failures:
-        if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
-            show_error(failure)
+        name, _, why = failure.removeprefix("check ").partition(": ")
+        if name != JUDGE_ASKED:  # told at the end, with how many pairs wait
+            show_error(f"check “{title_of(name)}”: {why}" if failure.startswith("check ") else failure)
     if outcome.report is None:
         return
     counts = outcome.report.counts
@@ -338,10 +353,12 @@ def show_outcome(outcome: NightOutcome) -> None:
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
     """Yield notes on what to do, and on what is left for the next night."""
+    from nous_pipelines.plan.checks import title_of
+
     for left in outcome.left_out:
         yield f"what to do about {left.agent_id}: {left.advice}"
     for stop in report.stopped:
-        yield f"what to do about {stop.check}: {stop.advice}"
+        yield f"what to do about “{title_of(stop.check)}”: {stop.advice}"
     if outcome.asking and not report.put_off.obstacles:
         yield outcome.asking
     if not report.counts["active_before"] and not report.kinds:

@@ -123,6 +123,17 @@ where p.state = 'applied'
   and (%(id)s::uuid is null or p.id = %(id)s)
 order by p.night desc, p.agent_id, p.decided_at desc, p.id
 
+-- name: last_undone
+-- When the last of some proposals was undone, and why.
+select p.decided_at, p.outcome
+from lifecycle.proposals p
+where p.state = 'undone'
+  and (%(agent_id)s::text is null or p.agent_id = %(agent_id)s)
+  and (%(night)s::date is null or p.night = %(night)s)
+  and (%(kind)s::text is null or p.kind = %(kind)s)
+  and (%(id)s::uuid is null or p.id = %(id)s)
+order by p.decided_at desc limit 1
+
 -- name: proposal_events
 select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
        e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes

@@ -171,10 +171,11 @@ def canaries(evidence: Evidence) -> CheckResult:
         if v.verdict not in c.allowed
     ]
     if wrong:
-        said = f"{len(wrong)} of {len(CANARIES)} canary pairs were judged wrongly; tonight's verdicts can't be believed"
+        pairs = f"{len(wrong)} of {len(CANARIES)} pairs with known answers"
+        said = f"{pairs} were judged wrongly; tonight's verdicts can't be believed"
         # One judge decides for all agents: leaving some out does not make it right.
         return replace(failed(f"{said}, look at the judge before running the night again", wrong), is_about_all=True)
-    return held(f"all {len(CANARIES)} canary pairs were judged rightly")
+    return held(f"all {len(CANARIES)} pairs with known answers were judged rightly")
 
 
 def pair_of(canary: PlanCanary) -> Pair:
@@ -222,7 +223,7 @@ def recall_does_not_regress(evidence: Evidence) -> CheckResult:
     checked = len(usable_probes(evidence.probes))
     if sentences:
         return failed(f"{len(sentences)} used memories would be harder to find", sentences, checked=checked)
-    return held(f"{checked} probes find what they found before", {"probes": checked})
+    return held(f"{checked} past questions find what they found before", {"probes": checked})
 
 
 def effect(evidence: Evidence) -> CheckResult:
@@ -250,6 +251,26 @@ CHECKS: Mapping[str, Check] = {
     "recall_does_not_regress": recall_does_not_regress,
     "effect": effect,
 }
+
+TITLES: Mapping[str, str] = {
+    "conservation": "nothing is lost",
+    "no_cycles": "nothing replaces itself",
+    "reads_what_it_changes": "changes are read first",
+    "blast_radius": "how much would leave",
+    "canaries": "pairs with known answers",
+    "protected": "pins and trust",
+    "budget": "the cost",
+    "recall_does_not_regress": "past questions find their answers",
+    "effect": "every row is accounted for",
+    "nobody_left_out": "agents left out",
+    "judge_batches_sent": "the model was asked",
+}
+"""What each check is called where a person reads of it."""
+
+
+def title_of(name: str) -> str:
+    """Return what a person reads for a check; a step, or a check of an earlier version, goes by its name."""
+    return TITLES.get(name, name)
 
 
 def held(sentence: str, metadata: Mapping[str, Any] | None = None) -> CheckResult:
@@ -286,7 +307,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.agent_id} ({self.step}: {self.reason})"
+        return f"{self.agent_id} ({title_of(self.step)}: {self.reason})"
 
 
 def isolate_failures(

@@ -96,8 +96,17 @@ def select_proposals(database: Database, selection: Selection) -> list[AppliedPr
     found = database.rows(AppliedProposal, SQL["applied_proposals"], vars(selection))
     if not found:
         wanted = ", ".join(f"{name}={value}" for name, value in vars(selection).items() if value is not None)
+        if when := undone_when(database, selection):
+            raise NotFound(f"all that has {wanted} was undone already{when}; nothing of it is left to undo")
         raise NotFound(f"no applied proposal has {wanted or 'been found'}; `nous diff` shows what each night did")
     return found
+
+
+def undone_when(database: Database, selection: Selection) -> str:
+    """Return when the last proposal of a selection was undone, and why: ", on 2026-11-27 at 14:05 UTC (a mistake)"."""
+    with database.transaction() as connection:
+        found = connection.execute(SQL["last_undone"], vars(selection)).fetchone()
+    return f", on {found[0].astimezone(UTC):%Y-%m-%d at %H:%M} UTC ({found[1]})" if found else ""
 
 
 def chunks_of(proposals: Iterable[AppliedProposal], size: int) -> Iterator[list[AppliedProposal]]:
@@ -150,9 +159,7 @@ def undo_range(database: Database, selection: Selection, nights: Iterable[date],
         if results[night].refused:
             break
     if missing is not None and not results:
-        raise NotFound(
-            "no applied proposal is left of these nights; `nous diff` shows what each night did"
-        ) from missing
+        raise NotFound(f"no applied proposal is left of these nights, the newest: {missing}") from missing
     return results
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nous_online.core.errors import Unavailable
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
+from nous_pipelines.plan.checks import title_of
 from nous_pipelines.reports.costs import short, usd_in_words
 from nous_pipelines.reports.report import NightReport, shown_similarity
 from nous_pipelines.reports.reporting import stale_ratio, tokens_saved
@@ -263,7 +264,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cut": cut, "similarity": shown_similarity, "short": short, "usd": usd_in_words}
+    environment.filters |= {
+        "title_of": title_of,
+        "cut": cut,
+        "similarity": shown_similarity,
+        "short": short,
+        "usd": usd_in_words,
+    }
     return environment
 
 

@@ -16,6 +16,7 @@ from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.phase import Phase
 from nous_pipelines.phases.phase_table import PRECEDENCE, PROPOSAL_KINDS
 from nous_pipelines.phases.proposals import Plan
+from nous_pipelines.plan.checks import title_of
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.costs import Cost
 
@@ -277,8 +278,8 @@ class NightReport:
     @property
     def needs(self) -> list[str]:
         """What a person has to act on: stopped nights, agents left out, and questions only a person can decide."""
-        needs = [f"the check {each.check} stopped the night: nothing was applied" for each in self.stopped]
-        needs += [f"{each.agent_id} was left out: {each.step}" for each in self.left_out]
+        needs = [f"the check “{title_of(each.check)}” stopped the night: nothing was applied" for each in self.stopped]
+        needs += [f"{each.agent_id} was left out: {title_of(each.step)}" for each in self.left_out]
         needs += [self.put_off.note] if self.put_off.note else []
         asked = self.asked
         if asked.contradictions:
@@ -384,7 +385,7 @@ class NightReport:
     @property
     def left_out_note(self) -> str:
         """The agents left out, as the end of the summary."""
-        names = [f"{each.agent_id} ({each.step})" for each in self.left_out]
+        names = [f"{each.agent_id} ({title_of(each.step)})" for each in self.left_out]
         more = [f"{len(names) - NAMED_AGENTS} more"] if len(names) > NAMED_AGENTS else []
         return f"; left out: {', '.join([*names[:NAMED_AGENTS], *more])}" if names else ""
 

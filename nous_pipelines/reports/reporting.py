@@ -21,7 +21,7 @@ from nous_online.language.pairs.judging import Verdict
 from nous_online.memories.contradictions import of_questions
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Proposal
-from nous_pipelines.plan.checks import NOBODY_LEFT_OUT
+from nous_pipelines.plan.checks import NOBODY_LEFT_OUT, title_of
 from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.reports.costs import Dimension, costs_of
 from nous_pipelines.reports.report import (
@@ -286,7 +286,7 @@ def mark_left_out(
     left_out: Sequence[AgentLeftOut], outlines: Sequence[Outline], planned: Mapping[str, ReportedProposal]
 ) -> tuple[list[Outline], dict[str, ReportedProposal]]:
     """Return outlines and planned proposals with those of agents left out marked as such, with the reason."""
-    why = {each.agent_id: f"its agent was left out ({each.step})" for each in left_out}
+    why = {each.agent_id: f"its agent was left out ({title_of(each.step)})" for each in left_out}
     out = {
         each.id: replace(each, state=LEFT_OUT, outcome=why[each.agent_id])
         for each in planned.values()

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from nous_online.interfaces.cli.output import escaped, show, without_controls
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
+from nous_pipelines.plan.checks import title_of
 from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
 from nous_pipelines.reports.report import (
     AgentLeftOut,
@@ -84,11 +85,11 @@ def show_section(title: str, entries: Iterable[Text], count: int, shown: int, *,
 
 
 def show_apart(counts: Mapping[str, int]) -> None:
-    """Print how many pairs a cosine threshold alone would have merged, if any."""
+    """Print how many pairs look alike and were kept apart, if any."""
     apart, unsure = counts["kept_apart"], counts["unsure"]
     if apart:
         message = (
-            f"\nA cosine threshold alone would have merged every one of these pairs. {apart} were kept apart: "
+            f"\nBy their likeness alone all of these pairs would have been merged. {apart} were kept apart: "
             f"{apart - unsure} differ in something that matters, {unsure} are close but not certain, and a wrong merge "
             "costs more than a second copy."
         )
@@ -172,7 +173,10 @@ def account_text(account: PhaseAccount) -> Text:
 
 def stopped_text(stop: Stopped) -> Text:
     """Return a check that stopped the night, with the memories it names and advice."""
-    text = Text.assemble((f"\n✗ stopped by {stop.check}: nothing was applied", "bold red"), f"\n  {stop.description}")
+    text = Text.assemble(
+        (f"\n✗ stopped by the check “{title_of(stop.check)}”: nothing was applied", "bold red"),
+        f"\n  {stop.description}",
+    )
     for offender in stop.offenders:
         text.append(f"\n  - {shortened(offender.text)}", style="yellow")
         text.append(f"  {offender.id}", style="dim")
@@ -182,7 +186,7 @@ def stopped_text(stop: Stopped) -> Text:
 def left_out_text(left: AgentLeftOut) -> Text:
     """Return an agent that the night left out, with the reason and advice."""
     title = f"\n✗ left out: {left.agent_id}. The others had their night; the next one tries again"
-    text = Text.assemble((title, "bold red"), f"\n  {left.step}: {left.reason}")
+    text = Text.assemble((title, "bold red"), f"\n  {title_of(left.step)}: {left.reason}")
     return text.append(f"\n  what to do: {left.advice}", style="cyan")
 
 
@@ -199,7 +203,7 @@ def cost_text(cost: Cost) -> Text:
 def check_text(check: Mapping[str, object]) -> Text:
     """Return one check with its outcome."""
     mark = ("✓ ", "green") if check["passed"] else ("✗ ", "red")
-    return Text.assemble(mark, f"{check['name']}: ", (str(check["description"]), "dim"))
+    return Text.assemble(mark, f"{title_of(str(check['name']))}: ", (str(check["description"]), "dim"))
 
 
 # --- as Markdown ---
@@ -243,7 +247,7 @@ def markdown_of(report: NightReport) -> str:
         *listed(
             "## Checks",
             (
-                f"- {'✓' if each['passed'] else '✗'} **{plain(each['name'])}** {plain(each['description'])}"
+                f"- {'✓' if each['passed'] else '✗'} **{plain(title_of(each['name']))}** {plain(each['description'])}"
                 for each in report.checks
             ),
         ),
@@ -282,14 +286,14 @@ def urgent_lines(report: NightReport) -> Iterator[str]:
     """Yield what needs a person, the checks that stopped the night with advice, and the agents left out."""
     yield from listed("## Needs you", (f"- {plain(need)}" for need in report.needs))
     for stop in report.stopped:
-        yield f"## Stopped by {stop.check}: nothing was applied"
+        yield f"## Stopped by the check “{plain(title_of(stop.check))}”: nothing was applied"
         yield plain(stop.description)
         yield from (
             ["\n".join(f"- {plain(each.text)} (`{each.id}`)" for each in stop.offenders)] if stop.offenders else []
         )
         yield f"**What to do:** {plain(stop.advice)}"
     left = (
-        f"- {plain(each.agent_id)}: {plain(each.step)}: {plain(each.reason)}. {plain(each.advice)}"
+        f"- {plain(each.agent_id)}: {plain(title_of(each.step))}: {plain(each.reason)}. {plain(each.advice)}"
         for each in report.left_out
     )
     yield from listed("## Left out; the others had their night, the next one tries again", left)

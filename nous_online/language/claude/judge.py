@@ -174,13 +174,13 @@ def canaries_failed(answers: Mapping[str, PairAnswer | None]) -> list[str]:
     """
     sent = [(canary, answers[canary.name]) for canary in CANARIES if canary.name in answers]
     wrong = [
-        f"canary “{canary.name}” was answered “{answer.verdict}”"
+        f"“{canary.name}”, whose answer is known, was answered “{answer.verdict}”"
         for canary, answer in sent
         if answer is not None and answer.verdict not in canary.allowed
     ]
     answered = sum(answer is not None for _, answer in sent)
     if not sent or answered < LEAST_ANSWERED * len(sent):
-        wrong.append(f"only {answered} of {len(sent)} canaries were answered")
+        wrong.append(f"only {answered} of {len(sent)} pairs with known answers got one")
     return wrong
 
 

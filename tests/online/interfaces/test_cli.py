@@ -270,6 +270,22 @@ def test_doctor_finds_everything_in_order(nous: Callable[..., Answer]):
     ]  # fmt: skip
 
 
+def test_a_new_user_with_an_old_import_is_told_that_it_waits_for_the_first_night(
+    nous: Callable[..., Answer], tmp_path: Path
+):
+    file = tmp_path / "history.jsonl"
+    file.write_text('{"content": "The rent is 900", "learned_at": "2024-03-01T09:00:00Z"}')
+    nous("import", str(file))
+
+    nights, told, checked = nous("status", "--json").json["nights"], nous("status"), nous("doctor")
+
+    assert nights == {"last": None, "missed_from": None, "missed_changes": 1}
+    waits = "no night has run yet, and what you told Nous waits for the first one (changes that wait: 1): run `nous"
+    assert waits in " ".join(told.out.split())
+    assert "missed" not in told.out
+    assert "none yet; warning: memories wait for the first (agents: 1): run `nous" in " ".join(checked.out.split())
+
+
 def test_doctor_says_what_to_mend(nous: Callable[..., Answer], owner: psycopg.Connection):
     owner.execute("delete from migration.applied")
     behind = nous("doctor")

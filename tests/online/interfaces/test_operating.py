@@ -15,7 +15,7 @@ from nous_online.database.connection import Database, prepare
 from nous_online.database.postgres_home import program
 from nous_online.database.schema import require_isolation
 from nous_online.heart import Heart
-from nous_pipelines.plan.checks import CHECKS
+from nous_pipelines.plan.checks import CHECKS, title_of
 from nous_pipelines.reports.reporting import ADVICE
 
 PAGE = (Path(__file__).parents[3] / "docs/operating.md").read_text("utf-8")
@@ -55,7 +55,7 @@ def test_a_backup_is_restored_as_the_page_says(heart, embedder, database_url, fr
 
 
 def test_every_check_that_stops_a_night_has_its_advice_on_the_page() -> None:
-    rows = {f"| `{check}` | {sentence} |" for check, (sentence, _) in ADVICE.items()}
+    rows = {f"| `{check}` | {title_of(check)} | {sentence} |" for check, (sentence, _) in ADVICE.items()}
 
     assert {row for row in rows if row not in PAGE} == set()
     assert set(CHECKS) <= set(ADVICE)

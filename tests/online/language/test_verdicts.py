@@ -269,7 +269,7 @@ def test_a_judge_that_always_says_one_thing_fails(verdict: Verdict) -> None:
 def test_a_judge_that_obeys_one_memory_fails() -> None:
     obedient = {**right_answers(), "asked to say same": said(SAME)}
 
-    assert canaries_failed(obedient) == ["canary “asked to say same” was answered “same”"]
+    assert canaries_failed(obedient) == ["“asked to say same”, whose answer is known, was answered “same”"]
 
 
 def test_a_canary_that_was_not_answered_is_not_wrong() -> None:
@@ -279,8 +279,10 @@ def test_a_canary_that_was_not_answered_is_not_wrong() -> None:
 def test_a_batch_without_answers_to_most_canaries_is_not_believed() -> None:
     few = dict.fromkeys((canary.name for canary in CANARIES[1:]), None)
 
-    assert canaries_failed({**right_answers(), **few}) == [f"only 1 of {len(CANARIES)} canaries were answered"]
-    assert canaries_failed({}) == ["only 0 of 0 canaries were answered"]
+    assert canaries_failed({**right_answers(), **few}) == [
+        f"only 1 of {len(CANARIES)} pairs with known answers got one"
+    ]
+    assert canaries_failed({}) == ["only 0 of 0 pairs with known answers got one"]
 
 
 def test_the_built_in_judge_passes_the_canaries() -> None:

@@ -161,6 +161,26 @@ def test_a_recall_is_confident_where_the_answer_is_known_and_not_where_it_is_not
     assert 0 < unknown.confidence < 0.5 < known.confidence < 1
 
 
+def test_a_recall_is_not_confident_of_what_was_never_said_of_somebody_who_is_well_known(heart):
+    for text in (
+        "Ana leads the harbour project", "Ana started at the company in 2019", "Ana prefers tea to coffee",
+        "Ana cycles to the office on Fridays", "Ana shares her desk with Ben", "Ana wrote the billing service",
+    ):  # fmt: skip
+        heart.learn(text)
+
+    assert heart.recall("When did Ana start at the company?").is_confident
+    assert heart.recall("Who wrote the billing service?").is_confident
+    assert not heart.recall("What is the blood type of Ana?").is_confident
+    assert not heart.recall("Which school did the sister of Ana attend?").is_confident
+
+
+def test_two_values_of_one_thing_alone_in_a_store_are_an_answer(heart):
+    heart.learn("The rent of the flat is 900 euros a month")
+    heart.learn("From January the rent of the flat is 950 euros a month")
+
+    assert heart.recall("How much is the rent of the flat?").is_confident
+
+
 def test_nothing_found_is_nothing_to_be_confident_of(heart):
     found = heart.recall("anything")
 

@@ -70,7 +70,7 @@ def test_taking_a_source_back_again_finds_only_what_was_refused(heart: Heart, to
     assert heart.undo_source(PAGE, reason="forged").undone == ()
     heart.restore(told["alone"])
     assert heart.get(told["alone"]).state == "active"
-    with pytest.raises(NotFound, match="no change in effect from source 'another page'"):
+    with pytest.raises(NotFound, match="nothing that source 'another page' told agent 'aria' is left to undo"):
         heart.undo_source("another page", reason="forged")
 
 

@@ -14,6 +14,7 @@ from nous_online.recall.ranking import (
     RecallPolicy,
     Situation,
     censor_boost,
+    confidence,
     frame_boost,
     later_first,
     mentions,
@@ -48,6 +49,7 @@ class Memory:
     doubted_ids: Sequence[UUID] | None = None
     same_ids: Sequence[UUID] | None = None
     contradicted_by: Sequence[UUID] | None = None
+    covered: float = 0.5
 
 
 def order(*memories: Memory, situation: Situation = ASKED, limit: int = 10) -> list[int]:
@@ -278,3 +280,20 @@ def test_a_later_fact_of_another_frame_stays_behind_and_much_use_keeps_no_old_on
 
     assert later_order(earlier, later, situation=Situation("how?", frame="decision")) == [1, 2]
     assert later_order(replace(earlier, rank_weight=2.0), later) == [2, 1]
+
+
+def sureness(best: Memory, *others: Memory) -> float:
+    return confidence([(each, score_parts(each, ASKED, POLICY)) for each in (best, *others)], POLICY)
+
+
+def test_a_recall_is_surer_of_what_is_nearer_has_more_of_the_words_and_stands_out():
+    best, others = Memory(dense=0.6), [Memory(dense=0.3)] * 10
+
+    sure = sureness(best, *others)
+
+    assert sureness(replace(best, dense=0.7), *others) > sure
+    assert sureness(replace(best, covered=0.7), *others) > sure
+    assert sureness(best, Memory(dense=0.5), *others[1:]) < sure
+    assert sureness(best, *others, Memory(dense=0.6)) == pytest.approx(sure)  # the eleventh is far off
+    assert sureness(best) == pytest.approx(sureness(best, *[Memory(dense=0.2)] * 10))  # alone as among strangers
+    assert confidence([], POLICY) == 0.0

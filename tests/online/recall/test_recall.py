@@ -57,6 +57,21 @@ def test_other_forms_of_a_word_are_found(heart):
     assert asked(heart, "Which greyhound did she adopt?")[0].parts.lexical > 0.4
 
 
+def test_a_word_of_the_question_that_no_memory_has_makes_a_recall_less_sure_and_changes_no_score(heart):
+    heart.learn("Ana adopted two greyhounds")
+    heart.learn("Ben paints his boat")
+    with heart.agent.database.transaction(heart.agent.id) as connection:
+
+        def by_words(query):
+            cue = Cue(query, None)
+            return recall(connection, heart.agent.id, cue, space=heart.agent.embedder.space, policy=RecallPolicy())
+
+        known, odd = by_words("Ana greyhounds"), by_words("Ana greyhounds harpsichord")
+
+    assert [each.score for each in odd.answers] == [each.score for each in known.answers]
+    assert odd.confidence < known.confidence
+
+
 def test_one_word_in_a_memory_of_average_length_scores_as_bm25_says(heart):
     heart.learn("heliotrope blooms")
 

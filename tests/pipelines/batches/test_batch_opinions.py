@@ -144,7 +144,7 @@ def test_one_canary_answered_wrongly_and_nothing_is_believed():
 
     assert found.judgements == {}
     assert found.again == {"hash": NOT_BELIEVED}
-    assert found.canaries_wrong == ("canary “asked to say same” was answered “same”",)
+    assert found.canaries_wrong == ("“asked to say same”, whose answer is known, was answered “same”",)
 
 
 def test_without_canaries_nothing_is_believed_either():
@@ -153,7 +153,7 @@ def test_without_canaries_nothing_is_believed_either():
     found = opinions(batch(said("compatible"), lost))
 
     assert found.judgements == {}
-    assert found.canaries_wrong == (f"only 0 of {len(CANARIES)} canaries were answered",)
+    assert found.canaries_wrong == (f"only 0 of {len(CANARIES)} pairs with known answers got one",)
 
 
 def test_an_answer_about_words_nobody_says_any_more_counts_for_nothing():

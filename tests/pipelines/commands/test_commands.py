@@ -39,6 +39,21 @@ def test_nights_are_backfilled_in_order_and_told_to_machines_in_json(heart, nous
     ] * 2
 
 
+def test_a_night_of_a_day_that_is_not_over_says_what_it_leaves_out(heart, nous):
+    heart.learn("The kettle is descaled")
+    today = datetime.now(UTC).date().isoformat()
+
+    told, plain = nous("night", "--date", today), as_json(nous("night", "--date", today, "--json"))
+    tried, earlier = nous("night", "--date", today, "--dry-run"), as_json(nous("night", *HERE, "--json"))
+
+    (warned,) = [line for line in told.stderr.splitlines() if "warning" in line]
+    assert warned.startswith(f"warning: the day of night {today} ends at midnight UTC")
+    assert f"nous night --date {today} again" in warned
+    assert f"night {today}: " in told.stdout
+    assert (plain["not_over"], earlier["not_over"]) == ([today], [])
+    assert "warning" not in tried.stderr
+
+
 def test_a_dry_run_is_recorded_nowhere_can_be_looked_at_and_changes_nothing(heart, nous, owner, monkeypatch, tmp_path):
     remember(heart, NINE, NINE)
     before = facts_in(owner, without=())
@@ -65,15 +80,16 @@ def test_a_night_that_its_checks_stop_says_what_to_do_and_the_nights_after_it_wa
 
     assert (result.exit_code, spoken.exit_code) == (1, 1)
     failure, said = "check blast_radius: aria: 1 of 2 memories would leave", " ".join(result.stderr.split())
-    assert failure in said
-    assert "what to do about blast_radius" in said
+    assert "check “how much would leave”: aria: 1 of 2 memories would leave" in said
+    assert "what to do about “how much would leave”: Look at" in said
+    assert "blast_radius" not in said + report.stdout
     assert "max_leaving_share (0.4 now)" in said
     assert "2026-06-02" not in result.output
     (night,) = as_json(spoken)["nights"]
     assert night["failures"] == [failure]
     assert facts_in(owner, without=()) == before
     told = " ".join(report.stdout.split())
-    assert "stopped by blast_radius: nothing was applied" in told
+    assert "stopped by the check “how much would leave”: nothing was applied" in told
     assert "what to do: Look at what would leave (nous diff)" in told
 
 

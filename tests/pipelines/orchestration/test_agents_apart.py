@@ -109,13 +109,13 @@ def test_agents_that_a_check_a_step_or_their_policy_stops_are_left_out_and_the_o
     assert failure.startswith(
         "check nobody_left_out: left out of the night, 3: dan (policy: the policy of agent 'dan' "
     )
-    assert report.summary.endswith("; left out: dan (policy), cleo (neighbours), ben (blast_radius)")
+    assert report.summary.endswith("; left out: dan (policy), cleo (neighbours), ben (how much would leave)")
     assert (report.counts["merges"], report.counts["left_out"], report.stopped) == (1, 1, ())
     (held,) = report.not_in_force
     assert (held.agent_id, held.state) == ("ben", "left_out")
-    assert held.outcome == "its agent was left out (blast_radius)"
+    assert held.outcome == "its agent was left out (how much would leave)"
     assert "Left out: ben" in page_of(report)
-    assert "- ben: blast\\_radius: " in markdown_of(report)
+    assert "- ben: how much would leave: " in markdown_of(report)
     assert "ben" not in Redaction("ben", ()).text(markdown_of(report) + failure)
     assert all(each["passed"] for each in report.checks if each["name"] != NOBODY_LEFT_OUT)
     assert instance.get_run_by_id(outcome.run_id).is_success

@@ -62,12 +62,13 @@ def test_a_judge_that_says_same_of_everything_is_stopped_and_the_report_says_why
     assert not outcome.is_success
     assert {"canaries", "blast_radius"} <= failed(outcome)
     assert any(
-        each.startswith("check canaries: 11 of 13 canary pairs were judged wrongly") for each in outcome.failures
+        each.startswith("check canaries: 11 of 13 pairs with known answers were judged wrongly")
+        for each in outcome.failures
     )
     assert everything(owner) == before
     assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
     told = markdown_of(outcome.report).replace("\\", "")  # without what keeps words from acting as Markdown
-    assert "canary pairs were judged wrongly" in told
+    assert "pairs with known answers were judged wrongly" in told
     assert "tonight's verdicts can't be believed" in told
     assert "max_leaving_share" in told
 

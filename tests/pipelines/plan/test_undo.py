@@ -255,7 +255,9 @@ def test_only_what_is_selected_is_undone(heart, opened, night_database, run):
 
     assert take_back(night_database, id=one.id).undone == (one.id,)
     assert take_back(night_database, agent_id="ben").undone == (bens.id,)
-    for selection in ({"agent_id": "ben"}, {"kind": "archive"}, {"night": NEXT}, {"id": uuid.uuid4()}):
+    with pytest.raises(NotFound, match=r"agent_id=ben was undone already, on .{10} at .{5} UTC \(a mistake\);"):
+        take_back(night_database, agent_id="ben")
+    for selection in ({"kind": "archive"}, {"night": NEXT}, {"id": uuid.uuid4()}):
         with pytest.raises(NotFound, match="no applied proposal has"):
             take_back(night_database, **selection)
     assert take_back(night_database, kind="merge", night=NIGHT).undone == (other.id,)

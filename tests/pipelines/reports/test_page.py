@@ -190,7 +190,7 @@ def test_a_night_that_was_stopped_says_so_first():
 
     text = " ".join(Outline(page_of(report(stopped=(stop,)))).text.split())
 
-    assert text.index("Stopped by protected: nothing was applied") < text.index("The store")
+    assert text.index("Stopped by the check “pins and trust”: nothing was applied") < text.index("The store")
     assert "Never on Fridays id-1" in text
     assert "What to do. Unpin it." in text
 
@@ -207,7 +207,7 @@ def test_what_needs_a_person_stands_at_the_head_of_every_report(capsys):
     show_report(report())
     calm = [page_of(report()), markdown_of(report()), capsys.readouterr().out]
 
-    assert asking.needs[0] == "the check protected stopped the night: nothing was applied"
+    assert asking.needs[0] == "the check “pins and trust” stopped the night: nothing was applied"
     assert asking.needs[1].startswith("2 contradictions are open: `nous contradictions`")
     assert asking.needs[2].startswith("1 procedure failed more often than it worked")
     for text in (" ".join(Outline(shown[0]).text.split()), *(" ".join(each.split()) for each in shown[1:])):

@@ -305,8 +305,8 @@ def test_the_markdown_names_texts_reasons_checks_and_the_way_back(night):
 
     for part in (
         "# Night 2026-06-01", "5 → 4 active facts", "## Merged (1 memory merged into 1)", NINE, AGAIN, "said twice",
-        "## Look alike, kept apart (2)", "number 30 ≠ 14", "✓ **effect** 3 similar pairs", f"`{merge.id}`",
-        "`nous undo --night 2026-06-01`", "`nous undo --night 2026-06-01 --kind merge`",
+        "## Look alike, kept apart (2)", "number 30 ≠ 14", "✓ **every row is accounted for** 3 similar pairs",
+        f"`{merge.id}`", "`nous undo --night 2026-06-01`", "`nous undo --night 2026-06-01 --kind merge`",
     ):  # fmt: skip
         assert part in text
 
@@ -360,10 +360,11 @@ def test_a_damaged_file_is_named_with_the_way_out(night):
 
 def test_every_check_has_advice():
     from nous_pipelines.night_policy import NightPolicy
-    from nous_pipelines.plan.checks import CHECKS
+    from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT, TITLES
     from nous_pipelines.reports.reporting import ADVICE
 
     assert set(ADVICE) == {*CHECKS, "policy"}
+    assert set(TITLES) >= {*CHECKS, NOBODY_LEFT_OUT}
     assert {name for _, names in ADVICE.values() for name in names} <= set(NightPolicy().as_dict())
 
 
