@@ -51,6 +51,26 @@ MONTHS = {
     "january": "jan", "february": "feb", "march": "mar", "april": "apr", "may": "may", "june": "jun", "july": "jul",
     "august": "aug", "september": "sep", "october": "oct", "november": "nov", "december": "dec",
 }  # fmt: skip
+MONTH_NAMES = """\
+january januar janvier enero gennaio janeiro januari tammikuuta tammikuu stycznia styczeń ledna leden ocak января январь січня січень يناير जनवरी
+february februar février febrero febbraio fevereiro februari helmikuuta helmikuu lutego luty února únor şubat февраля февраль лютого лютий فبراير फ़रवरी
+march märz mars marzo março maart marts maaliskuuta maaliskuu marca marzec března březen mart марта март березня березень مارس मार्च
+april avril abril aprile huhtikuuta huhtikuu kwietnia kwiecień dubna duben nisan апреля апрель квітня квітень أبريل अप्रैल
+may mai mayo maggio maio mei maj toukokuuta toukokuu maja května květen mayıs мая май травня травень مايو मई
+june juni juin junio giugno junho kesäkuuta kesäkuu czerwca czerwiec června červen haziran июня июнь червня червень يونيو जून
+july juli juillet julio luglio julho heinäkuuta heinäkuu lipca lipiec července červenec temmuz июля июль липня липень يوليو जुलाई
+august août agosto augustus augusti elokuuta elokuu sierpnia sierpień srpna srpen ağustos августа август серпня серпень أغسطس अगस्त
+september septembre septiembre settembre setembro syyskuuta syyskuu września wrzesień září eylül сентября сентябрь вересня вересень سبتمبر सितंबर
+october oktober octobre octubre ottobre outubro lokakuuta lokakuu października październik října říjen ekim октября октябрь жовтня жовтень أكتوبر अक्टूबर
+november novembre noviembre novembro marraskuuta marraskuu listopada listopad listopadu kasım ноября ноябрь листопада листопад نوفمبر नवंबर
+december dezember décembre diciembre dicembre dezembro desember joulukuuta joulukuu grudnia grudzień prosince prosinec aralık декабря декабрь грудня грудень ديسمبر दिसंबर"""  # noqa: E501, RUF001 - a line a month; Turkish has an i without a dot
+"""The names of the months in eighteen languages, a line a month, as Unicode CLDR has them."""
+ENGLISH_MONTHS = [line.split()[0] for line in MONTH_NAMES.split("\n")]
+MONTH_NUMBERS = {
+    **{name: number for number, line in enumerate(MONTH_NAMES.split("\n"), start=1) for name in line.split()},
+    **{name[:3]: number for number, name in enumerate(ENGLISH_MONTHS, start=1)},
+    "sept": 9,
+}
 DATED = frozenset({*MONTHS, *MONTHS.values(), "noon", "midnight", "tomorrow"}) | word_list("weekdays")
 _BELOW_TWENTY = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "

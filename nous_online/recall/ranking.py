@@ -15,26 +15,8 @@ from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-MONTH_NAMES = """\
-january januar janvier enero gennaio janeiro januari tammikuuta tammikuu stycznia styczeń ledna leden ocak января январь січня січень يناير जनवरी
-february februar février febrero febbraio fevereiro februari helmikuuta helmikuu lutego luty února únor şubat февраля февраль лютого лютий فبراير फ़रवरी
-march märz mars marzo março maart marts maaliskuuta maaliskuu marca marzec března březen mart марта март березня березень مارس मार्च
-april avril abril aprile huhtikuuta huhtikuu kwietnia kwiecień dubna duben nisan апреля апрель квітня квітень أبريل अप्रैल
-may mai mayo maggio maio mei maj toukokuuta toukokuu maja května květen mayıs мая май травня травень مايو मई
-june juni juin junio giugno junho kesäkuuta kesäkuu czerwca czerwiec června červen haziran июня июнь червня червень يونيو जून
-july juli juillet julio luglio julho heinäkuuta heinäkuu lipca lipiec července červenec temmuz июля июль липня липень يوليو जुलाई
-august août agosto augustus augusti elokuuta elokuu sierpnia sierpień srpna srpen ağustos августа август серпня серпень أغسطس अगस्त
-september septembre septiembre settembre setembro syyskuuta syyskuu września wrzesień září eylül сентября сентябрь вересня вересень سبتمبر सितंबर
-october oktober octobre octubre ottobre outubro lokakuuta lokakuu października październik října říjen ekim октября октябрь жовтня жовтень أكتوبر अक्टूबर
-november novembre noviembre novembro marraskuuta marraskuu listopada listopad listopadu kasım ноября ноябрь листопада листопад نوفمبر नवंबर
-december dezember décembre diciembre dicembre dezembro desember joulukuuta joulukuu grudnia grudzień prosince prosinec aralık декабря декабрь грудня грудень ديسمبر दिसंबर"""  # noqa: E501, RUF001 - a line a month; Turkish has an i without a dot
-"""The names of the months in eighteen languages, a line a month, as Unicode CLDR has them."""
-ENGLISH_MONTHS = [line.split()[0] for line in MONTH_NAMES.split("\n")]
-MONTHS = {
-    **{name: number for number, line in enumerate(MONTH_NAMES.split("\n"), start=1) for name in line.split()},
-    **{name[:3]: number for number, name in enumerate(ENGLISH_MONTHS, start=1)},
-    "sept": 9,
-}
+from nous_online.language.lexicon import ENGLISH_MONTHS, MONTH_NUMBERS
+
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 COUNTS = ("a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 MOST_CHARACTERS = 2_000
@@ -47,7 +29,7 @@ def _any(words: Sequence[str]) -> str:
     return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
 
 
-_MONTH = rf"(?P<month>{_any(list(MONTHS))})\.?"
+_MONTH = rf"(?P<month>{_any(list(MONTH_NUMBERS))})\.?"
 _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>\d{1,2})"
 _OF = r"(?:of\s|de\s|del\s)?"
@@ -114,7 +96,7 @@ def _dated(text: str, at: datetime) -> Iterator[Period]:
 def _period(parts: dict[str, str | None], at: datetime) -> Period | None:
     """Return the year, month or day that the parts of a date name; None for a day that does not exist."""
     month = parts.get("month") or ""
-    number = int(month) if month.isdigit() else MONTHS.get(month)
+    number = int(month) if month.isdigit() else MONTH_NUMBERS.get(month)
     day, year = (int(parts.get(name) or 0) for name in ("day", "year"))
     if year and not FIRST_YEAR <= year <= LAST_YEAR:
         return None

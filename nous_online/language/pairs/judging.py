@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeVar
 
 from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs import reader
+from nous_online.language.pairs.beginnings import begins
 from nous_online.language.pairs.guards import denied, differences, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import (
@@ -183,6 +184,8 @@ class Seen:
     """The two things, or conditions, that the statements give a value each, in otherwise equal words."""
     is_partial: bool = False
     """The later one changes a part of the earlier and leaves another: "vegan and allergic to soy", "not vegan now"."""
+    begins: str | None = None
+    """The words by which the later one says that it is yet to begin: "from January"."""
     is_of_any: bool = False
     """One of them introduces what it is about: "A man is cooking" (`is_of_any`)."""
     is_of_others: bool = False
@@ -245,6 +248,7 @@ class OfflineJudge:
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed_chance=changed[i],
                 is_partial=partial[i],
+                begins=_begins(pair),
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
@@ -395,6 +399,11 @@ def _leaves_a_value(pair: Pair, reading: Chances | None) -> bool:
     return bool(left_unsaid(f"{about}: {earlier}", f"{about}: {new}"))
 
 
+def _begins(pair: Pair) -> str | None:
+    new = {"a": pair.a, "b": pair.b, None: None}[later(pair)]
+    return begins(new.text, new.stated_at) if new else None
+
+
 def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str | None:
     """Return the two things or conditions of a pair that is asked about or looks like a change; None for one thing."""
     if not is_asked and (reading is None or reading.change < UNRELATED_BELOW):
@@ -483,9 +492,11 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
-        if is_doubted or seen.is_partial or seen.is_of_others:  # one may have taken over from the other, or both do it
-            does = "replaces a part of" if seen.is_partial else "may replace"
-            return Verdict.UPDATES, min(chance, UNSURE_UPDATE), f"the later one {does} what the earlier says{what}"
+        # One may have taken over from the other, or both do it; what is yet to begin retires nothing that holds today.
+        if is_doubted or seen.is_partial or seen.is_of_others or seen.begins:
+            does = "replaces a part of" if seen.is_partial else "replaces" if seen.begins else "may replace"
+            why = f"the later one {does} what the earlier says{_only_from(seen)}{what}"
+            return Verdict.UPDATES, min(chance, UNSURE_UPDATE), why
         return Verdict.UPDATES, chance, f"the later one replaces what the earlier says, or ends it{what}"
     if reading.is_in_depth and not seen.kept_apart and (held := _held_same(seen, reading)):
         return Verdict.SAME, held, "the same in other words"
@@ -538,4 +549,10 @@ def _about_one_slot(seen: Seen) -> tuple[Verdict, float, str]:
         return Verdict.CONTRADICTS, SLOT_HELD, f"{why}, order unknown"
     if seen.is_partial:
         return Verdict.UPDATES, UNSURE_UPDATE, f"{why}, of which the later one replaces a part"
+    if seen.begins:
+        return Verdict.UPDATES, UNSURE_UPDATE, f"{why}{_only_from(seen)}"
     return Verdict.UPDATES, SLOT_HELD, f"{why}, stated later"
+
+
+def _only_from(seen: Seen) -> str:
+    return f", but not before it begins (“{seen.begins}”)" if seen.begins else ""
