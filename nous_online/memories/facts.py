@@ -25,8 +25,10 @@ from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
 from nous_online.memories.contradictions import mark_sides, merge_counts, open_between, rivals_of
 from nous_online.memories.learning import (
+    UNKNOWN_SIMILARITY,
     LearningDecision,
     NamedFact,
+    changed_together,
     check_active,
     decide_and_doubt,
     holds_since,
@@ -38,6 +40,7 @@ from nous_online.memories.learning import (
     questions,
     slot_of,
     with_inherited_key,
+    with_pairs,
     with_rivals,
     worth_reading,
 )
@@ -326,6 +329,7 @@ def match_and_write(
             read = judge_neighbours(agent, new, likely, deadline)
             judgements.update(read)
             open_questions = []
+            rivals = with_pairs(rivals, said_twice(agent, changed_together(near, judgements), deadline))
         if open_questions and not is_last:
             return open_questions
         weighed = weighed_together(judgements, rivals)
@@ -350,6 +354,14 @@ def judge_neighbours(
     # A fact must be stored even where its judge fails: the night judges the pairs again.
     judgements = agent.ask([pair_of(new, n) for n in near], deadline) or [UNDECIDED] * len(near)
     return {n.fact.id: judgement for n, judgement in zip(near, judgements, strict=True)}
+
+
+def said_twice(agent: Agent, pairs: Sequence[tuple[Neighbour, Neighbour]], deadline: Deadline) -> list[list[UUID]]:
+    """Return the ids of each pair of known facts that the built-in judge, told no cosine, takes for the same."""
+    asked = [pair_of(one.fact, replace(other, similarity=UNKNOWN_SIMILARITY)) for one, other in pairs]
+    judgements = (agent.ask(asked, deadline) if asked else None) or []
+    said = zip(pairs, judgements, strict=False)
+    return [[one.fact.id, other.fact.id] for (one, other), each in said if each.verdict is Verdict.SAME]
 
 
 def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Embedded:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from hashlib import sha256
+from itertools import combinations
 from types import MappingProxyType
 from typing import Literal, cast
 from uuid import UUID
@@ -36,6 +37,7 @@ SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4
 3,500 pairs written for training, each among the 20 nearest of 90 statements of one hand, one statement in five changing
 another."""
 NOTHING_LIKE_IT = "nothing known says the same"
+LEFT_TO_NIGHT = "it says much the same as what is known, in words that add or are trusted more; a night weighs both"
 SAME_SLOT_LEAD = 1.0  # a value of the same slot or key is always read
 
 
@@ -68,17 +70,36 @@ def questions(new: NewFact, neighbours: Sequence[Neighbour], policy: LearnPolicy
 
 
 Rivals = Mapping[UUID, Collection[UUID]]
-"""By fact, those that an open contradiction sets against it: what changes one of them may change each."""
+"""By fact, those about the same thing, which what changes it may change too: they say the same, or are in an open
+contradiction with it."""
+MOST_COMPARED = 3
+"""Neighbours that one statement seems to change, and that are read with each other."""
+UNKNOWN_SIMILARITY = 0.8
+"""Of two neighbours, whose cosine nobody has: under that from which a judge trusts it."""
 
 
 def with_rivals(near: Sequence[Neighbour], found: Sequence[tuple[UUID, Neighbour]]) -> tuple[list[Neighbour], Rivals]:
     """Return the neighbours together with their rivals, and which those are."""
-    rivals: defaultdict[UUID, set[UUID]] = defaultdict(set)
-    for one, rival in found:
-        rivals[one].add(rival.fact.id)
-        rivals[rival.fact.id].add(one)
+    rivals = with_pairs({}, [(one, rival.fact.id) for one, rival in found])
     every = {each.fact.id: each for each in (*near, *(rival for _, rival in found))}
     return [*every.values()], rivals
+
+
+def with_pairs(rivals: Rivals, pairs: Iterable[Sequence[UUID]]) -> Rivals:
+    """Return rivals together with these, each of both."""
+    found = defaultdict(set[UUID], {one: {*others} for one, others in rivals.items()})
+    for one, other in pairs:
+        found[one].add(other)
+        found[other].add(one)
+    return found
+
+
+def changed_together(
+    near: Sequence[Neighbour], judgements: Mapping[UUID, Judgement]
+) -> list[tuple[Neighbour, Neighbour]]:
+    """Return the pairs of neighbours that both seem to be changed, which may say the same."""
+    changed = [each for each in near if is_conflict(judgements.get(each.fact.id))]
+    return [*combinations(changed[:MOST_COMPARED], 2)]
 
 
 def worth_reading(
@@ -135,7 +156,8 @@ def decide(
     rivals = [near for near in by_similarity if overlap_in_time(new, near.fact)]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
-    decision = LearningDecision("store", NOTHING_LIKE_IT)
+    is_repeated = any(is_surely_same(judgement, policy) for judgement in judgements.values())
+    decision = LearningDecision("store", LEFT_TO_NIGHT if is_repeated else NOTHING_LIKE_IT)
     if updated:
         decision = combine_successions(
             [decide_succession(new, near, judgements[near.fact.id].reason) for near in updated]
@@ -281,7 +303,7 @@ def same_subject(new: NewFact, near: Neighbour, policy: LearnPolicy) -> bool:
     return SequenceMatcher(None, one, other).ratio() > policy.subject_similarity
 
 
-def pair_of(new: NewFact, near: Neighbour) -> Pair:
+def pair_of(new: NewFact | Fact, near: Neighbour) -> Pair:
     """Return the input of a judge: the stored statement first, the new one second."""
     known = near.fact
     known_since, new_since = holds_since(known), holds_since(new)

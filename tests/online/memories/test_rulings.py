@@ -195,3 +195,17 @@ def test_an_administrators_key_decides_what_an_agents_only_proposes(
 
     assert answer["status"] == "resolved"
     assert [each.content for each in aria.recall(QUESTION)] == [PLANTED]
+
+
+def test_two_facts_that_say_the_same_give_way_together(aria: Heart) -> None:
+    said = [
+        "Our flour comes from Brandl, they deliver on Tuesdays",
+        "Brandl supplies our flour, it comes every Tuesday",
+    ]
+    known = [aria.learn(each).memory for each in said]
+    assert [each.state for each in known] == ["active", "active"]
+
+    learned = aria.learn("Brandl doesn't come on Tuesdays any more, they've switched to Thursdays")
+
+    assert [aria.get_fact(each.id).state for each in known] == ["superseded", "superseded"]
+    assert learned.contradicts == ()
