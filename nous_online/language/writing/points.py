@@ -131,8 +131,6 @@ LASTING_LABELS = frozenset({"decision", "cause", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
-WRONG = re.compile(r"\bwrong\b", re.IGNORECASE)
-"""Tells in an agent's session mostly that something is to be changed, and not why."""
 POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
 SEATED = (CAUSE, DECISION, MENDED)
@@ -306,8 +304,8 @@ def is_report(sentence: Sentence) -> bool:
 def is_finding(point: Point) -> bool:
     """Tell whether a point in an agent's session is a finding: a cause, a decision, a rule, a lesson.
 
-    What the agent merely did stands in the code and in the commit; what it plans or advises, what only looks at
-    something said before, and what it is asked to do or is told of a fault, passes.
+    What the agent merely did stands in the code and in the commit; what it plans, what only looks at something said
+    before, and what it is asked to do or is told of a fault, passes.
     """
     text = straighten_apostrophes(point.text)
     if is_decided(text):
@@ -320,8 +318,8 @@ def is_finding(point: Point) -> bool:
     is_whole = own or point.label == "decision" or (VERBS.search(plain) and text.rstrip(CLOSING).endswith(ENDINGS))
     is_named = point.label in LASTING_LABELS and is_whole
     is_own = OWN.search(straighten_apostrophes(point.sentences[0].text))
-    is_passing = point.label == "plan" or is_own or any(cue.search(plain) for cue in (ADVISING, HEDGE, PASSING, TALLY))
-    is_lasting = is_named or CAUSE.search(WRONG.sub("", plain)) or TRAP.search(plain) or PROPERTY.match(plain)
+    is_passing = point.label == "plan" or is_own or any(cue.search(plain) for cue in (HEDGE, PASSING))
+    is_lasting = is_named or CAUSE.search(plain) or TRAP.search(plain) or PROPERTY.match(plain)
     return bool(is_lasting) and not (is_passing or is_partial(point, rest) or not (own or is_anchored(text)))
 
 
