@@ -49,6 +49,7 @@ from nous_online.language.writing.points import (
     is_report,
     is_standing,
     is_statement,
+    keeping_worth,
     outcome_weights,
     points_of,
     score_points,
@@ -177,7 +178,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-9"
+    prompt_version = "extract-10"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -207,6 +208,8 @@ class ParsedEpisode:
     is_known: bool
     """Whether it is in a language with word lists."""
     uses_tools: bool
+    is_asked: bool
+    """Whether a `user` speaks in it: besides them only the agent and its tools do."""
     explained: frozenset[int]
     """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
 
@@ -247,6 +250,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         summary_words=summary_budget(sentences) if is_known else round(POLICY.unknown_language * POLICY.summary_words),
         is_known=is_known,
         uses_tools=is_work,
+        is_asked=any((each.speaker or "").casefold() in ASKING for each in own),
         explained=frozenset() if is_work else explained_turns(spoken),
     )
 
@@ -292,12 +296,18 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
-    """Tell whether a point is a finding or from a person, rather than a long explanation or a request."""
+    """Tell whether a point is worth keeping or from a person, rather than a long explanation or a request."""
     if is_decided(point.text):
         return True
     if point.sentences[0].turn in spoken.explained:
         return is_about_self(point)
-    return is_finding(point) or not spoken.uses_tools or (point.speaker or "").casefold() not in ASSISTANTS | ASKING
+    speaker = (point.speaker or "").casefold()
+    if not spoken.uses_tools or not speaker:
+        return True
+    if speaker in ASKING:
+        return is_finding(point)
+    is_person = speaker not in ASSISTANTS and not spoken.is_asked
+    return is_person or keeping_worth(point) >= POLICY.least_keeping
 
 
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:

@@ -447,8 +447,8 @@ def test_what_is_explained_or_pasted_at_length_beside_an_assistant_without_tools
 
 
 FOUND = (
-    "The pump of the north pier stopped on 4 May because lime had eaten its seal. I cleaned it with citric acid at 40 "
-    "degrees. **Seal**: Replaced it with one of nitrile, part 88-14."
+    "The pump of the north pier stopped on 4 May because lime had eaten its seal, which no PLC of the pier reports. It "
+    "must be cleaned with citric acid at 40 degrees. **Seal**: Replaced it with one of nitrile, part 88-14."
 )
 
 

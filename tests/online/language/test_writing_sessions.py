@@ -4,14 +4,21 @@ from __future__ import annotations
 import pytest
 
 from nous_online.language.writing.lexrank import word_vectors
+from nous_online.language.writing.points import finding_within, is_finding, points_of
 from nous_online.language.writing.sentences import sentences_of
-from nous_online.language.writing.writer import EndedEpisode, draft_facts, parse_episode
+from nous_online.language.writing.writer import EndedEpisode, draft_facts, levels_by_words, parse_episode
 
 
 def facts(detail: str) -> list[str]:
     """What is drawn from a transcript by its words alone."""
     spoken = parse_episode(EndedEpisode(detail))
     return [fact.content for fact in draft_facts(spoken, word_vectors(spoken.sentences))]
+
+
+def findings(detail: str) -> list[str]:
+    """What counts as a finding in a transcript, worth a fact or not."""
+    points = map(finding_within, points_of(parse_episode(EndedEpisode(detail)).sentences))
+    return [point.text for point in points if is_finding(point)]
 
 
 WORKING = "user: Draw the level of the pond.\n[Bash] level --plot\nassistant: Drawn.\n"
@@ -41,18 +48,43 @@ def test_what_a_user_pastes_or_says_of_the_moment_is_no_rule_of_theirs(pasted: s
 @pytest.mark.parametrize(
     "found",
     [
+        "The gauge of Olm reads 0 because `rope.yml` names no hitch and no rope is tied by `level`.",
+        "**Rope 4 breaks under load**: `level` must read `rope.yml` before the JSON of the mill, or no rope is tied. "
+        "Fixed by pinning `hitch<4`.",
+        "Moved the hitch out of `rope.yml`, to avoid that `knot` and `level` must never agree on the JSON of the mill.",
+        "**根本原因**：`rope.yml` 里没有绳结，所以 `level` 命令的 JSON 和 CSV 里的水位图都是平的。",
+        "The `level` command does not read ropes of hemp.",
+        "The gauge of Olm uses feet instead of metres, so `level` must convert them.",
+        "The mill of Olm only reads ropes with a hitch, so the JSON export must name one.",
+        "The plot starts at 1, since `rope.yml` names no gauge 0 and `level` never counts from it.",
+    ],
+)
+def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
+    assert facts(f"{WORKING}assistant: {found}") == [found.replace("**根本原因**", "根本原因")]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
         "The upper gauge reads 0 because `rope.yml` names no hitch.",
         "**Rope 4 breaks under load**: the hitch in `rope.yml` slips. Fixed by pinning `hitch<4` in `rope.yml`.",
         "Moved the hitch out of `rope.yml` to avoid a second reading.",
         "水位图是平的，原因是 `rope.yml` 里没有绳结。",
-        "The `level` command does not read ropes of hemp.",
         "The gauge of Olm uses feet instead of metres.",
         "The mill of Olm only reads ropes with a hitch.",
         "The plot starts at 1, since `rope.yml` names no gauge 0.",
+        "Ropes without a hitch are silently left out of `rope.yml`.",
+        "Root cause confirmed: the mill at Olm reads the rope twice.",
     ],
 )
-def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
-    assert facts(f"{WORKING}assistant: {found}") == [found]
+def test_a_short_cause_is_no_fact_and_stands_in_the_summary(found: str) -> None:
+    steps = [f"assistant: Gauge {n} of the weir at Olm is drawn from line {n + 40} of the log." for n in range(40)]
+
+    talk = "\n".join([WORKING.strip(), *steps[:20], f"assistant: {found}", *steps[20:]])
+
+    assert found in findings(talk)
+    assert found not in facts(talk)
+    assert found in levels_by_words(EndedEpisode(talk)).summary
 
 
 @pytest.mark.parametrize(
@@ -71,7 +103,9 @@ def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
     ],
 )
 def test_what_an_agent_plans_supposes_or_says_of_something_said_before_is_no_fact(told: str) -> None:
-    assert facts(f"{WORKING}assistant: {told}") == []
+    talk = f"{WORKING}assistant: {told}"
+
+    assert (findings(talk), facts(talk)) == ([], [])
 
 
 def test_code_that_opens_a_message_is_no_prose_and_what_follows_it_is() -> None:
@@ -84,11 +118,24 @@ def test_code_that_opens_a_message_is_no_prose_and_what_follows_it_is() -> None:
 def test_a_long_session_is_read_where_it_tells_what_was_found() -> None:
     step = "assistant: Gauge {} of the weir at Olm and the mill at Veldt, line {}."
     lines = [step.format(n, n + 40) for n in range(900)]
-    found = "The level is flat because the upper gauge broke on 3 June."
+    found = "The level of the CSV export is flat because the upper gauge broke on 3 June and no JSON names the other."
 
     drawn = facts("\n".join(["[Bash] level --all", *lines[:450], f"assistant: {found}", *lines[450:]]))
 
     assert found in drawn
+
+
+SAID = "The gauge of Olm has been read by the miller at 9:30 since the weir of Veldt was opened on 3 June."
+
+
+def test_people_who_are_named_around_a_tool_are_no_agents() -> None:
+    assert SAID in facts(f"Ana: Draw the level of the pond.\n[Bash] level --plot\nBen: {SAID}\nAna: The mill stands.")
+
+
+def test_a_tool_that_is_named_like_a_speaker_beside_a_user_is_no_person() -> None:
+    used = "".join(f"_**Assistant**_\n\nTool use: {told}\n\n---\n\n" for told in ("level", SAID, "weir"))
+
+    assert facts(f"_**User**_\n\nDraw the level of the pond.\n\n---\n\n{used}[Bash] level --plot\n") == []
 
 
 READ = "`rope.yml` is read before the hitch is tied."
@@ -111,9 +158,9 @@ def test_what_stands_below_a_heading_or_a_sentence_that_announces_a_cause_is_one
 @pytest.mark.parametrize(
     "told",
     [
-        "Ropes without a hitch are silently left out of `rope.yml`.",
+        "Ropes without a hitch are silently left out of `rope.yml`, so no JSON export names them.",
         "The gauge of Olm doesn't accept a rope of hemp.",
-        "Root cause confirmed: the mill at Olm reads the rope twice.",
+        "Root cause confirmed: the mill at Olm reads the rope of `rope.yml` twice.",
     ],
 )
 def test_what_a_tool_does_that_nobody_expects_is_a_fact(told: str) -> None:
@@ -145,7 +192,9 @@ def test_what_a_tool_does_that_nobody_expects_is_a_fact(told: str) -> None:
     ],
 )
 def test_what_announces_refers_or_names_nothing_is_no_finding(told: str) -> None:
-    assert facts(f"{WORKING}assistant: {told}") == []
+    talk = f"{WORKING}assistant: {told}"
+
+    assert (findings(talk), facts(talk)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -182,8 +231,8 @@ def test_what_a_user_asks_for_now_likes_or_says_of_a_program_does_not_last(told:
 @pytest.mark.parametrize(
     ("told", "drawn"),
     [
-        ("You're right. The gauge of Olm reads 0 because `rope.yml` names no hitch.", 1),
-        ("The pond of Olm is small. The gauge reads 0 because `rope.yml` names no hitch.", 0),
+        ("You're right. The gauge of Olm reads 0 because `rope.yml` names no hitch and no rope is tied by `level`.", 1),
+        ("The pond of Olm is old. The gauge reads 0 because `rope.yml` names no hitch and `level` never ties one.", 0),
         ("The gauge of Olm does not read ropes of hemp. The next reading is pending.", -1),
     ],
 )
@@ -194,15 +243,15 @@ def test_a_finding_is_told_without_what_names_nothing_before_it_or_makes_it_none
 
 
 def test_choices_below_their_heading_are_decisions() -> None:
-    (drawn,) = facts(f"{WORKING}assistant: ## Key decisions made\n- Ropes of nylon for Olm, no hemp")
+    chosen = "Ropes of nylon for Olm, no hemp: the JSON export never names the hitch that a rope of hemp is tied with"
 
-    assert drawn == "Ropes of nylon for Olm, no hemp"
+    assert facts(f"{WORKING}assistant: ## Key decisions made\n- {chosen}") == [chosen]
 
 
-def test_what_is_fixed_and_then_published_is_one_fact() -> None:
-    fixed = "fix the hitch of rope 4, which slipped because `rope.yml` names none"
+def test_what_is_found_and_then_published_is_one_fact() -> None:
+    found = "the gauge of Olm reads 0 because `rope.yml` names no hitch and no rope is tied by `level`"
 
-    assert len(facts(f"{WORKING}assistant: Commit: {fixed}\nPull request: {fixed}")) == 1
+    assert len(facts(f"{WORKING}assistant: Root cause: {found}\nIssue: {found}")) == 1
 
 
 def test_a_rule_that_somebody_dictates_at_length_is_heard() -> None:
@@ -215,9 +264,8 @@ def test_a_rule_that_somebody_dictates_at_length_is_heard() -> None:
 @pytest.mark.parametrize("roles", [("_**User**_", "_**Assistant**_"), ("## 👤 User", "## 🤖 Claude")])
 def test_of_a_session_a_program_exported_as_markdown_what_was_found_is_a_fact(roles: tuple[str, str]) -> None:
     asked, answered = roles
+    found = "The plot is flat because `rope.yml` names no hitch of Olm and no rope is tied by `level`."
     steps = f"{answered}\n\nI have read the gauge of the mill.\n\nChanges:\n- Rope: longer\n- Hitch: tighter\n\n---\n\n"
     export = f"<!-- Generated by SpecStory -->\n\n{asked}\n\nWhy is the plot flat?\n\n---\n\n{steps * 3}"
 
-    assert facts(f"{export}{answered}\n\nThe plot is flat because `rope.yml` names no hitch.\n") == [
-        "The plot is flat because `rope.yml` names no hitch."
-    ]
+    assert facts(f"{export}{answered}\n\n{found}\n") == [found]
