@@ -326,8 +326,7 @@ def match_and_write(
         # The built-in judge answers in less time than a second round would take, so it is asked inside the transaction.
         if isinstance(agent.judge, OfflineJudge):
             likely = worth_reading(new, open_questions, agent.policy, rivals, [*judgements, *said.named])
-            read = judge_neighbours(agent, new, likely, deadline)
-            judgements.update(read)
+            judgements |= (read := judge_neighbours(agent, new, likely, deadline))
             open_questions = []
             rivals = with_pairs(rivals, said_twice(agent, changed_together(near, judgements), deadline))
         if open_questions and not is_last:
