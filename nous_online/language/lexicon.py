@@ -122,10 +122,10 @@ FOUND = re.compile(
 )
 """A whole sentence that announces a finding; what was found comes next."""
 CORRECTING = re.compile(
-    r"\A(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
+    r"\A(?!oh,? no[.!])(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
     r"quatsch)(?=[,.:!\s]|$)"
     r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
-    r"you're right|"
+    r"you're right|let's (?:say|make it|call it)(?=\s\D{0,12}\d)|"
     r"my mistake|i was wrong|doch\b|pero si|eso dijo)",
     re.IGNORECASE,
 )

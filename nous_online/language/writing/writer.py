@@ -375,11 +375,12 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
 
 
 def summary_budget(sentences: Sequence[Sentence]) -> int:
-    """Return the number of words a summary may have: 148, or for small talk the words of its points with content."""
+    """Return the number of words a summary may have: 148; for small talk those of its points with content."""
     held = sum(word_count(each.text) for each in points_of(sentences) if has_content(each))
     is_talk = len({each.speaker for each in sentences}) > 1
     if is_talk and held < POLICY.small_talk_share * total_words(sentences):
-        return min(POLICY.summary_words, max(POLICY.least_summary_words, held))
+        short = max(POLICY.least_summary_words, held, round(POLICY.small_talk_summary * total_words(sentences)))
+        return min(POLICY.summary_words, short)
     return POLICY.summary_words
 
 

@@ -306,3 +306,15 @@ def test_how_a_call_is_answered_is_no_statement_and_no_question_to_join(writer, 
     draft = writer.write(EndedEpisode(f"Ida: {greeting}\nOle: My paddle broke at the blade in Brund."))
 
     assert [fact.content for fact in draft.facts] == ["Ole: My paddle broke at the blade in Brund."]
+
+
+def test_sympathy_takes_nothing_back_and_another_price_does(writer):
+    talk = (
+        "Ida: My kayak leaks at the bow whenever I land on gravel.\nOle: Oh no. Since when?\n"
+        "Ole: The repair costs 49 euros at the club.\nIda: Let's say 45, it looks nicer."
+    )
+
+    draft = writer.write(EndedEpisode(talk))
+
+    assert "leaks at the bow" in draft.summary
+    assert all("49" not in text for text in (draft.summary, *(fact.content for fact in draft.facts)))

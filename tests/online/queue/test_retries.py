@@ -196,7 +196,7 @@ def test_the_commands_tell_of_an_episode_set_aside_and_queue_it_again(
         told, machine = typed("status", "--agent", "noor"), typed("status", "--agent", "noor", "--json")
         queued = typed("retry", episode.id, "--agent", "noor", "--json")
 
-    assert f"1 closed episodes that failed too often: {episode.id}" in told.out
+    assert f"1 closed episodes that failed too often: {str(episode.id)[:13]}" in told.out
     assert machine.json["waiting"]["set_aside_ids"] == [str(episode.id)]
     assert (queued.code, queued.json) == (0, {"episode_id": str(episode.id)})
     assert left(heart).episodes == 1
