@@ -24,10 +24,12 @@ from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     IS_JSON,
-    AgentOption,
     Ended,
     JsonOption,
+    OneOfAllOption,
+    OneOrAllOption,
     add_command,
+    agent_if_set,
     as_json_value,
     escaped,
     show,
@@ -80,11 +82,12 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     policy: Annotated[
         list[str] | None, Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
-    agent: AgentOption = None,
+    agent: OneOfAllOption = None,
 ) -> object:
     """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
 
-    Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents.
+    Without --date it is yesterday's night, the last one that is over. Without --agent it is for all agents, whatever
+    NOUS_AGENT says.
     --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
     ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that is lost
     on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
@@ -177,7 +180,7 @@ def diff(
         str | None, Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …")
     ] = None,
     last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
-    agent: AgentOption = None,
+    agent: OneOrAllOption = None,
 ) -> object:
     """Show what a night changed, or after a dry run would change: one line a memory.
 
@@ -193,8 +196,8 @@ def diff(
     if first or last:
         if night or not (first and last):
             raise InvalidInput("give either --night, or both --from and --to")
-        return show_difference(first, last, agent)
-    found = read_report(chosen_night(night), options_for(agent), shown=None)
+        return show_difference(first, last, agent_if_set(agent))
+    found = read_report(chosen_night(night), options_for(agent_if_set(agent)), shown=None)
     show_diff(found)
     return {"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries}
 
@@ -204,7 +207,7 @@ def report(
     night: NightOption = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write it as one HTML page with plots instead.")] = None,
     open_page: Annotated[bool, Option("--open", help="Open that page in the browser.")] = False,
-    agent: AgentOption = None,
+    agent: OneOrAllOption = None,
 ) -> object:
     """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
 
@@ -218,7 +221,7 @@ def report(
 
     if open_page and html is None:
         raise InvalidInput("the command names no file: --open opens the page that --html FILE writes")
-    found = read_report(chosen_night(night), options_for(agent))
+    found = read_report(chosen_night(night), options_for(agent_if_set(agent)))
     if html is not None:
         page = write_page(html, found).resolve()
         show_note(f"the report of night {found.night} is at {page}")

@@ -140,7 +140,7 @@ def run_command(command: list[str], url: str, *, seconds: float) -> Mapping[str,
         process = subprocess.run(  # noqa: S603 (the command is ours)
             command,
             cwd=child_folder(),
-            env=child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore"),
+            env=child_environment(NOUS_DATABASE_URL=url, NOUS_AGENT="", PYTHONWARNINGS="ignore"),  # the caller names it
             capture_output=True,
             text=True,
             timeout=seconds,

@@ -16,6 +16,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
 from nous_online.core.validation import ADMINISTRATOR, checked_agent
 from nous_online.interfaces.cli.output import (
+    WHOSE,
     AgentOption,
     JsonOption,
     ProjectOption,
@@ -412,7 +413,7 @@ def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) ->
 def hook(
     event: Annotated[str, Argument(metavar="EVENT", help="As the client names it.")],
     *,
-    agent: Annotated[str | None, Option(help="Whose memory; NOUS_AGENT, or `default`.")] = None,
+    agent: Annotated[str | None, Option(help=WHOSE)] = None,
     within: Annotated[
         float, Option(metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,

@@ -37,6 +37,7 @@ DEADLINE_S = 120.0
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of the test's own, for nights and what runs in the background."""
     monkeypatch.setenv("NOUS_HOME", str(tmp_path))
+    monkeypatch.setenv("NOUS_AGENT", "nobody")  # calls say themselves whom they are about
     for name in ("DAGSTER_HOME", "NOUS_DAGSTER_DB_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
