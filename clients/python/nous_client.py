@@ -745,6 +745,7 @@ class Planned(TypedDict):
     failures: list[str]
     notices: list[str]
     plan_hash: str
+    was_applied: NotRequired[bool]
 
 
 class PredictBody(TypedDict):

@@ -915,6 +915,7 @@ export interface Planned {
   failures: Array<string>;
   notices: Array<string>;
   plan_hash: string;
+  was_applied?: boolean;
 }
 
 /** What was seen: the file that was opened, or more. */

@@ -316,10 +316,13 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
-    for failure in outcome.failures:
-        if not failure.startswith(f"check {JUDGE_ASKED}:"):  # told at the end, with how many pairs wait
-            show_error(failure)
+    judge_failed = f"check {JUDGE_ASKED}:"  # told at the end, with how many pairs wait
+    for failure in (each for each in outcome.failures if not each.startswith(judge_failed)):
+        show_error(failure)
     if outcome.report is None:
+        return
+    if outcome.was_applied:
+        show_applied_before(outcome.report)
         return
     counts = outcome.report.counts
     mark = "[red]✗[/red]"
@@ -337,6 +340,13 @@ def show_outcome(outcome: NightOutcome) -> None:
     )
     if note := outcome.report.put_off.note:
         show(f"[yellow]{escaped(note)}[/yellow]")
+
+
+def show_applied_before(report: NightReport) -> None:
+    """Print what is left of a dry run's night that was applied before."""
+    left = f"{report.counts['planned']} more proposals" if report.counts["planned"] else "nothing"
+    show(f"[green]✓[/green] night {report.night} was applied already: {left} would be done{report.unseen_note}")
+    show_note(f"  what it did: nous report --night {report.night}")
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
@@ -358,7 +368,8 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
     report: NightReport | None = outcome.report
     return {
         **{name: getattr(outcome, name) for name in ("night", "run_id", "is_success", "is_stopped", "failures")},
-        "counts": report.counts if report else None,
+        "counts": outcome.counts,
+        "was_applied": outcome.was_applied,
         "left_out": outcome.left_out,
         "late": report.late if report else {},
         "unseen": report.unseen if report else {},

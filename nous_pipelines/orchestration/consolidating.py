@@ -53,6 +53,7 @@ class NightPrograms:
             date.fromisoformat(outcome["night"]),
             outcome["plan_hash"] or "",
             outcome["counts"] or {},
+            was_applied=outcome["was_applied"],
             is_success=not outcome["is_stopped"],
             failures=failures,
             notices=notices,

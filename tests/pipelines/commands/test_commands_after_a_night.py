@@ -168,6 +168,15 @@ def test_a_night_is_taken_back_and_its_report_says_so(ran, nous, owner):
     assert nous("undo", "--night", "2026-06-01").exit_code == 1
 
 
+def test_a_dry_run_of_a_night_that_was_applied_says_so_and_that_nothing_would_be_done(nous):
+    said = nous("night", *HERE, "--dry-run")
+    (told,) = as_json(nous("night", *HERE, "--dry-run", "--json"))["nights"]
+
+    assert "night 2026-06-01 was applied already: nothing would be done" in said.stdout
+    assert "nous undo" not in said.output
+    assert (told["was_applied"], told["counts"]["retired"], told["counts"]["superseded"]) == (True, 0, 0)
+
+
 def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(nous, owner):
     merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["entries"]
 
