@@ -590,7 +590,7 @@ class SignalDetails(TypedDict, total=False):
             option="",
         ),
     ]
-    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="", brief="")]
+    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="")]
     collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
@@ -622,7 +622,8 @@ class AssemblyFields(TypedDict, total=False):
         ),
     ]
     query: Annotated[
-        str | None, Question("The question the agent was asked; a blank text counts as none.", most=MAX_CONTENT_BYTES)
+        str | None,
+        Question("The question the agent was asked; a blank text counts as none.", most=MAX_CONTENT_BYTES, brief=""),
     ]
     signals: Annotated[SignalDetails | None, Nested("What the agent is doing right now.", table=SignalDetails)]
     active_censors: AskedCensors
