@@ -120,6 +120,7 @@ class ClaimDetails(ReachDetails, total=False):
         OneOf(
             "Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is.",
             default="agent",
+            option="",
         ),
     ]
     trust: Annotated[
@@ -129,6 +130,7 @@ class ClaimDetails(ReachDetails, total=False):
             "At most what the caller may claim.",
             least=0,
             most=100,
+            option="",
         ),
     ]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it; for callers that may pin.", default=False)]

@@ -134,7 +134,9 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
     with open_database() as database, database.transaction(wanted) as connection:
         found = keys.list_keys(connection, wanted)
     if not found:
-        show_note("no keys yet; make one: nous key create")
+        whose = "there is no administrator's key" if admin else f"agent {wanted!r} has no keys"
+        more = " --admin" if admin else f" --agent {wanted}"
+        show_note(f"{whose}; make one: nous key create{more}, or see another agent's: nous key list --agent NAME")
         return None
     table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
     for each in found:
