@@ -208,6 +208,7 @@ class CloseBody(TypedDict):
     frame: NotRequired[str | None]
     active_censors: NotRequired[list[str] | None]
     append: NotRequired[str | None]
+    ended_at: NotRequired[str | None]
 
 
 class CloseThreadBody(TypedDict):
@@ -504,6 +505,7 @@ class FalsePositiveBody(TypedDict):
     activation_id: NotRequired[str | None]
     action: NotRequired[str | None]
     note: NotRequired[str | None]
+    source_kind: NotRequired[Literal["agent", "user"]]
 
 
 class FeedbackAnswer(TypedDict):
@@ -745,6 +747,7 @@ class Planned(TypedDict):
     failures: list[str]
     notices: list[str]
     plan_hash: str
+    was_applied: NotRequired[bool]
 
 
 class PredictBody(TypedDict):
@@ -930,6 +933,7 @@ class RecordBody(TypedDict):
     is_pinned: NotRequired[bool]
     session_id: NotRequired[str | None]
     started_at: NotRequired[str | None]
+    ended_at: NotRequired[str | None]
 
 
 class RecordStepBody(TypedDict):
@@ -1401,9 +1405,9 @@ class Nous:
         """Say that a procedure worked or failed; nights flag for review those that mostly fail."""
         return cast("Procedure", self.call("POST", f"/procedures/{quote(procedure_id, safe='')}/outcome", dict(body), None, options))
 
-    def list_censors(self, *, options: CallOptions | None = None) -> CensorList:
-        """Return the active censors, the firmest first."""
-        return cast("CensorList", self.call("GET", "/censors", None, None, options))
+    def list_censors(self, *, options: CallOptions | None = None, state: Literal["active", "archived"] | None = None) -> CensorList:
+        """Return the censors that are `active` or `archived`, the firmest first."""
+        return cast("CensorList", self.call("GET", "/censors", None, {"state": state}, options))
 
     def add_censor(self, *, options: CallOptions | None = None, **body: Unpack[CensorBody]) -> Censor:
         """Store a warning against an action, and return the censor. An active censor of the same reach that says the same is returned instead, made stricter where the new one is."""

@@ -261,6 +261,8 @@ export interface CloseBody {
   active_censors?: Array<string> | null;
   /** A new line of its detail. */
   append?: string | null;
+  /** When it ended; by default now. */
+  ended_at?: string | null;
 }
 
 /** Which thread is done. */
@@ -685,6 +687,8 @@ export interface FalsePositiveBody {
   /** Or the action it should let pass. */
   action?: string | null;
   note?: string | null;
+  /** Who says so. */
+  source_kind?: "agent" | "user";
 }
 
 /** How much of the feedback was news. */
@@ -915,6 +919,7 @@ export interface Planned {
   failures: Array<string>;
   notices: Array<string>;
   plan_hash: string;
+  was_applied?: boolean;
 }
 
 /** What was seen: the file that was opened, or more. */
@@ -1152,7 +1157,7 @@ export interface RecallBody {
 export interface RecordBody {
   /** What it produced or was about: pairs of a kind (`commit`, `pr`, `adr`, `file`) and what names it in at most 200 characters. */
   artifacts?: Array<ArtifactBody> | null;
-  /** How long it took; with `started_at`. */
+  /** How long it took; with `started_at`, instead of `ended_at`. */
   duration_seconds?: number | null;
   /** What was said and done. */
   detail?: string | null;
@@ -1194,6 +1199,8 @@ export interface RecordBody {
   session_id?: string | null;
   /** When it began; by default now. */
   started_at?: string | null;
+  /** When it ended; by default now. */
+  ended_at?: string | null;
 }
 
 /** A step that was done. */
@@ -1584,8 +1591,8 @@ export declare class Nous {
   activateProcedure(procedure_id: string, body: ActivateBody, options?: CallOptions): Promise<Procedure>;
   /** Say that a procedure worked or failed; nights flag for review those that mostly fail. */
   recordProcedureOutcome(procedure_id: string, body: OutcomeBody, options?: CallOptions): Promise<Procedure>;
-  /** Return the active censors, the firmest first. */
-  listCensors(options?: CallOptions): Promise<CensorList>;
+  /** Return the censors that are `active` or `archived`, the firmest first. */
+  listCensors(query?: { state?: "active" | "archived" }, options?: CallOptions): Promise<CensorList>;
   /** Store a warning against an action, and return the censor. An active censor of the same reach that says the same is returned instead, made stricter where the new one is. */
   addCensor(body: CensorBody, options?: CallOptions): Promise<Censor>;
   /** Return one censor in whatever state it is. */

@@ -177,8 +177,8 @@ export class Nous {
     return this.call("POST", `/procedures/${encodeURIComponent(procedure_id)}/outcome`, body, undefined, options);
   }
 
-  listCensors(options) {
-    return this.call("GET", `/censors`, undefined, undefined, options);
+  listCensors(query, options) {
+    return this.call("GET", `/censors`, undefined, query, options);
   }
 
   addCensor(body, options) {

@@ -120,6 +120,7 @@ class ClaimDetails(ReachDetails, total=False):
         OneOf(
             "Who or what stated it; `episode` needs the episode it was drawn from, and is trusted as that is.",
             default="agent",
+            option="",
         ),
     ]
     trust: Annotated[
@@ -129,6 +130,7 @@ class ClaimDetails(ReachDetails, total=False):
             "At most what the caller may claim.",
             least=0,
             most=100,
+            option="",
         ),
     ]
     is_pinned: Annotated[bool, Flag("Keeps nights from archiving it; for callers that may pin.", default=False)]
@@ -590,7 +592,7 @@ class SignalDetails(TypedDict, total=False):
             option="",
         ),
     ]
-    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="", brief="")]
+    task: Annotated[str | None, Clue("What is to be achieved, in words.", most=MAX_WORDS_BYTES, option="")]
     collaborators: Annotated[Sequence[str] | None, Clues("Who takes part.", most=MAX_NAME_BYTES, option="--with NAME")]
 
 
@@ -622,7 +624,8 @@ class AssemblyFields(TypedDict, total=False):
         ),
     ]
     query: Annotated[
-        str | None, Question("The question the agent was asked; a blank text counts as none.", most=MAX_CONTENT_BYTES)
+        str | None,
+        Question("The question the agent was asked; a blank text counts as none.", most=MAX_CONTENT_BYTES, brief=""),
     ]
     signals: Annotated[SignalDetails | None, Nested("What the agent is doing right now.", table=SignalDetails)]
     active_censors: AskedCensors

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from importlib.metadata import version
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
+from uuid import uuid4
 
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
@@ -29,16 +31,8 @@ from nous_online.database.statements import fetch, statements
 from nous_online.interfaces.imports.records import parse_object
 from nous_online.language.embedding import embedder_of
 from nous_online.memories import store
-from nous_online.memories.erasure import (
-    ERASED,
-    TEXTS,
-    Erasure,
-    erase_again,
-    redact_json,
-    redacted_context,
-    redactor,
-    shared_copies_lock,
-)
+from nous_online.memories.erasure import Erasure, erase_again, erase_copy, shared_copies_lock
+from nous_online.recall.recall import refresh_statistics
 
 BLOCKS = statements("nous_online.interfaces", "exporting.sql")
 
@@ -84,11 +78,11 @@ TABLES = {
         Table("heart.links", ("from_id", "to_id", "kind")),
         Table("heart.judgements", ("pair_hash", "model", "prompt_version")),
         Table("heart.completions", ("episode_id",), writer="app"),
-        Table("heart.term_stats", ("lexeme",)),
-        Table("heart.corpus_stats", ("memory_kind",)),
         Table("lifecycle.events", reading="events_of"),
     )
 }
+COUNTED_ANEW = ("heart.term_stats", "heart.corpus_stats")
+"""Tables of which earlier exports have rows: they are counted again from the memories, and would keep erased words."""
 EXPORT_TIMEOUT_S = 4 * 3600.0
 FETCHED_AT_ONCE = 100  # rows; an episode may hold a megabyte
 COMPRESSED = ".gz"
@@ -130,26 +124,37 @@ def export_agent(database: Database, agent_id: str, path: Path) -> Exported:
     and is an export of another agent. An existing file is replaced only by a complete one.
     """
     check_replaceable(path, agent_id)
-    rows = Counter[str]()
     # `shared_copies_lock` keeps erasing out until the file is complete: rows in memory could not be erased.
-    with shared_copies_lock(database.url), atomic_file(path) as file, operator_database(database.url) as operated_on:
-        writer = ExportWriter(file)
-        with operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection:
-            connection.execute(BLOCKS["act_as_night"])
-            header = {
-                "nous_export": FORMAT,
-                "agent": agent_id,
-                "exported_at": datetime.now(UTC).isoformat(),
-                "version": version("nous-pipelines"),
-                "spaces": [asdict(space) for space in spaces_of(connection, agent_id)],
-            }
-            writer.write(json.dumps(header))
-            for table, row in all_rows(connection, agent_id):
-                writer.write(f'{{"table":"{table}","row":{row}}}')
-                rows[table] += 1
-        checksum = writer.checksum()
-        writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
+    with (
+        shared_copies_lock(database.url),
+        atomic_file(path) as file,
+        operator_database(database.url) as operated_on,
+        operated_on.transaction(agent_id, timeout_s=EXPORT_TIMEOUT_S, is_snapshot=True) as connection,
+    ):
+        connection.execute(BLOCKS["act_as_night"])
+        header = {
+            "nous_export": FORMAT,
+            "agent": agent_id,
+            "exported_at": datetime.now(UTC).isoformat(),
+            "version": version("nous-pipelines"),
+            "spaces": [asdict(space) for space in spaces_of(connection, agent_id)],
+        }
+        rows, checksum = write_rows(connection, agent_id, header, file)
     return Exported(path, agent_id, rows, checksum, path.stat().st_size)
+
+
+def write_rows(
+    connection: Connection, agent_id: str, header: Mapping[str, Any], file: BinaryIO
+) -> tuple[Mapping[str, int], str]:
+    """Write a header, all rows of an agent and the last line, and return the rows of each table and the checksum."""
+    writer, rows = ExportWriter(file), Counter[str]()
+    writer.write(json.dumps(header))
+    for table, row in all_rows(connection, agent_id):
+        writer.write(f'{{"table":"{table}","row":{row}}}')
+        rows[table] += 1
+    checksum = writer.checksum()
+    writer.write(json.dumps({"end": {"rows": rows, "sha256": checksum}}))
+    return rows, checksum
 
 
 def check_replaceable(path: Path, agent_id: str) -> None:
@@ -281,7 +286,13 @@ class Header:
     exported_at: str
     spaces: tuple[EmbeddingSpace, ...]
     """The current one of the agent first."""
-    format: int
+    fields: Mapping[str, Any]
+    """All that it says."""
+
+    @property
+    def format(self) -> int:
+        """The version of the file's format."""
+        return int(self.fields["nous_export"])
 
 
 @dataclass(frozen=True)
@@ -310,28 +321,34 @@ def restore_agent(database: Database, path: Path, *, agent_id: str | None = None
         operator_database(database.url) as operated_on,
         operated_on.transaction(agent_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
     ):
-        connection.execute(BLOCKS["act_as_night"])
-        store.lock_agent(connection, agent_id)
-        create_agent(connection, agent_id, header.spaces[0])
-        for table, batch in batches(path):
-            known = batch if header.format == FORMAT else with_succession(table, batch, merged)
-            connection.execute(BLOCKS[f"act_as_{table.writer}"])
-            owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
-            owned = [{**without_future(table, row), **owner} for row in known]
-            if table.name == EVENTS:
-                store_events(connection, agent_id, table, owned)
-            else:
-                store_rows(connection, table, owned)
-        if header.format < FORMAT:
-            connection.execute(BLOCKS["act_as_app"])
-            connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
-        # Deferred constraints are checked now, with all rows there: erasing, below, removes some of them.
-        for block in ("check_rows", "check_later"):
-            connection.execute(BLOCKS[block])
+        store_export(connection, path, header, merged, agent_id)
         connection.execute(BLOCKS["act_as_purge"])
-        erased = erase_again(connection, agent_id, embedder_of)
+        erased = erase_again(connection, agent_id, header.agent_id, header.exported_at, embedder_of)
         connection.execute(BLOCKS["act_as_night"])
+        refresh_statistics(connection, agent_id, is_full=True)
     return Restored(agent_id, header.exported_at, rows, erased)
+
+
+def store_export(connection: Connection, path: Path, header: Header, merged: frozenset[str], agent_id: str) -> None:
+    """Store all rows of an export for an agent that has none yet."""
+    connection.execute(BLOCKS["act_as_night"])
+    store.lock_agent(connection, agent_id)
+    create_agent(connection, agent_id, header.spaces[0])
+    for table, batch in batches(path):
+        known = batch if header.format == FORMAT else with_succession(table, batch, merged)
+        connection.execute(BLOCKS[f"act_as_{table.writer}"])
+        owner = {"agent_ids": [agent_id]} if table.storing == "store_plans" else {"agent_id": agent_id}
+        owned = [{**without_future(table, row), **owner} for row in known]
+        if table.name == EVENTS:
+            store_events(connection, agent_id, table, owned)
+        else:
+            store_rows(connection, table, owned)
+    if header.format < FORMAT:
+        connection.execute(BLOCKS["act_as_app"])
+        connection.execute(BLOCKS["store_first_statements"], {"agent_id": agent_id})
+    # Deferred constraints are checked now, with all rows there: erasing removes some of them.
+    for block in ("check_rows", "check_later"):
+        connection.execute(BLOCKS[block])
 
 
 def read_whole(path: Path) -> tuple[Header, Mapping[str, int], frozenset[str]]:
@@ -394,7 +411,8 @@ def read_header(line: bytes, path: Path) -> Header:
     try:
         spaces = tuple(EmbeddingSpace(**space) for space in fields["spaces"])
         own = (spaces[0], *spaces[1:])
-        return Header(checked_agent(fields["agent"]), str(fields["exported_at"]), own, int(fields["nous_export"]))
+        checked_moment("exported_at", exported_at := str(fields["exported_at"]))
+        return Header(checked_agent(fields["agent"]), exported_at, own, fields)
     except (KeyError, TypeError, IndexError) as error:
         raise damaged(path, "its first line is not what an export begins with") from error
 
@@ -417,6 +435,9 @@ def rows_in(path: Path) -> Iterator[tuple[Table, Row]]:
                     raise damaged(path, "something follows its last line")
                 return
             digest.update(line)
+            if fields.get("table") in COUNTED_ANEW:
+                counts[str(fields["table"])] += 1
+                continue
             table, row = TABLES.get(str(fields.get("table"))), fields.get("row")
             if table is None or not isinstance(row, dict):
                 raise damaged(path, f"it holds rows of {fields.get('table')!r}, which is no table of this version")
@@ -481,17 +502,6 @@ def store_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> Non
     connection.execute(statement, {"rows": Jsonb(list(rows))})
 
 
-LIST_COLUMNS = ("result_ids", "targets")
-"""Columns with lists of memory ids; a row is about each of them."""
-POINTERS = ("superseded_by", "source_episode_id", "episode_id", "proposal_id", "learned_from_episode_id")
-"""Columns that point to another memory; the row stays when that is erased."""
-DERIVED = (
-    "embedding", "context_embedding", "embedding_space_id", "context", "slot", "summary", "compressed", "index_word",
-)  # fmt: skip
-"""Columns of a fact that are made from its text."""
-NO_SUCCESSOR = {"superseded_by": None, "superseded_at": None, "succession": None}
-
-
 def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
     """Erase an agent or part of it from exports, and return how many of them held some of it.
 
@@ -503,8 +513,7 @@ def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
         if not path.exists():  # deleted by the look before this one
             continue
         with open_export(path) as file:
-            first = file.readline(MAX_LINE_BYTES)
-        agent_id = read_header(first, path).agent_id
+            agent_id = read_header(file.readline(MAX_LINE_BYTES), path).agent_id
         if agent_id != erasure.agent_id:
             raise Refused(f"{path} is an export of agent {agent_id!r}, not of {erasure.agent_id!r}; name another file")
         if erasure.ids is None:
@@ -512,69 +521,32 @@ def erase_exports(erasure: Erasure, paths: Iterable[Path]) -> Counter[str]:
             if not erasure.is_dry_run:
                 path.unlink()
             continue
-        found["exports"] += rewrite_export(path, first, erasure)
+        found["exports"] += rewrite_export(path, erasure)
     return +found
 
 
-def rewrite_export(path: Path, first: bytes, erasure: Erasure) -> bool:
-    """Rewrite an export without the erased part, and return whether it held some of it."""
-    ids, replace = erasure.ids or frozenset(), redactor(erasure.quotations)
-    # Two passes: what a fact that stays says depends on its remaining statements, which come after it.
-    statements_of: dict[str, list[Row]] = {}
-    for table, row in rows_in(path):
-        if table.name == "heart.statements" and row["id"] not in ids and row["fact_id"] not in ids:
-            statements_of.setdefault(row["fact_id"], []).append(row)
-    kept = (
-        (table.name, row, without_part(table.name, row, ids, statements_of, replace)) for table, row in rows_in(path)
-    )
-    if erasure.is_dry_run:
-        return any(new != row for _, row, new in kept)
-    rows, is_changed = Counter[str](), False
-    with atomic_file(path) as file:
-        writer = ExportWriter(file)
-        writer.write(first.decode().rstrip("\n"))
-        for table, row, new in kept:
-            is_changed |= new != row
-            if new is not None:
-                writer.write(f'{{"table":"{table}","row":{json.dumps(new, ensure_ascii=False)}}}')
-                rows[table] += 1
-        writer.write(json.dumps({"end": {"rows": rows, "sha256": writer.checksum()}}))
-    return is_changed
+def rewrite_export(path: Path, erasure: Erasure) -> bool:
+    """Rewrite an export without the erased part, and return whether it held some of it.
 
-
-def without_part(
-    table: str, row: Row, ids: frozenset[str], statements_of: Mapping[str, list[Row]], replace: Callable[[str], str]
-) -> Row | None:
-    """Return a row without references to the erased ids; None for a row about one of them."""
-    own = {name: value for name, value in row.items() if name not in POINTERS}
-    if any(isinstance(value, str) and value in ids for value in own.values()):
-        return None
-    if any(not ids.isdisjoint(row.get(name) or ()) for name in LIST_COLUMNS):
-        return None
-    new = {name: None if name in POINTERS and value in ids else value for name, value in row.items()}
-    if table == "heart.facts":
-        new = remaining_fact(row, new, statements_of.get(row["id"], []))
-        new |= redacted_context(cast("str | None", new.get("context")), replace)
-        new["perhaps_replaces"] = [each for each in new.get("perhaps_replaces") or () if each not in ids]
-    for quoting, column, kind in TEXTS:
-        if quoting == table and new.get(column) is not None:
-            new[column] = replace(str(new[column])) if kind == "text" else redact_json(new[column], replace)
-    after = cast("Row", row.get("after") or {})
-    if table == "lifecycle.events" and str(after.get("superseded_by")) in ids:
-        new["reason"] = ERASED
-    return new
-
-
-def remaining_fact(row: Row, new: Row, statements: list[Row]) -> Row:
-    """Return a fact that stays, adjusted for an erased successor and erased statements."""
-    if row.get("superseded_by") and not new["superseded_by"]:
-        new |= NO_SUCCESSOR
-        if new["state"] == "superseded":
-            new |= {"state": "archived", "archived_at": row["superseded_at"]}
-    # Its text came from an erased statement: it takes that of the oldest that remains, and loses all derived from it.
-    if statements and row["content"] not in {each["content"] for each in statements}:
-        oldest = min(statements, key=lambda each: (each["said_at"], each["recorded_at"]))
-        new |= dict.fromkeys(DERIVED) | {name: oldest[name] for name in ("content", "subject", "source")}
-    if statements:
-        new["confirmation_count"] = min(row["confirmation_count"], len(statements) - 1)
-    return new
+    Its rows are stored under a name of their own, erased as those of the store are, read again and taken back: what the
+    file says afterwards is what the store says.
+    """
+    header, _, merged = read_whole(path)
+    copy_id = uuid4().hex
+    with operator_database(erasure.url) as database:
+        for space in header.spaces:
+            register_space(database, space, is_indexed=False)
+        with (
+            database.transaction(copy_id, timeout_s=RESTORE_TIMEOUT_S) as connection,
+            connection.transaction(force_rollback=True),
+        ):
+            store_export(connection, path, header, merged, copy_id)
+            connection.execute(BLOCKS["act_as_night"])
+            fields = {**header.fields, "nous_export": FORMAT}
+            with Path(os.devnull).open("wb") as nowhere:
+                before = write_rows(connection, copy_id, fields, nowhere)
+            connection.execute(BLOCKS["act_as_purge"])
+            erase_copy(connection, copy_id, erasure, embedder_of if embedder_of(header.spaces[0]) else None)
+            connection.execute(BLOCKS["act_as_night"])
+            with Path(os.devnull).open("wb") if erasure.is_dry_run else atomic_file(path) as file:
+                return write_rows(connection, copy_id, fields, file) != before

@@ -84,6 +84,7 @@ BEFORE_DELETING = (
     "drop_events_of_statements", "leave_recalls", "leave_working_memory", "leave_decisions", "leave_announcements",
 )  # fmt: skip
 """SQL blocks that run, in this order, before remaining facts are reworded and before rows are deleted."""
+VECTORS = ("embedding", "context_embedding", "embedding_space_id")
 EmbedderOf = Callable[[EmbeddingSpace], Embedder | None]
 
 
@@ -98,6 +99,8 @@ class Erasure:
     is_dry_run: bool
     ids: frozenset[str] | None = None
     """Ids of the rows of a part; None where the whole agent is erased."""
+    user_id: str | None = None
+    """Whose part it is, where it is everything of one user."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ class PartContents:
     """Memories erased besides those named: merged into them, or drawn from them."""
     episodes: list[UUID]
     """Episodes that stay although erased facts were drawn from their text."""
+    user_id: str | None = None
+    """Whose rows they all are, where everything of one user is erased."""
     pairs: list[str] = field(default_factory=list[str])
 
 
@@ -237,7 +242,7 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
             copies += Counter(erase_copies(erasure, erasers))
         of_words = ("heart.facts", "heart.postings", "heart.term_stats", "heart.word_changes")
         rewritten = (*of_words, *(table for table, _, _ in TEXTS))
-        vacuum(url, sorted({*rows, *rewritten}))
+        vacuum(url, sorted({*(table for table, _ in ROWS), *rewritten}))  # a copy of an export was in any of them
         logger.warning("a part of an agent was erased, %d rows: %s", sum(rows.values()), reason)
     named = {"with_it": tuple(contents.drawn), "reworded": tuple(contents.touched), "told_in": tuple(contents.episodes)}
     return Erased(agent_id, rows, {**copies}, is_dry_run, **named)
@@ -246,7 +251,7 @@ def erase_some(  # noqa: PLR0913 (those of `erase_everywhere`, and what embeds)
 def erasure_of(connection: Connection, url: str, contents: PartContents, *, is_dry_run: bool) -> Erasure:
     """Return the request to erasers for a part."""
     ids = frozenset(map(str, (*contents.ids, *contents.statements, *contents.recalls, *contents.decisions)))
-    return Erasure(url, contents.agent_id, quotations_of(connection, contents), is_dry_run, ids)
+    return Erasure(url, contents.agent_id, quotations_of(connection, contents), is_dry_run, ids, contents.user_id)
 
 
 def erase_agent(url: str, agent_id: str, *, reason: str) -> Erased:
@@ -382,7 +387,7 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
     """Return the ids of all rows that belong to a part; raise `NotFound` where the agent has none of it."""
     key = {"agent_id": agent_id, "ids": list(part.memory_ids), "user_id": part.user_id}
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
-    contents = PartContents(agent_id, *row)
+    contents = PartContents(agent_id, *row, user_id=part.user_id)
     missing = sorted(set(part.memory_ids) - set(contents.ids))
     if missing or not (
         contents.ids or contents.statements or contents.sessions or contents.recalls or contents.decisions
@@ -406,12 +411,12 @@ def part_statement(block: str, table: str, condition: str) -> Composed:
 
 
 def remaining_fact_values(
-    connection: Connection, contents: PartContents, find_embedder: EmbedderOf
+    connection: Connection, contents: PartContents, find_embedder: EmbedderOf | None
 ) -> dict[UUID, dict[str, Any]]:
     """Return the new columns of facts that stay, by id: where needed the words of the oldest statement left, embedded.
 
     Embedding may take seconds: call it before the transaction that erases. Raises `Unsupported` where this process has
-    no embedder for the agent's space.
+    no embedder for the agent's space; with None they get no vectors, and are found by their words.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         facts = {row["id"]: row for row in cursor.execute(BLOCKS["facts_told"], vars(contents))}
@@ -448,11 +453,13 @@ def rewritten_columns(statement: Mapping[str, Any], fact: Mapping[str, Any]) -> 
 
 
 def vectors_of(
-    connection: Connection, agent_id: str, rows: Sequence[Mapping[str, Any]], find_embedder: EmbedderOf
+    connection: Connection, agent_id: str, rows: Sequence[Mapping[str, Any]], find_embedder: EmbedderOf | None
 ) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Return the vector columns for statements, by text and subject."""
     if not rows:
         return {}
+    if find_embedder is None:
+        return {(row["content"], row["subject"]): dict.fromkeys(VECTORS) for row in rows}
     space = read_space(query_space(connection, agent_id), agent_id)
     embedder = find_embedder(space)
     if embedder is None:
@@ -495,7 +502,7 @@ def erase_part(
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
     redact_rows(connection, contents.agent_id, quotations)
-    redact_facts(connection, contents, quotations)
+    redact_facts(connection, contents.agent_id, contents.ids, quotations)
     connection.execute(BLOCKS["forget_words"], parameters)
     return {table: count for table, count in sorted(rows.items()) if count}
 
@@ -531,16 +538,16 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
             connection.execute(write, {"text": erased, "ctid": ctid})
 
 
-def redact_facts(connection: Connection, contents: PartContents, quotations: Collection[str]) -> None:
+def redact_facts(connection: Connection, agent_id: str, ids: Collection[UUID], quotations: Collection[str]) -> None:
     """Take quotations out of the contexts of remaining facts, and erased facts out of those they perhaps replace."""
-    parameters = {"agent_id": contents.agent_id, "ids": contents.ids, "quoted": list(quotations)}
-    replace, erased = redactor(quotations), set(contents.ids)
+    parameters = {"agent_id": agent_id, "ids": list(ids), "quoted": list(quotations)}
+    replace, erased = redactor(quotations), set(ids)
     found = connection.execute(BLOCKS["find_mentioning_facts"], parameters).fetchall()
     for fact_id, context, doubted in found:
         values = redacted_context(context, replace) | {
             "perhaps_replaces": [str(each) for each in doubted if each not in erased]
         }
-        rewrite_fact(connection, contents.agent_id, fact_id, values, reason="what it mentions was erased")
+        rewrite_fact(connection, agent_id, fact_id, values, reason="what it mentions was erased")
 
 
 def redacted_context(context: str | None, replace: Callable[[str], str]) -> dict[str, Any]:
@@ -593,14 +600,40 @@ def redact_json(value: Any, replace: Callable[[str], str]) -> Any:
     return value
 
 
-def erase_again(connection: Connection, agent_id: str, find_embedder: EmbedderOf) -> int:
-    """Erase memories that were erased before and came back, as with an older export; return how many."""
-    ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], {"agent_id": agent_id}))
-    if not ids:
-        return 0
-    contents = find_part(connection, agent_id, Part(ids))
+def erase_again(
+    connection: Connection, agent_id: str, exported_from: str, exported_at: str, find_embedder: EmbedderOf
+) -> int:
+    """Erase what came back with an export although it was erased here before; return how many memories.
+
+    What was erased of the agent that was exported counts too, whatever name it got here.
+    """
+    key = {"agent_id": agent_id, "names": [agent_id, exported_from], "exported_at": exported_at}
+    users = [row[0] for row in connection.execute(BLOCKS["buried_users"], key)]
+    parts = [Part(user_id=user) for user in users]
+    count = sum(erase_found(connection, agent_id, part, (), find_embedder) for part in parts)
+    ids = tuple(row[0] for row in connection.execute(BLOCKS["buried"], key))
+    return count + (erase_found(connection, agent_id, Part(ids), (), find_embedder) if ids else 0)
+
+
+def erase_copy(connection: Connection, agent_id: str, erasure: Erasure, find_embedder: EmbedderOf | None) -> None:
+    """Erase from a copy of an agent, which may be older, what an erasure is about, and what quotes it."""
+    if erasure.user_id is not None:
+        with suppress(NotFound):
+            erase_found(connection, agent_id, Part(user_id=erasure.user_id), erasure.quotations, find_embedder)
+    key = {"agent_id": agent_id, "ids": list(erasure.ids or ())}
+    if ids := tuple(row[0] for row in connection.execute(BLOCKS["known_of"], key)):
+        erase_found(connection, agent_id, Part(ids), erasure.quotations, find_embedder)
+    redact_rows(connection, agent_id, erasure.quotations)
+    redact_facts(connection, agent_id, (), erasure.quotations)
+
+
+def erase_found(
+    connection: Connection, agent_id: str, part: Part, quotations: Collection[str], find_embedder: EmbedderOf | None
+) -> int:
+    """Erase a part, and quotations besides its own, where nobody else works; return how many memories."""
+    contents = find_part(connection, agent_id, part)
     new_values = remaining_fact_values(connection, contents, find_embedder)
-    erase_part(connection, contents, new_values, quotations_of(connection, contents))
+    erase_part(connection, contents, new_values, quotations_of(connection, contents) | {*quotations})
     return len(contents.ids)
 
 

@@ -491,16 +491,23 @@ delete from heart.judgements
 where agent_id = %(agent_id)s and exists (select from unnest(%(quoted)s::text[]) q where strpos(reason, q) > 0)
 
 -- name: bury_part
--- Hashes salted by the agent, as for an agent that is erased whole, and without the empty one that stands for all of it.
+-- Hashes salted by the agent, as for an agent that is erased whole, and without the empty one that stands for all of it: of what
+-- was said, unless something that stays says it too, of the ids, and of the user whose everything it was.
 insert into lifecycle.tombstones (agent_hash, content_hash)
-select encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex'), content_hash
+select encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex'), encode(sha256(convert_to(%(agent_id)s || E'\n' || what, 'UTF8')), 'hex')
 from (
-    select encode(sha256(convert_to(%(agent_id)s || E'\n' || kind || E'\n' || coalesce(full_text, ''), 'UTF8')), 'hex') as content_hash
-    from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
-    union
-    select encode(sha256(convert_to(%(agent_id)s || E'\nfact\n' || content, 'UTF8')), 'hex')
-    from heart.statements where agent_id = %(agent_id)s and id = any(%(statements)s)
-) hashes
+    (
+        select kind || E'\n' || coalesce(full_text, '') as what from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
+        union
+        select E'fact\n' || content from heart.statements where agent_id = %(agent_id)s and id = any(%(statements)s)
+        except
+        select kind || E'\n' || coalesce(full_text, '') from heart.memories where agent_id = %(agent_id)s and id <> all(%(ids)s)
+        except
+        select E'fact\n' || content from heart.statements where agent_id = %(agent_id)s and id <> all(%(statements)s)
+    )
+    union select E'id\n' || id from unnest(%(ids)s::uuid[]) id
+    union select E'user\n' || %(user_id)s::text where %(user_id)s::text is not null
+) buried
 on conflict (agent_hash, content_hash) do nothing
 
 -- name: by_memory_id
@@ -533,10 +540,31 @@ memory_a = any(%(ids)s) or memory_b = any(%(ids)s)
 -- name: by_pair
 pair_hash = any(%(pairs)s)
 
+-- name: known_of
+select id from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s::uuid[]) order by id
+
 -- name: buried
--- Memories that came back, with an export or a backup, after they had been erased here.
-select m.id from heart.memories m
-join lifecycle.tombstones t on t.agent_hash = encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex')
- and t.content_hash = encode(sha256(convert_to(%(agent_id)s || E'\n' || m.kind || E'\n' || coalesce(m.full_text, ''), 'UTF8')), 'hex')
+-- Memories that came back, with an export or a backup, after they had been erased here, of this agent or of the one that was
+-- exported. What went with a whole agent may come back under another name.
+select distinct m.id from heart.memories m
+cross join unnest(%(names)s::text[]) name
+cross join unnest(array[m.kind || E'\n' || coalesce(m.full_text, ''), E'id\n' || m.id]) what
+join lifecycle.tombstones t on t.agent_hash = encode(sha256(convert_to(name, 'UTF8')), 'hex')
+ and t.content_hash = encode(sha256(convert_to(name || E'\n' || what, 'UTF8')), 'hex')
 where m.agent_id = %(agent_id)s
+  and not exists (select from lifecycle.tombstones w
+                  where w.agent_hash = t.agent_hash and w.content_hash = '' and w.erased_at = t.erased_at)
 order by m.id
+
+-- name: buried_users
+-- Users of whom everything was erased after the export: what they said since is theirs to keep.
+select distinct u.user_id
+from (
+    select user_id from heart.memories where agent_id = %(agent_id)s
+    union select user_id from heart.statements where agent_id = %(agent_id)s
+    union select user_id from heart.recalls where agent_id = %(agent_id)s
+) u cross join unnest(%(names)s::text[]) name
+join lifecycle.tombstones t on t.agent_hash = encode(sha256(convert_to(name, 'UTF8')), 'hex')
+ and t.content_hash = encode(sha256(convert_to(name || E'\nuser\n' || u.user_id, 'UTF8')), 'hex')
+where t.erased_at > %(exported_at)s::timestamptz
+order by 1

@@ -24,10 +24,12 @@ from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     INTERRUPTED,
     IS_JSON,
-    AgentOption,
     Ended,
     JsonOption,
+    OneOfAllOption,
+    OneOrAllOption,
     add_command,
+    agent_if_set,
     as_json_value,
     escaped,
     show,
@@ -80,15 +82,15 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     policy: Annotated[
         list[str] | None, Option(metavar="FIELD=NUMBER", help="Override a policy field for this run.")
     ] = None,
-    agent: AgentOption = None,
+    agent: OneOfAllOption = None,
 ) -> object:
     """Run the nightly lifecycle: propose, check, apply, report. Running a night twice changes nothing.
 
     Without --date it is yesterday's night, the last one that is over. Today's can be run too: what is said later that
-    day waits for the night that runs when the day is over. Without --agent it is for all agents.
-    --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is. Ctrl-C
-    ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that is lost
-    on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
+    day waits for the night that runs when the day is over. Without --agent it is for all agents, whatever NOUS_AGENT
+    says. --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is.
+    Ctrl-C ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that
+    is lost on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
     A night builds on what earlier ones compared and judged, and comes to the same; --full makes sure, at the price of a
     first night. What a language model was paid for is kept.
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for
@@ -189,7 +191,7 @@ def diff(
         str | None, Option("--from", metavar="YYYY-MM-DD", help="What differs between the snapshot of this night …")
     ] = None,
     last: Annotated[str | None, Option("--to", metavar="YYYY-MM-DD", help="… and that of this one.")] = None,
-    agent: AgentOption = None,
+    agent: OneOrAllOption = None,
 ) -> object:
     """Show what a night changed, or after a dry run would change: one line a memory.
 
@@ -205,8 +207,8 @@ def diff(
     if first or last:
         if night or not (first and last):
             raise InvalidInput("give either --night, or both --from and --to")
-        return show_difference(first, last, agent)
-    found = read_report(chosen_night(night), options_for(agent), shown=None)
+        return show_difference(first, last, agent_if_set(agent))
+    found = read_report(chosen_night(night), options_for(agent_if_set(agent)), shown=None)
     show_diff(found)
     return {"night": found.night, "plan_hash": found.plan_hash, "entries": found.entries}
 
@@ -216,7 +218,7 @@ def report(
     night: NightOption = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write it as one HTML page with plots instead.")] = None,
     open_page: Annotated[bool, Option("--open", help="Open that page in the browser.")] = False,
-    agent: AgentOption = None,
+    agent: OneOrAllOption = None,
 ) -> object:
     """Tell what a night did and why, what it left alone and why, the figures of the store, and how to undo it.
 
@@ -230,7 +232,7 @@ def report(
 
     if open_page and html is None:
         raise InvalidInput("the command names no file: --open opens the page that --html FILE writes")
-    found = read_report(chosen_night(night), options_for(agent))
+    found = read_report(chosen_night(night), options_for(agent_if_set(agent)))
     if html is not None:
         page = write_page(html, found).resolve()
         show_note(f"the report of night {found.night} is at {page}")
@@ -325,13 +327,11 @@ def progress(night: date, *, is_single: bool) -> Generator[Callable[[str], None]
 
 
 def show_outcome(outcome: NightOutcome) -> None:
-    from nous_pipelines.plan.checks import title_of
-
-    for failure in outcome.failures:
-        name, _, why = failure.removeprefix("check ").partition(": ")
-        if name != JUDGE_ASKED:  # told at the end, with how many pairs wait
-            show_error(f"check “{title_of(name)}”: {why}" if failure.startswith("check ") else failure)
+    show_failures(outcome.failures)
     if outcome.report is None:
+        return
+    if outcome.was_applied:
+        show_applied_before(outcome.report)
         return
     counts = outcome.report.counts
     mark = "[red]✗[/red]"
@@ -349,6 +349,23 @@ def show_outcome(outcome: NightOutcome) -> None:
     )
     if note := outcome.report.put_off.note:
         show(f"[yellow]{escaped(note)}[/yellow]")
+
+
+def show_failures(failures: Sequence[str]) -> None:
+    """Print what failed; of a check its plain name."""
+    from nous_pipelines.plan.checks import title_of
+
+    for failure in failures:
+        name, _, why = failure.removeprefix("check ").partition(": ")
+        if name != JUDGE_ASKED:  # told at the end, with how many pairs wait
+            show_error(f"check “{title_of(name)}”: {why}" if failure.startswith("check ") else failure)
+
+
+def show_applied_before(report: NightReport) -> None:
+    """Print what is left of a dry run's night that was applied before."""
+    left = f"{report.counts['planned']} more proposals" if report.counts["planned"] else "nothing"
+    show(f"[green]✓[/green] night {report.night} was applied already: {left} would be done{report.unseen_note}")
+    show_note(f"  what it did: nous report --night {report.night}")
 
 
 def notes_on(outcome: NightOutcome, report: NightReport) -> Iterator[str]:
@@ -372,7 +389,8 @@ def as_plain(outcome: NightOutcome) -> dict[str, Any]:
     report: NightReport | None = outcome.report
     return {
         **{name: getattr(outcome, name) for name in ("night", "run_id", "is_success", "is_stopped", "failures")},
-        "counts": report.counts if report else None,
+        "counts": outcome.counts,
+        "was_applied": outcome.was_applied,
         "left_out": outcome.left_out,
         "late": report.late if report else {},
         "unseen": report.unseen if report else {},

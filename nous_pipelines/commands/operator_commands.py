@@ -15,6 +15,9 @@ from nous_online.core.errors import InvalidInput
 from nous_online.interfaces.cli.output import (
     AgentOption,
     Ended,
+    OneOfAllOption,
+    OneOrAllOption,
+    agent_if_set,
     escaped,
     open_database,
     open_heart,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from nous_pipelines.plan.undo import Undone
 
 ALONE = "--memory and --source stand alone: leave out --night, --from, --to, --proposal, --kind and the other"
+SHOWN_AGENTS = 10
 NightOption = Annotated[
     str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="Which night; yesterday's by default.")
 ]
@@ -67,11 +71,13 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
         str | None, Option(metavar="NAME", help="All that one source said, or that came with an import.")
     ] = None,
     reason: Annotated[str, Option(help="Why; kept with the event.")] = "taken back by the operator",
-    agent: AgentOption = None,
+    agent: OneOrAllOption = None,
 ) -> object:
     """Take back what a night changed: every row as it was, another event for each. Refused where others built on it.
 
     Changes that were taken back are not proposed again. A range of nights ends at the first night with a refusal.
+    Nights are taken back for all agents unless --agent or NOUS_AGENT names one, which the answer says; a memory or a
+    source is of that one.
 
     $ nous undo --night 2026-11-20
     $ nous undo --from 2026-11-01 --to 2026-11-20 --agent aria
@@ -87,10 +93,11 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
             raise InvalidInput(ALONE)
         return undo_source(str(source), agent, reason) if memory is None else undo_memory(memory, agent, reason)
     if first or last:
-        return undo_nights(range_of(first, last, night or proposal), agent, kind, reason)
+        return undo_nights(range_of(first, last, night or proposal), agent_if_set(agent), kind, reason)
     if not (night or proposal):
         raise InvalidInput("name what to take back: --night YYYY-MM-DD, --proposal ID, --memory ID or --source NAME")
-    return undo_proposals(agent, parse_night(night) if night else None, kind, proposal, reason)
+    whose = agent if proposal else agent_if_set(agent)  # an id says whose it is
+    return undo_proposals(whose, parse_night(night) if night else None, kind, proposal, reason)
 
 
 def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
@@ -115,8 +122,15 @@ def undo_proposals(
     selection = Selection(agent, night, kind, proposal)
     with open_database("nous_night") as database:
         result = undo(database, selection, reason=reason)
-    count = len(result.undone)
-    return show_undone(f"{count} {'proposal' if count == 1 else 'proposals'}", result)
+    return show_undone(proposals_in_words(result), result, agents=result.agents)
+
+
+def proposals_in_words(result: Undone) -> str:
+    """Return how many proposals were undone, and of whom: `3 proposals of aria, ben`."""
+    count, agents = len(result.undone), result.agents
+    more = f" and {len(agents) - SHOWN_AGENTS} more" if len(agents) > SHOWN_AGENTS else ""
+    whose = f" of {escaped(', '.join(agents[:SHOWN_AGENTS]))}{more}" if agents else ""
+    return f"{count} {'proposal' if count == 1 else 'proposals'}{whose}"
 
 
 def range_of(first: str | None, last: str | None, other: object) -> list[date]:
@@ -135,11 +149,11 @@ def undo_nights(nights: Sequence[date], agent: str | None, kind: str | None, rea
     is_refused = bool(results) and bool([*results.values()][-1].refused)
     refused = {str(each): why for result in results.values() for each, why in result.refused.items()}
     for night, result in results.items():
-        show(f"[green]taken back[/green]  night {night}: {len(result.undone)} proposals")
+        show(f"[green]taken back[/green]  night {night}: {proposals_in_words(result)}")
     show_refused(refused)
     if is_refused:
         show(f"[red]ended at night {[*results][-1]}[/red]: those before it stand as they were")
-    undone = [{"night": night, "undone": result.undone} for night, result in results.items()]
+    undone = [{"night": night, "undone": result.undone, "agents": result.agents} for night, result in results.items()]
     return Ended(1 if is_refused else 0, {"nights": undone, "refused": refused})
 
 
@@ -148,12 +162,12 @@ def show_refused(refused: Mapping[Any, str]) -> None:
         show(f"[red]refused[/red]  {each}: {escaped(why)}")
 
 
-def show_undone(what: str, result: Undone | SourceUndone) -> object:
+def show_undone(what: str, result: Undone | SourceUndone, **answer: object) -> object:
     """Print what was undone and what was refused; the command fails if anything was."""
     show(f"[green]taken back[/green]  {what}")
     refused = {str(each): why for each, why in result.refused.items()}
     show_refused(refused)
-    return Ended(1 if refused else 0, {"undone": result.undone, "refused": refused})
+    return Ended(1 if refused else 0, {"undone": result.undone, "refused": refused, **answer})
 
 
 WORDS = {
@@ -198,7 +212,7 @@ def reembed(
     model: Annotated[str, Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
     dimensions: Annotated[int | None, Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")] = None,
     dry_run: Annotated[bool, Option(help="Say how much there is to do; change nothing.")] = False,
-    agent: AgentOption = None,
+    agent: OneOfAllOption = None,
 ) -> object:
     """Move memories to another embedding model while agents go on recalling and learning.
 
@@ -317,7 +331,7 @@ def batches(
     *,
     collect: Annotated[bool, Option(help="Import the results of batches that have ended.")] = False,
     wait: Annotated[bool, Option(help="With --collect: look again until nothing is open.")] = False,
-    agent: AgentOption = None,
+    agent: OneOfAllOption = None,
 ) -> object:
     """Show the batches of questions to Claude: those in progress, and the latest others with their results.
 
@@ -414,7 +428,7 @@ def cost(
         list[Dimension] | None,
         Option(metavar="|".join(Dimension), help="Group the sums by this; may be given more than once."),
     ] = None,
-    agent: AgentOption = None,
+    agent: OneOfAllOption = None,
 ) -> object:
     """Show the costs of language models: requests, tokens and US dollars, by night, purpose, model and agent.
 

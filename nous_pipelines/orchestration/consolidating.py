@@ -53,6 +53,7 @@ class NightPrograms:
             date.fromisoformat(outcome["night"]),
             outcome["plan_hash"] or "",
             outcome["counts"] or {},
+            was_applied=outcome["was_applied"],
             is_success=not outcome["is_stopped"],
             failures=failures,
             notices=notices,
@@ -140,7 +141,7 @@ def run_command(command: list[str], url: str, *, seconds: float) -> Mapping[str,
         process = subprocess.run(  # noqa: S603 (the command is ours)
             command,
             cwd=child_folder(),
-            env=child_environment(NOUS_DATABASE_URL=url, PYTHONWARNINGS="ignore"),
+            env=child_environment(NOUS_DATABASE_URL=url, NOUS_AGENT="", PYTHONWARNINGS="ignore"),  # the caller names it
             capture_output=True,
             text=True,
             timeout=seconds,

@@ -89,6 +89,19 @@ class NightOutcome:
     """Whether a step or a check failed for all agents."""
     is_lost: bool = False
     """Whether it stopped because the database could not be reached, so that another run may succeed."""
+    is_dry_run: bool = False
+
+    @property
+    def was_applied(self) -> bool:
+        """Whether it is the dry run of a night that was applied before, so that what it did would not be done again."""
+        return self.is_dry_run and self.report is not None and self.report.has_run
+
+    @property
+    def counts(self) -> Mapping[str, int] | None:
+        """The counts of the report; of the dry run of a night that was applied, what is left to be done."""
+        if self.report is None:
+            return None
+        return {**self.report.counts, **(self.report.to_do if self.was_applied else {})}
 
     @property
     def left_out(self) -> tuple[AgentLeftOut, ...]:
@@ -168,7 +181,9 @@ def outcome_of_finished(night: date, options: NightOptions, database: Database, 
         if run_id is not None:
             record_figures(night_run, night, [night], looked_at=looked_at)
             report, asking = stored_report(database, night, options), planned_questions_in_words(folder, options)
-            return NightOutcome(night, run_id, is_success=True, report=report, failures=(), asking=asking)
+            return NightOutcome(
+                night, run_id, is_success=True, report=report, failures=(), asking=asking, is_dry_run=options.is_dry_run
+            )
     return None
 
 
@@ -193,6 +208,7 @@ def outcome_of(
         asking=planned_questions_in_words(folder, options),
         is_stopped=not result.success,
         is_lost=any(each.cls_name in LOST for error in errors for each in error_chain(error)),
+        is_dry_run=options.is_dry_run,
     )
 
 

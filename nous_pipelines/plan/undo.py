@@ -55,6 +55,8 @@ class Undone:
 
     undone: tuple[UUID, ...]
     refused: Mapping[UUID, str]
+    agents: tuple[str, ...] = ()
+    """Whose proposals were undone."""
 
 
 def undo(database: Database, selection: Selection, *, reason: str, chunk_size: int = CHUNK_SIZE) -> Undone:
@@ -64,7 +66,7 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
     the same columns, one whose rows stayed locked, and what is left when the database fails half-way. Raises `NotFound`
     when no selected proposal is applied, and `Unavailable` when nothing could be undone.
     """
-    undone: list[UUID] = []
+    undone: dict[UUID, str] = {}
     refused: dict[UUID, str] = {}
     # A transaction for each proposal takes 19 times as long as applying them did.
     chunks = chunks_of(select_proposals(database, selection), chunk_size)
@@ -78,7 +80,8 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
                 if not undone:
                     raise
                 left = [each.id for missed in (part, *(rest for rest, _ in parts)) for each in missed]
-                return Undone(tuple(undone), refused | dict.fromkeys(left, f"not reached: {error}"))
+                refused |= dict.fromkeys(left, f"not reached: {error}")
+                break
             if len(part) > 1:  # bisect, so that one proposal does not keep its whole chunk from being undone
                 half, patience_s = len(part) // 2, min(timeout_s, PART_TIMEOUT_S)
                 # `extendleft` reverses: the first half goes first, since changes are undone in order.
@@ -86,9 +89,9 @@ def undo(database: Database, selection: Selection, *, reason: str, chunk_size: i
                 continue
             faults = {part[0].id: refusal_reason(error)}
         refused |= faults
-        undone += [proposal.id for proposal in part if proposal.id not in faults]
+        undone |= {proposal.id: proposal.agent_id for proposal in part if proposal.id not in faults}
         reach("undo committed")
-    return Undone(tuple(undone), refused)
+    return Undone(tuple(undone), refused, tuple(sorted({*undone.values()})))
 
 
 def select_proposals(database: Database, selection: Selection) -> list[AppliedProposal]:

@@ -296,9 +296,23 @@ class NightReport:
     @property
     def is_merely_planned(self) -> bool:
         """Whether nothing has been applied yet: a dry run, or a night stopped by its checks."""
-        return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not any(
+        return any(self.number(kind, "proposed") for kind in PRECEDENCE) and not self.has_run
+
+    @property
+    def has_run(self) -> bool:
+        """Whether any proposal of the night was decided: applied, perhaps undone since, stale or refused."""
+        return any(
             self.number(kind, state) for kind in PRECEDENCE for state in ("applied", "stale", "refused", "undone")
         )
+
+    @property
+    def to_do(self) -> dict[str, int]:
+        """How many of each kind are planned and were not decided yet, by the names of `counts`."""
+        merges = self.number("merge", "proposed")
+        return {
+            **{kind.figure: self.number(kind.name, "proposed") for kind in PROPOSAL_KINDS.values()},
+            "retired": self.number("merge", "proposed", "memories") - merges,
+        }
 
     @property
     def undo(self) -> tuple[str, ...]:
@@ -392,8 +406,12 @@ class NightReport:
     @property
     def late_note(self) -> str:
         """The memories that arrived after the night had run, as the end of the summary."""
-        again = late_in_words("run again for memories that came after it", self.late)
-        return again + late_in_words("not seen by a dry run, since they came after the night", self.unseen)
+        return late_in_words("run again for memories that came after it", self.late) + self.unseen_note
+
+    @property
+    def unseen_note(self) -> str:
+        """The memories that a dry run leaves out, as the end of the summary."""
+        return late_in_words("not seen by a dry run, since they came after the night", self.unseen)
 
     @property
     def kept_note(self) -> str:

@@ -64,7 +64,14 @@ from wanted join heart.censors c using (agent_id, id)
 -- name: measure_health
 -- How each agent's memory stands, of what had been said by the end of the night: one pass over each table.
 -- Bytes over 1.3 are an upper-side estimate of tokens. What pairs of the night say is added as it was counted.
-with facts as (
+-- A fact counts as it stood then: what it gave way to since, or that it was archived since, is of a later night.
+with fact as (
+    select agent_id, content, learned_at, slot, scope, user_id, project_id,
+           case when state = 'quarantined' or archived_at <= %(ends_at)s then state
+                when superseded_at <= %(ends_at)s then 'superseded' else 'active' end as state
+    from heart.facts where learned_at < %(ends_at)s
+),
+facts as (
     select agent_id,
            count(*) filter (where state = 'active') as active,
            count(*) filter (where state = 'superseded') as superseded,
@@ -72,14 +79,14 @@ with facts as (
            coalesce(sum(octet_length(content)) filter (where state = 'active'), 0) as active_bytes,
            coalesce(sum(octet_length(content)) filter (where state = 'superseded'), 0) as superseded_bytes,
            coalesce(sum(octet_length(content)) filter (where state = 'archived'), 0) as archived_bytes
-    from heart.facts where learned_at < %(ends_at)s
+    from fact
     group by agent_id
 ),
 slots as (
     select agent_id, count(*) filter (where learned_at < latest) as stale
     from (
         select agent_id, learned_at, max(learned_at) over (partition by agent_id, slot, scope, user_id, project_id) as latest
-        from heart.facts where learned_at < %(ends_at)s and state = 'active' and slot is not null
+        from fact where state = 'active' and slot is not null
     ) f
     group by agent_id
 ),
@@ -152,10 +159,13 @@ left join censors c on c.agent_id = a.id
 left join contradictions x on x.agent_id = a.id
 left join links l on l.agent_id = a.id
 where %(agent_ids)s::text[] = '{}' or a.id = any(%(agent_ids)s)
--- A night run again after later ones would be told of their work: its figures stay.
+-- A night run again after later ones would be told of their work: its figures stay, but for the facts that came late, which
+-- are counted as they stood then.
 on conflict (agent_id, night) do update set measured_at = excluded.measured_at, figures = case when exists (
     select from lifecycle.health later where later.agent_id = excluded.agent_id and later.night > excluded.night
-) then h.figures else excluded.figures end
+) then h.figures || (select jsonb_object_agg(key, value) from jsonb_each(excluded.figures)
+                     where key in ('facts_active', 'facts_superseded', 'facts_archived'))
+else excluded.figures end
 
 -- name: open_questions
 -- What waits for a person now; a contradiction that a night found is of its end.

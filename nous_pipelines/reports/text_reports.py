@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from nous_online.interfaces.cli.output import escaped, show, without_controls
+from nous_online.interfaces.cli.output import escaped, show, show_note, without_controls
 from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.plan.checks import title_of
 from nous_pipelines.reports.costs import Cost, cost_in_words, usd_in_words
@@ -48,7 +48,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     counts = report.counts
     show(
         f"\n[bold]Night {report.night}[/bold]   {counts['active_before']} active facts → {counts['active_after']}"
-        f"   [dim]plan {report.plan_hash[:12]}   {usd_in_words(report.cost_usd)}[/dim]"
+        f"   [dim]plan {report.plan_hash[:12]}   {usd_in_words(report.cost_usd)}{of_whom(report)}[/dim]"
     )
     for number, need in enumerate(report.needs or ("nothing",)):
         show(Text.assemble(("" if number else "Needs you").ljust(11), (need, "yellow" if report.needs else "dim")))
@@ -72,6 +72,11 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     show_section("Policy, where it is not the default", map(Text, lines), len(lines), shown)
     show_section("What language models cost", map(cost_text, report.costs), len(report.costs), shown)
     show_health(report)
+
+
+def of_whom(report: NightReport) -> str:
+    """Return the agents of a report that is not of all of them."""
+    return f"   of {escaped(', '.join(report.agent_ids))} alone" if report.agent_ids else ""
 
 
 def show_section(title: str, entries: Iterable[Text], count: int, shown: int, *, headline: str = "") -> None:
@@ -121,6 +126,8 @@ def show_diff(report: NightReport) -> None:
     if not report.entries:
         apart = report.counts["kept_apart"]
         show(f"night {report.night} changed nothing; {apart} look-alikes were kept apart")
+    if report.agent_ids:
+        show_note(f"this is{of_whom(report)}".replace("   ", " "))
 
 
 def sign_of(kind: str) -> tuple[str, str]:

@@ -53,7 +53,7 @@ WITHIN = {
     "a tool that recalls": lambda heart: told(heart, "recall", query=SEEN),
     "a tool that learns": lambda heart: told(heart, "remember", content=f"{SEEN} since May"),
     "a tool that fails": lambda heart: told(heart, "forget", memory_id=f"{SEEN}{HIDDEN}", reason="x"),
-    "a tool that assembles": lambda heart: told(heart, "context", task=SEEN),
+    "a tool that assembles": lambda heart: told(heart, "context", query=SEEN),
     "a tool that warns": censor_of,
     "a tool that shows the session": focus_of,
     "a context": lambda heart: heart.assemble_context(query=SEEN).text,

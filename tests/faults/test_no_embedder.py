@@ -108,7 +108,7 @@ def test_mcp_says_that_only_words_were_compared(failing: Heart) -> None:
     assert values(call(door, "recall", query="deploys"))["is_by_words"] is False
     switch(failing, "off")
 
-    for tool, asked in (("recall", {"query": "deploys"}), ("context", {"task": "deploys"})):
+    for tool, asked in (("recall", {"query": "deploys"}), ("context", {"query": "deploys"})):
         answer = call(door, tool, **asked)
         assert values(answer)["is_by_words"] is True
         assert "the embedder failed, so only words were compared" in said(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -30,6 +31,8 @@ from nous_online.core.policy import ApiPolicy
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:nous:problem:"
+AN_ID = "0199ab3e-6f52-7c1e-9d53-2f4f5a9b7c11"
+SHOWN_CHARACTERS = 60
 RETRY_AFTER = {"Retry-After": str(ApiPolicy.retry_after_s)}
 
 
@@ -158,6 +161,58 @@ async def on_error(request: Request, error: Exception) -> Response:
     return for_request(request, kind_of(error), as_utf8(str(error)), headers=headers)
 
 
+IN_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here; see its description in /openapi.json",
+    "string_too_short": "is empty; write at least a word",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_type": "is not a text",
+    "string_unicode": "is not a text in Unicode",
+    "too_short": "has fewer than {min_length} entries",
+    "too_long": "has more than {max_length} entries",
+    "bool_type": "is neither true nor false",
+    "int_type": "is not a whole number",
+    "int_parsing": "is not a whole number",
+    "int_parsing_size": "is too large a number",
+    "int_from_float": "is not a whole number",
+    "float_type": "is not a number",
+    "float_parsing": "is not a number",
+    "finite_number": "is not a finite number",
+    "greater_than_equal": "is less than {ge}",
+    "less_than_equal": "is more than {le}",
+    "list_type": "is not a list",
+    "dict_type": "is not an object",
+    "model_type": "is not an object",
+    "model_attributes_type": "is not an object",
+    "uuid_type": f"is not an id, such as {AN_ID}",
+    "uuid_parsing": f"is not an id, such as {AN_ID}",
+    "date_type": "is not a date, such as 2026-11-20",
+    "date_parsing": "is not a date, such as 2026-11-20",
+    "date_from_datetime_parsing": "is not a date, such as 2026-11-20",
+    "literal_error": "is not one of {expected}",
+    "value_error": "{error}",
+}
+"""What is wrong with a place, by the type that the validator gives it."""
+BY_PLACE = {
+    "X-Nous-Agent": "is not the name of an agent",
+    "X-Nous-Deadline": "is not a number of seconds from 1 to 59.999, such as 10",
+    "X-Nous-Session": "has other characters than printable ones of ASCII",
+    "Idempotency-Key": "has other characters than printable ones of ASCII",
+    "url": "is not a public address, such as https://example.org/hook",
+    "hint": "is more than one line, or has control characters",
+    "run": "is not a run that POST /consolidate named",
+}
+"""What is wrong with a place that has a form of its own."""
+OTHER_FORM = "is not of the form that its description in /openapi.json asks for"
+
+
+def in_words(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a place of a request, without the value."""
+    if error["type"] == "string_pattern_mismatch":
+        return BY_PLACE.get(str(error["loc"][-1]), "is blank, or has characters that are not allowed here")
+    return IN_WORDS.get(error["type"], OTHER_FORM).format_map(error.get("ctx", {}))
+
+
 async def on_invalid(request: Request, error: Exception) -> Response:
     """Answer a request that fails validation with the places that are wrong, without their values.
 
@@ -166,8 +221,7 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (it is registered for these alone)
     found: Sequence[Any] = error.errors()
     errors = [
-        FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=each["msg"].removeprefix("Value error, "))
-        for each in found
+        FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=as_utf8(in_words(each))) for each in found
     ]
     if any(each["type"] == "json_invalid" for each in found):
         return for_request(request, UNREADABLE, "the body is no JSON; send one JSON object")
@@ -181,11 +235,33 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     kind = OF_STATUS.get(error.status_code, ProblemKind(error.status_code, "refused-by-http", str(error.detail)))
     methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
     headers = {"Allow": ", ".join(methods)} if methods else error.headers
-    return for_request(request, kind, str(error.detail), headers=headers)
+    wrong = wrong_id(request.app.openapi()["paths"], request.url.path) if kind is NOT_FOUND else ""
+    return for_request(request, kind, as_utf8(wrong) or str(error.detail), headers=headers)
+
+
+def wrong_id(paths: Mapping[str, Mapping[str, Any]], path: str) -> str:
+    """Return which part of a path is no id, where the path would be known otherwise; an empty text where it is not."""
+    template = nearest_template(paths, path) or ""
+    named = zip(template.split("/"), path.split("/"), strict=False)
+    wrong = [part for name, part in named if name.startswith("{") and not is_uuid(part)]
+    return f"{wrong[0][:SHOWN_CHARACTERS]!r} is not an id, such as {AN_ID}" if wrong else ""
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        return bool(UUID(text))
+    except ValueError:
+        return False
 
 
 def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
     """Return all methods of a path, for the Allow header; Starlette names those of the first matching route only."""
+    nearest = nearest_template(paths, path)
+    return [] if nearest is None else [method.upper() for method in paths[nearest]]
+
+
+def nearest_template(paths: Mapping[str, Mapping[str, Any]], path: str) -> str | None:
+    """Return the path of the document that a path fits, None for none."""
     parts = path.split("/")
     fitting = [
         template
@@ -194,8 +270,7 @@ def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
         and all(part != "" if name.startswith("{") else name == part for name, part in zip(named, parts, strict=True))
     ]
     # A literal segment beats a placeholder: /facts/count before /facts/{fact_id}.
-    nearest = min(fitting, key=lambda template: template.count("{"), default=None)
-    return [] if nearest is None else [method.upper() for method in paths[nearest]]
+    return min(fitting, key=lambda template: template.count("{"), default=None)
 
 
 def as_utf8(text: str) -> str:

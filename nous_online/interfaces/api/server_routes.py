@@ -62,6 +62,8 @@ class Planned:
     notices: tuple[str, ...]
     """Whom it would leave out, and why; all others have their night."""
     plan_hash: str
+    was_applied: bool = False
+    """Whether the night was applied before: the counts are of what is left, mostly nothing."""
 
 
 @dataclass(frozen=True)

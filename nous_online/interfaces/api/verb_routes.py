@@ -21,7 +21,7 @@ from pydantic import Field, StrictInt, TypeAdapter
 
 from nous_online.core.details import MAX_NAME_BYTES, DecisionFilter, FactDetails, SignalDetails
 from nous_online.core.domain import Procedure
-from nous_online.core.errors import InvalidInput, NotFound
+from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.core.fields import rows_of
 from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
 from nous_online.heart import Heart
@@ -42,6 +42,7 @@ from nous_online.interfaces.api.bodies import (
     text_of,
     wire_type,
 )
+from nous_online.memories.censors import REPORTERS
 from nous_online.memories.contradictions import Contradiction, Resolution
 from nous_online.memories.decisions import RESOLUTIONS
 from nous_online.memories.store import unrecorded_count
@@ -178,13 +179,15 @@ class PastEpisodeBody(EpisodeBody):
     """An episode that is over says how long it took."""
 
     duration_seconds: Annotated[int, Field(ge=0, le=LONGEST_EPISODE_S), WHOLE] | None = Field(
-        default=None, description="How long it took; with `started_at`."
+        default=None, description="How long it took; with `started_at`, instead of `ended_at`."
     )
 
     def verb_input(self) -> Any:
         values = super().verb_input()
-        seconds = values.pop("duration_seconds", None)
-        if (began := values.get("started_at")) is not None:
+        seconds, ended = values.pop("duration_seconds", None), values.get("ended_at")
+        if seconds is not None and ended is not None:
+            raise Conflict("both duration_seconds and ended_at say when it ended; send one of them")
+        if ended is None and (began := values.get("started_at")) is not None:
             values["ended_at"] = began + timedelta(seconds=seconds or 0)
         return values
 
@@ -220,8 +223,8 @@ DECISION_QUERY: dict[str, tuple[Any, Any]] = {
     for name, row in rows_of(DecisionFilter).items()
     if name != "limit"
 } | {"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT, description="How many decisions at most.")], 50)}
-COUNTED, ENDED = ("procedures_activated",), ("procedures_activated", "ended_at")
-"""Rows of an episode that no body has: the server counts the first and knows the second from the time of the call."""
+COUNTED = ("procedures_activated",)
+"""Rows of an episode that no body has: the server counts them."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
 MERGED_INTO = "With `merged`, and only then: the fact, learned for it, that takes both places."
 REASON = body("ReasonBody", reason=(Reason | None, None))
@@ -350,7 +353,7 @@ ROUTES = (
     VerbRoute(
         "POST /episodes/record",
         Heart.record_episode,
-        body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=ENDED),
+        body("RecordBody", Heart.record_episode, base=PastEpisodeBody, without=COUNTED),
     ),
     VerbRoute("GET /episodes/{episode_id:uuid}", Heart.get_episode),
     VerbRoute("GET /episodes/{episode_id:uuid}/full-text", Heart.full_text, name="get_full_text"),
@@ -378,7 +381,7 @@ ROUTES = (
     VerbRoute(
         "POST /episodes/{episode_id:uuid}/close",
         Heart.close_episode,
-        body("CloseBody", Heart.close_episode, base=EpisodeBody, without=ENDED),
+        body("CloseBody", Heart.close_episode, base=EpisodeBody, without=COUNTED),
     ),
     VerbRoute("POST /episodes/{episode_id:uuid}/retry", Heart.retry_episode),
     VerbRoute(
@@ -444,7 +447,7 @@ ROUTES = (
         "GET /censors",
         Heart.list_censors,
         answer=answers.CensorList,
-        about="Return the active censors, the firmest first.",
+        query={"state": (Annotated[Literal["active", "archived"], Query(description="Which censors.")], "active")},
     ),
     VerbRoute("GET /censors/{censor_id:uuid}", Heart.get_censor),
     VerbRoute(
@@ -461,6 +464,7 @@ ROUTES = (
             activation_id=(UUID | None, Field(None, description="The latest that nobody reported unless told.")),
             action=(Text | None, Field(None, description="Or the action it should let pass.")),
             note=(Line | None, None),
+            source_kind=(Literal[REPORTERS], Field("agent", description="Who says so.")),
         ),
     ),
     VerbRoute("PUT /sessions/{session_id}/focus", Heart.focus, body("FocusBody", Heart.focus, without=("session_id",))),

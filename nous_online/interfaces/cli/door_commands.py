@@ -16,6 +16,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import ApiPolicy
 from nous_online.core.validation import ADMINISTRATOR, checked_agent
 from nous_online.interfaces.cli.output import (
+    WHOSE,
     AgentOption,
     JsonOption,
     ProjectOption,
@@ -133,7 +134,9 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
     with open_database() as database, database.transaction(wanted) as connection:
         found = keys.list_keys(connection, wanted)
     if not found:
-        show_note("no keys yet; make one: nous key create")
+        whose = "there is no administrator's key" if admin else f"agent {wanted!r} has no keys"
+        more = " --admin" if admin else f" --agent {wanted}"
+        show_note(f"{whose}; make one: nous key create{more}, or see another agent's: nous key list --agent NAME")
         return None
     table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
     for each in found:
@@ -412,7 +415,7 @@ def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) ->
 def hook(
     event: Annotated[str, Argument(metavar="EVENT", help="As the client names it.")],
     *,
-    agent: Annotated[str | None, Option(help="Whose memory; NOUS_AGENT, or `default`.")] = None,
+    agent: Annotated[str | None, Option(help=WHOSE)] = None,
     within: Annotated[
         float, Option(metavar="SECONDS", help="How long it may take, instead of what each event may.")
     ] = 0.0,

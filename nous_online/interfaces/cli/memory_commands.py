@@ -54,6 +54,7 @@ def learn(
     $ nous learn "The staging database is Postgres 18" --subject staging --source "chat with Ada"
     $ nous learn "Deploys need two approvals" --frame decision --tag process --json
     $ nous learn "Ana lives in Paris" --key ana/home
+    $ nous learn "We open at nine" --source-kind operator
     $ git log -1 --format=%B | nous learn - --source "git log"
     """
     with open_heart(agent, may_begin=True) as heart:

@@ -82,10 +82,15 @@ def remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 
     return invocation.as_json
 
 
-AgentOption = Annotated[
-    str | None,
-    Option("--agent", "-a", metavar="NAME", help="Whose memory; NOUS_AGENT, or `default`.", callback=remember_agent),
-]
+WHOSE = "Whose memory; NOUS_AGENT, or `default`."
+ONE_OF_ALL = "One agent alone; all of them unless named."
+ONE_OR_ALL = "One agent alone; NOUS_AGENT where it is set, otherwise all of them."
+NAMED = ("--agent", "-a")
+AgentOption = Annotated[str | None, Option(*NAMED, metavar="NAME", help=WHOSE, callback=remember_agent)]
+OneOfAllOption = Annotated[str | None, Option(*NAMED, metavar="NAME", help=ONE_OF_ALL, callback=remember_agent)]
+"""Of commands that an operator or a timer runs for all agents."""
+OneOrAllOption = Annotated[str | None, Option(*NAMED, metavar="NAME", help=ONE_OR_ALL, callback=remember_agent)]
+"""Of commands about what a night did; `agent_if_set` returns whom they are about."""
 JsonOption = Annotated[
     bool, Option("--json", help="Print one JSON object, for machines.", callback=remember_json, metavar="")
 ]
@@ -360,6 +365,13 @@ def agent_named(agent: str | None) -> str:
     from nous_online.core.settings import settings
 
     return checked_agent(settings().agent if agent is None else agent)
+
+
+def agent_if_set(agent: str | None) -> str | None:
+    """Return the agent of a command about nights: the one given, or NOUS_AGENT where it is set; None for all."""
+    from nous_online.core.settings import settings
+
+    return agent or (settings().agent if "agent" in settings().model_fields_set else None) or None
 
 
 def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = False) -> Heart:

@@ -139,7 +139,7 @@ def test_no_tool_answers_with_characters_nobody_sees(heart: Heart) -> None:
     heart.open_thread(f"who{hidden} pays?", session_id="default")
     stories: dict[str, dict[str, Any]] = {
         "recall": {"query": "deploys", "detail": "full"},
-        "context": {"task": "deploys"},
+        "context": {"query": "deploys"},
         "check_action": {"action": "deploying on a friday"},
         "focus": {"task": f"ship{hidden} it"},
     }

@@ -110,3 +110,4 @@ def test_keys_are_made_listed_and_revoked_from_the_command_line(database_url: st
         assert revoked.code == 0
         assert typed("key", "create", "--admin", "--agent", "aria").code == 1
         assert typed("key", "revoke", "000000000000").code == 1
+        assert "agent 'ben' has no keys" in typed("key", "list", "--agent", "ben").err

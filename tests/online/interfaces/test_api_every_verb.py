@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,11 @@ from api_client import app_over, client_of
 from conftest import WordEmbedder
 from starlette.testclient import TestClient
 
+from nous_online.core.fields import Alias, rows_of
 from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.bodies import WORDS
-from nous_online.interfaces.api.verb_routes import ROUTES
+from nous_online.interfaces.api.verb_routes import ROUTES, VerbRoute
 
 IN_PARTS = {"cite", "ignore", "contradictions", "statements", "record_procedure_success", "record_procedure_failure"}
 """Served by a function that calls them."""
@@ -34,6 +36,34 @@ def test_every_verb_is_served() -> None:
     verbs = {name for name, verb in functions if name[0] != "_" and "deadline_s" in inspect.signature(verb).parameters}
 
     assert verbs - {route.verb.__name__ for route in ROUTES} == IN_PARTS | IN_PROCESS
+
+
+NOT_SENT = {
+    "deadline_s": "the header X-Nous-Deadline",
+    "idempotency_key": "the header Idempotency-Key",
+    "procedures_activated": "the server counts them",
+    "fact_ids": "one of them is an id of memory_ids", "episode_ids": "an id of memory_ids",
+    "censor_ids": "an id of memory_ids",
+    "at": "the moment of the call",
+    "allows_private": "an operator says it: nous webhook add --allow-private",
+}  # fmt: skip
+"""What a verb is told in Python and not by its route's body, path or query, and why; other names of a row aside."""
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.endpoint)
+def test_a_route_takes_what_its_verb_takes(route: VerbRoute) -> None:
+    if getattr(Heart, route.verb.__name__, None) is not route.verb:
+        return  # a function that calls several
+    rows = rows_of(route.verb)
+    others = {name for name, row in rows.items() if isinstance(row.field, Alias)}
+    told = {name for name in inspect.signature(route.verb).parameters if name != "self"} - others
+    in_path = re.findall(r"{(\w+)", route.endpoint)
+    fields = {} if route.body is None else route.body.model_fields
+    sent = {*route.query, *in_path, *fields}
+    # A path parameter that the verb calls otherwise is its first one.
+    first = {next(iter(told & {*list(inspect.signature(route.verb).parameters)[1:2]}), "")} if in_path else set()
+
+    assert told - sent - first <= set(NOT_SENT), route.endpoint
 
 
 def test_the_document_has_words_for_what_is_served_alone() -> None:
@@ -101,6 +131,19 @@ def test_steps_of_an_episode_make_a_workflow_and_its_texts_are_read(client: Test
     assert client.get(f"/procedures/{kept[0]['procedure']['id']}/related").json() == {"procedures": []}
     assert "build" in client.get(f"{place}/full-text").json()["text"]
     assert client.get(f"{place}/artifacts").json() == {"artifacts": [{"kind": "file", "reference": "a"}]}
+
+
+def test_an_episode_says_when_it_ended(client: TestClient) -> None:
+    began, ended = "2026-05-20T10:00:00Z", "2026-05-20T10:10:00Z"
+    episode = client.post("/episodes", json={"title": "A chat", "started_at": began}).json()["id"]
+
+    closed = client.post(f"/episodes/{episode}/close", json={"append": "Ada: hello", "ended_at": ended}).json()
+    times = {"started_at": began, "ended_at": ended}
+    recorded = client.post("/episodes/record", json={"detail": "Ada: hello", **times}).json()
+    both = client.post("/episodes/record", json={"detail": "Ada: hello", "duration_seconds": 5, **times})
+
+    assert (closed["ended_at"], recorded["ended_at"]) == (ended, ended)
+    assert (both.status_code, "send one of them" in both.json()["detail"]) == (409, True)
 
 
 def test_a_censor_is_read_and_softened_by_hand(client: TestClient, heart: Heart) -> None:

@@ -37,6 +37,7 @@ DEADLINE_S = 120.0
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of the test's own, for nights and what runs in the background."""
     monkeypatch.setenv("NOUS_HOME", str(tmp_path))
+    monkeypatch.setenv("NOUS_AGENT", "nobody")  # calls say themselves whom they are about
     for name in ("DAGSTER_HOME", "NOUS_DAGSTER_DB_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
@@ -69,8 +70,10 @@ def test_a_night_is_counted_then_run_then_reported(client: TestClient, heart: He
     assert (done["state"], done["counts"]["retired"]) == ("succeeded", 1)
     assert heart.count() == {"active": 2, "superseded": 1}
     assert (report.json()["night"], report.json()["counts"]["retired"]) == (NIGHT, 1)
-
+    again = client.post("/consolidate", json={"dry_run": True, "night": NIGHT}).json()
     back = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT, "reason": "a mistake"})
+
+    assert (counted.json()["was_applied"], again["was_applied"], again["deduped"]) == (False, True, 0)
 
     assert back.json() == {"undone": {NIGHT: 1}, "refused": {}}
     assert heart.count() == {"active": 3}

@@ -28,6 +28,7 @@ from nous_online.core.errors import (
 )
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
+from nous_online.heart import Heart
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.hearts import Hearts
@@ -95,6 +96,56 @@ def test_an_invalid_body_is_told_where_and_not_repeated(client: TestClient, body
     assert told(answer) == (422, "invalid-input")
     assert answer.json()["errors"][0]["where"] == where
     assert "colour': 'blue" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("call", "detail"),
+    [
+        ({"url": "/recall", "json": {"query": ""}}, "body.query: is empty; write at least a word"),
+        (
+            {"url": "/recall", "json": {"query": " "}},
+            "body.query: is blank, or has characters that are not allowed here",
+        ),
+        ({"url": "/recall", "json": {"query": 5}}, "body.query: is not a text"),
+        ({"url": "/recall", "json": {}}, "body.query: is missing"),
+        ({"url": "/recall", "json": []}, "body: is not an object"),
+        ({"url": "/recall", "json": {"query": "x", "limit": "many"}}, "body.limit: must be a whole number"),
+        ({"url": "/recall", "json": {"query": "x", "limit": 10**6}}, "body.limit: is more than 200"),
+        ({"url": "/recall", "json": {"query": "x", "detail": "all"}}, "body.detail: is not one of 'full',"),
+        ({"url": "/facts", "json": {"content": "x", "tags": "a"}}, "body.tags: is not a list"),
+        ({"url": "/facts", "json": {"content": "x", "is_pinned": 1}}, "body.is_pinned: is neither true nor false"),
+        (
+            {"url": "/facts", "json": {"content": "x", "conten": 1}},
+            "body.conten: is not known here; see its description",
+        ),
+        (
+            {"url": "/facts", "json": {"content": "x", "learned_at": "2026"}},
+            "body.learned_at: must be a moment such as",
+        ),
+        ({"url": "/facts", "json": {"content": "x", "source_episode_id": "e"}}, "body.source_episode_id: is not an id"),
+        (
+            {"url": "/recall", "json": {"query": "x"}, "headers": {"X-Nous-Deadline": "soon"}},
+            "header.X-Nous-Deadline: is not a number of seconds from 1 to 59.999",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_our_words(
+    client: TestClient, heart: Heart, call: dict[str, Any], detail: str
+) -> None:
+    heart.learn("The agent is known now")
+
+    answer = client.post(**call)
+
+    assert told(answer) == (422, "invalid-input")
+    assert answer.json()["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize("path", ["/facts/abc", "/memories/abc/history", "/episodes/abc/full-text"])
+def test_a_part_of_a_path_that_is_no_id_is_told(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+
+    assert told(answer) == (404, "not-found")
+    assert answer.json()["detail"].startswith("'abc' is not an id, such as ")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,16 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
 
 
+def test_who_states_a_fact_and_how_far_it_is_trusted_can_be_typed(nous: Callable[..., Result]) -> None:
+    typed = [
+        nous("learn", "The shop opens at nine", "--source-kind", "operator", "--json"),
+        nous("learn", "The yard is locked at night", "--trust", "90", "--json"),
+    ]
+
+    told = [json.loads(each.stdout)["memory"] for each in typed]
+    assert [(each["source_kind"], each["trust"]) for each in told] == [("operator", 80), ("agent", 90)]
+
+
 def test_what_is_forgotten_or_restored_already_is_said_to_be(nous: Callable[..., Result], heart: Heart) -> None:
     fact = heart.learn("The gate code is 4711").memory
 

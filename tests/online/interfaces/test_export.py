@@ -32,7 +32,9 @@ NOT_EXPORTED = {
     "heart.outbox_cursors": "places in that queue",
     "heart.webhooks": "addresses and secrets of one installation",
     "heart.postings": "made from the texts as they are stored",
-    "heart.word_changes": "made as these are; a heart that was restored counts its words anew",
+    "heart.term_stats": "counted from the memories that were restored",
+    "heart.corpus_stats": "counted as these are",
+    "heart.word_changes": "what these counts do not know yet",
     "lifecycle.tombstones": "who was erased stays erased",
 }
 """Tables that are not exported, and why."""

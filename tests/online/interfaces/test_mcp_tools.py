@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
+from pathlib import Path
 from uuid import UUID
 
 import anyio
@@ -25,6 +27,7 @@ from nous_online.language.pairs.judging import Verdict
 
 BYTES_A_TOKEN = 3
 """What most tokens stand for, as `nous_online.language.tokens` says of its bound."""
+MANUAL = Path(__file__).parents[3] / "docs" / "mcp.md"
 NOWHERE = "00000000-0000-7000-8000-000000000000"
 BAD_INPUT = {
     "context": ({"budget": -5}, "budget"),
@@ -150,7 +153,7 @@ def test_every_answer_fits_the_schema_its_tool_publishes(heart):
     door = door_to(heart)
     schemas = {tool.name: tool.returns for tool in TOOLS}
     heart.add_censor("deploying on a friday", "nobody is there on saturday")
-    recall_id = values(call(door, "context", task="deploys"))["recall_id"]
+    recall_id = values(call(door, "context", query="deploys"))["recall_id"]
     decision = values(call(door, "record_decision", title="Ship with Fjordline", rationale="cheaper", files=["a.py"]))
     stories = {
         "feedback": {"recall_id": recall_id},
@@ -210,6 +213,12 @@ def test_the_task_of_a_session_is_shown_when_none_is_told(heart):
     assert set_to["open_threads"] == ["call the customer"]
 
 
+def test_every_tool_is_in_the_table_of_the_manual():
+    told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", MANUAL.read_text("utf-8"), re.MULTILINE))))
+
+    assert told == {tool.name for tool in TOOLS}
+
+
 def test_a_contradiction_is_listed_with_both_sides_and_decided(database):
     one, other = "The depot lies in Bergen", "The depot lies in Oslo"
     judge = ScriptedJudge({(one, other): Verdict.CONTRADICTS})
@@ -226,6 +235,7 @@ def test_a_contradiction_is_listed_with_both_sides_and_decided(database):
     first = values(call(door, "remember", content=one, subject="depot"))
     second = values(call(door, "remember", content=other, subject="depot"))
     (found,) = values(call(door, "contradictions"))["contradictions"]
+    listed = said(call(door, "contradictions"))
     ruling = {"contradiction_id": found["id"], "keep": second["id"]}
     undecided = refusal(call(door, "resolve_contradiction", contradiction_id=found["id"]))
     ruled = call(door, "resolve_contradiction", **ruling)
@@ -233,7 +243,9 @@ def test_a_contradiction_is_listed_with_both_sides_and_decided(database):
     assert second["contradicts"] == [first["id"]]
     assert {found["a"]["text"], found["b"]["text"]} == {one, other}
     assert "tell either a resolution" in undecided
+    dates = [found[side].pop("said_at") for side in ("a", "b")]
     assert values(ruled) == {"status": "resolved", "a": found["a"], "b": found["b"]}
+    assert all(f"({date[:10]}): " in listed for date in dates)
     assert one in said(ruled)
     assert other in said(ruled)
     assert [each["text"] for each in values(call(door, "recall", query="depot"))["memories"]] == [other]

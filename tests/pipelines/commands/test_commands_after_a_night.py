@@ -18,6 +18,7 @@ from conftest import ScriptedJudge, WordEmbedder
 from night_commands import BACKUPS, HERE, NINE, as_json, dagster_of_no_events, typed
 from night_runs import facts_in, proposals_in, remember
 
+from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories import facts
@@ -195,13 +196,40 @@ def test_a_night_is_taken_back_and_its_report_says_so(ran, nous, owner):
     assert nous("undo", "--night", "2026-06-01").exit_code == 1
 
 
+def test_a_dry_run_of_a_night_that_was_applied_says_so_and_that_nothing_would_be_done(nous):
+    said = nous("night", *HERE, "--dry-run")
+    (told,) = as_json(nous("night", *HERE, "--dry-run", "--json"))["nights"]
+
+    assert "night 2026-06-01 was applied already: nothing would be done" in said.stdout
+    assert "nous undo" not in said.output
+    assert (told["was_applied"], told["counts"]["retired"], told["counts"]["superseded"]) == (True, 0, 0)
+
+
 def test_one_proposal_is_taken_back_by_the_name_the_report_gives_it(nous, owner):
     merged = as_json(nous("diff", "--night", "2026-06-01", "--json"))["entries"]
 
     undone = as_json(nous("undo", "--proposal", merged[0]["proposal_id"], "--json"))
 
-    assert undone == {"undone": [merged[0]["proposal_id"]], "refused": {}}
+    assert undone == {"undone": [merged[0]["proposal_id"]], "refused": {}, "agents": ["aria"]}
     assert proposals_in(owner) == {merged[0]["proposal_id"]: "undone", merged[1]["proposal_id"]: "applied"}
+
+
+def test_what_is_said_and_undone_of_a_night_is_of_the_agent_in_the_environment(nous, owner, monkeypatch):
+    monkeypatch.setenv("NOUS_AGENT", "basil")
+    settings.cache_clear()
+
+    refused = nous("undo", "--night", "2026-06-01")
+    told = [as_json(nous(command, "--night", "2026-06-01", "--json"))["entries"] for command in ("diff", "report")]
+    named = as_json(nous("undo", "--night", "2026-06-01", "--kind", "merge", "--agent", "aria", "--json"))
+    monkeypatch.setenv("NOUS_AGENT", "aria")
+    settings.cache_clear()
+    done = nous("undo", "--night", "2026-06-01")
+
+    assert "no applied proposal has agent_id=basil, night=2026-06-01" in " ".join(refused.output.split())
+    assert told == [[], []]
+    assert named["agents"] == ["aria"]
+    assert "1 proposal of aria" in done.stdout
+    assert set(proposals_in(owner).values()) == {"undone"}
 
 
 def test_what_others_built_on_is_refused_with_who_and_the_command_fails(heart, nous, owner):

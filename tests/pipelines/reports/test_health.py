@@ -210,9 +210,25 @@ def test_a_night_run_again_writes_its_own_figures_anew(night, measured, night_da
 def test_a_night_run_again_after_later_ones_keeps_its_figures(night, measured, owner):
     measured()
     measured(NIGHT + timedelta(days=1))
-    change(owner, "facts", TEN, night.ids, archived_at=SAID, state="archived")
+    change(owner, "facts", TEN, night.ids, archived_at=SAID + timedelta(days=60), state="archived")
+    change(owner, "episodes", RELEASE, night.ids, compression_tier="summary")
 
-    assert measured()["facts_active"] == 5
+    assert (measured()["facts_active"], measured()["episodes_summary"]) == (5, 0)
+
+
+def test_a_night_run_again_after_later_ones_counts_the_facts_that_came_late(night, measured, heart):
+    measured()
+    measured(NIGHT + timedelta(days=1))
+    heart.learn_deferred([("Cats like fish.", {"learned_at": SAID})])
+
+    assert measured()["facts_active"] == 6
+
+
+def test_a_fact_that_gave_way_after_the_night_was_active_then(night, measured, owner):
+    away = {"superseded_by": night.ids[NINE], "superseded_at": SAID + timedelta(days=60), "succession": "merged"}
+    change(owner, "facts", AGAIN, night.ids, state="superseded", **away)
+
+    assert (measured()["facts_active"], measured()["facts_superseded"]) == (5, 0)
 
 
 def test_the_history_is_that_of_the_last_ninety_nights_of_whom_it_is_asked(night, measured, night_database, owner):
