@@ -86,7 +86,8 @@ def test_a_model_that_is_wrong_about_a_canary_is_asked_nothing(night, api, owner
     sent = ask(night, api)
 
     assert (sent.pairs, verdicts_in(owner, models=[MODEL])) == (0, [])
-    assert "nothing was asked of qwen3: canary" in sent.obstacles[0]
+    assert "nothing was asked of qwen3: “" in sent.obstacles[0]
+    assert "whose answer is known" in sent.obstacles[0]
     assert all(map(is_canary, api.asked()))
 
 
