@@ -58,6 +58,8 @@ def session(weights: Path, sha256: str, *, is_exact: bool = False) -> Any:
     Each run takes the thread that asks for it. `is_exact`: int8 products do not overflow on processors without VNNI
     either, where that takes three times as long.
     """
+    # It reports to its maker who runs it where, from its import on and unless told not to.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     onnxruntime: Any = import_module("onnxruntime")  # it ships no types
     options = onnxruntime.SessionOptions()
     # A layer of a short text is done before a second thread has woken up: two cost a third more CPU, and no less time.

@@ -137,6 +137,8 @@ def neighbour_odds(
     is_change = np.isin(labels, ["U", "N", "C"]) & ~two_things
     wanted = is_change | np.isin(labels, ["D", "R", "V", "S"])
     both = odds_rows(of_met, met), odds_rows(chances, [(row["a"], row["b"]) for row in pairs])
+    apart |= is_far_out(met, both[0][:, 1])
+    wanted &= ~is_far_out([(row["a"], row["b"]) for row in pairs], both[1][:, 1])
     rows = np.concatenate([both[0][~apart], both[1][wanted]])
     truth = np.concatenate([np.zeros(int((~apart).sum())), is_change[wanted]])
     share = {kind: CHANGING * count / max(1, int((is_change[wanted] == kind).sum())) for kind in (True, False)}
@@ -146,10 +148,9 @@ def neighbour_odds(
     replaces = of_met[:, 1] + of_met[:, 2]
     noticed = likely[replaces + of_met[:, 6] >= loose[0]]
     retired = likely[replaces >= loose[1]]
-    change, shared, far_out = (round(float(value), 2) for value in fit.coef_[0])
+    change, shared = (round(float(value), 2) for value in fit.coef_[0])
     return {
         "intercept": round(float(fit.intercept_[0]), 2), "change": change, "shared": shared, "most_shared": MOST_SHARED,
-        "far_out": far_out,
         "notice_from": max(LEAST_NOTICED, least_for(noticed, MOST_STRANGERS_NOTICED * count)),
         "retire_from": least_for(retired, MOST_STRANGERS_RETIRED * count),
     }  # fmt: skip
@@ -174,11 +175,16 @@ def strangers() -> tuple[list[tuple[str, str]], int]:
 
 
 def odds_rows(chances: NDArray[np.float64], texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    """Return what `NeighbourOdds` goes by: log odds of a change, what is shared, whether it is far out."""
+    """Return what `NeighbourOdds` goes by: log odds of a change, and what is shared."""
     change = np.clip(chances[:, 1] + chances[:, 2] + chances[:, 6], LEAST_CHANCE, 1 - LEAST_CHANCE)
     shared = np.array([min(shared_content(*both), MOST_SHARED) for both in texts])
+    return np.column_stack([np.log(change / (1 - change)), shared])
+
+
+def is_far_out(texts: Sequence[tuple[str, str]], shared: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell of each pair whether the reader was not trained for it and it shares no word: no change is read there."""
     is_deep = np.array([is_in_depth(*each) for each in zip(encodings(texts), texts, strict=True)])
-    return np.column_stack([np.log(change / (1 - change)), shared, ~is_deep & (shared == 0)])
+    return ~is_deep & (shared == 0)
 
 
 def least_for(likely: NDArray[np.float64], most: float) -> float:

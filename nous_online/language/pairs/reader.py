@@ -64,18 +64,21 @@ class NeighbourOdds:
     shared: float
     """Coefficient of each shared content word, a shared subject included, up to `most_shared`."""
     most_shared: int
-    far_out: float
-    """Added for a pair without a shared word that the reader was not trained for: another language, or too long."""
     notice_from: float
     """Chance from which two statements count as a change."""
     retire_from: float
     """Chance from which the earlier one is superseded; below, a contradiction is opened."""
 
     def chance(self, change: float, *, shared: int, is_in_depth: bool) -> float:
-        """Return the corrected chance of a change, given the reader's own."""
+        """Return the corrected chance of a change, given the reader's own.
+
+        0 for a pair without a shared word that the reader was not trained for: another language, or too long.
+        """
+        if not (shared or is_in_depth):
+            return 0.0
         clipped = min(max(change, LEAST_CHANCE), 1 - LEAST_CHANCE)
         odds = self.intercept + self.change * math.log(clipped / (1 - clipped))
-        odds += self.shared * min(shared, self.most_shared) + (self.far_out if not shared and not is_in_depth else 0.0)
+        odds += self.shared * min(shared, self.most_shared)
         return 1 / (1 + math.exp(-odds))
 
 

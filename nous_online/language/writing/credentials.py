@@ -55,8 +55,12 @@ _SHAPES = re.compile(
     r"\b(?:sk|pk|rk)[-_][\w-]{12,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{12,}|\b(?:hf|npm|pypi)[_-]\w{16,}"
     r"|\b(?:AKIA|ASIA)[A-Z\d]{12,}|\bxox[abeoprs]-[\w-]{8,}|\bAIza[\w-]{20,}|\bya29\.[\w-]{8,}|\beyJ[\w-]{6,400}\.[\w-]{4,}"
     r"|-----BEGIN|\bBearer\s+[\w.~+/-]{8,}|\bBasic\s+[A-Za-z\d+/]{12,}={0,2}|://[^\s/:@]{1,80}:[^\s/@]{1,80}@"
-    r"|\b\d{3}-\d{2}-\d{4}\b|(?<!\d)\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}(?!\d)"
+    r"|\b\d{3}-\d{2}-\d{4}\b"
 )
+_JOINED = re.compile(r"[-_/]+")
+_CARD = re.compile(r"(?<!\d)\d{4}[\s-]?\d{4}[\s-]?\d{4}[\s-]?\d{1,7}(?!\d)")
+_ISSUED = re.compile(r"4\d{12,18}|5\d{15}|2[2-7]\d{14}|3\d{13,15}|6\d{15,18}")
+"""Numbers of cards begin with the digits of their issuer; a time in milliseconds (`1763900000000`) begins with none."""
 TOKEN = re.compile(r"[A-Za-z\d+/_=-]{20,200}")
 _PARTS = re.compile(r"[^\s=:：,;\"'`()\[\]{}<>“”]{4,}")
 _HEX = re.compile(r"[\da-f]{16,}", re.IGNORECASE)
@@ -150,6 +154,8 @@ def holds_credential(text: str) -> bool:
         return holds_passphrase(plain)
     if _SHAPES.search(plain) or any(is_random(match.group()) for match in TOKEN.finditer(plain)):
         return True
+    if any(is_card(match.group()) for match in _CARD.finditer(plain)):
+        return True
     if any(may_be_value(match["value"]) and assigns_credential(match) for match in ASSIGNED.finditer(plain)):
         return True
     if any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(plain)):
@@ -164,7 +170,9 @@ def is_random(token: str) -> bool:
     """Tell whether a long token mixes digits, small and capital letters, as keys do and hashes don't."""
     kinds = (str.isdigit, str.islower, str.isupper)
     mixed = all(sum(kind(char) for char in token) >= 2 for kind in kinds)  # noqa: PLR2004 — "Section3" has one of each
-    return mixed and token.count("/") + token.count("-") + token.count("_") <= len(token) // 8
+    # The name of a migration has each in a part of its own: "1740000000000-AddApprovals".
+    is_joined = all(part.isdigit() or part.isalpha() for part in _JOINED.split(token))
+    return mixed and not is_joined and token.count("/") + token.count("-") + token.count("_") <= len(token) // 8
 
 
 def may_be_value(value: str) -> bool:
@@ -328,7 +336,8 @@ def is_scrambled(token: str) -> bool:
 
 
 def is_card(number: str) -> bool:
-    """Tell whether a number has the check digit of a payment card (Luhn)."""
-    digits = [int(char) for char in reversed(number) if char.isdigit()]
+    """Tell whether a number begins and is as long as those of payment cards, and has their check digit (Luhn)."""
+    written = "".join(filter(str.isdigit, number))
+    digits = [*map(int, reversed(written))]
     doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(digits)]
-    return sum(doubled) % 10 == 0
+    return bool(_ISSUED.fullmatch(written)) and sum(doubled) % 10 == 0
