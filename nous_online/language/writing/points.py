@@ -137,6 +137,7 @@ SEATED = (CAUSE, DECISION, MENDED)
 LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
 ARTICLES = ("the ", "a ", "an ", "our ")
+GENERIC = word_list("generic")
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -572,9 +573,11 @@ def subject_of(point: Point) -> str | None:
     verb = None if is_standing(point.sentences[0]) else VERBS.search(text)
     about = text[: verb.start()].strip(EDGE) if verb else ""
     about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
-    if SUBJECT.fullmatch(about) and not SMALL_WORDS.issuperset(about.casefold().split()) and ". " not in about:
+    low = about.casefold().split()
+    is_named = low and low[0] not in NO_SUBJECT and not (SMALL_WORDS | GENERIC).issuperset(low)
+    if is_named and SUBJECT.fullmatch(about) and ". " not in about:
         return about
-    return next((name for name in read(text).names if name.casefold() not in SMALL_WORDS), None)
+    return next((name for name in read(text).names if name.casefold() not in SMALL_WORDS | GENERIC), None)
 
 
 def category_of(point: Point) -> str | None:
