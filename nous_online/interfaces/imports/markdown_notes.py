@@ -46,6 +46,16 @@ LINK = re.compile(r"!?\[([^\]]{0,500}+)\]\([^)\s\[]{0,2000}+(?:\s++\"[^\"]{0,200
 TAG = re.compile(r"(?<![\w#/&])#([A-Za-z][\w/-]{0,60})")
 EMPHASIS = re.compile(r"(?<![\w/*])(?!__[a-z][a-z\d_]{0,50}__)(\*\*|__|\*(?!\*))(?=\S)(.{1,500}?)(?<=\S)\1(?!\w|\.\w)")
 """Not in `src/__init__.py`, `__name__` or `*.py`: these are names."""
+VAULT_MARKS = (
+    (re.compile(r"(?<![\w%])%%(?:[^%]|%(?!%)){0,2000}+%%(?!\w)"), ""),
+    (re.compile(r"\[\^[^\]\s]{1,40}\]:?"), ""),
+    (re.compile(r"\A\[![a-z-]{1,20}\][+-]?"), ""),
+    (re.compile(r"==(?=\S)([^=]{1,300})(?<=\S)=="), r"\1"),
+    (re.compile(r"(?<=\S) \^[A-Za-z\d-]{1,40}\Z"), ""),
+    (re.compile(r"\A([A-Z][\w /-]{0,40})::(?= \S)"), r"\1:"),
+)
+"""What vaults such as Obsidian's write beside the text: comments, numbers of footnotes, kinds of a box, highlights, and
+names of blocks and fields."""
 CODE_SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,3})(?!`).+?(?<!`)(?P=ticks)(?!`)")
 CODE_OR_COMMENT = re.compile(rf"{CODE_SPAN.pattern}|<!--")
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -276,7 +286,7 @@ def begin_section(level: int, title: str, page: Page) -> None:
 
 
 def plain_text(text: str) -> str:
-    """Return Markdown as one line of plain text: links as their words, no emphasis, no comments; code as it is."""
+    """Return Markdown as one line of plain text: links as their words, no marks, no comments; code as it is."""
     spans: list[str] = []
 
     def set_aside(found: re.Match[str]) -> str:
@@ -287,7 +297,9 @@ def plain_text(text: str) -> str:
     line = without_comments(" ".join(each.strip() for each in text.replace("\x00", "").splitlines()))
     plain = CODE_SPAN.sub(set_aside, FILE_NAME.sub("", line))
     plain = WIKI_LINK.sub(lambda found: found[2] or found[1], plain)
-    plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain))
+    plain = EMPHASIS.sub(r"\2", LINK.sub(r"\1", plain)).strip()
+    for mark, written in VAULT_MARKS:
+        plain = mark.sub(written, plain)
     return KEPT_SPAN.sub(lambda found: spans[int(found[1])], plain).strip()
 
 

@@ -212,6 +212,11 @@ def test_a_page_is_read_in_time_in_proportion_to_its_length(text: str):
     [
         ("- The entry `src/__init__.py` sets `__version__`.", "The entry `src/__init__.py` sets `__version__`."),
         ("- Ask `[[ -f x ]]`, never [ours](x.md).", "Ask `[[ -f x ]]`, never ours."),
+        ("- We use ==Kafka== for events, `==` is kept ^block1", "We use Kafka for events, `==` is kept"),
+        ("- The kick-off was in May.[^1] %% ask Ida %%", "The kick-off was in May."),
+        ("> [!warning] Ship before May", "Ship before May"),
+        ("- Role:: lead of std::vector", "Role: lead of std::vector"),
+        ("- It takes 50%% of x and 20%% of y", "It takes 50%% of x and 20%% of y"),
         ("- Read src/__init__.py, then __main__.py.", "Read src/__init__.py, then __main__.py."),
         ("- The name is in __name__ there.", "The name is in __name__ there."),
         ("- Format src/*.py and tests/*.py.", "Format src/*.py and tests/*.py."),
