@@ -215,7 +215,7 @@ def by_words(found: Recall | Context) -> str:
 
 
 @tool(
-    "What is worth knowing before a task, within a token budget.",
+    "What is worth knowing before a task, in a token budget.",
     {**arguments_of(SignalDetails), **arguments_of(Heart.assemble_context)},
     holding(recall_id=TEXT, text=TEXT, token_count=WHOLE, is_by_words=FLAG),
     is_read_only=True,
