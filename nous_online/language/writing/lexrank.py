@@ -136,9 +136,15 @@ def summary_text(sentences: Sequence[Sentence]) -> str:
     return " ".join(told)
 
 
+BOLD = re.compile(r"\*\*(?=\S)([^*]{1,300})(?<=\S)\*\*")
+
+
 def plain_opening(text: str) -> str:
-    """Return a text without openers such as "so" or "well", with a capital letter, but a name in code as it is."""
-    plain = " ".join(without_openers(text.split())).lstrip(" ,;") or text
+    """Return a text without openers such as "so" or "well", with a capital letter, but a name in code as it is.
+
+    Nor with the marks of bold type: a line cut short would keep one of the two.
+    """
+    plain = " ".join(without_openers(BOLD.sub(r"\1", text).split())).lstrip(" ,;") or text
     return plain if CODE_NAME.match(plain) else capitalised(plain)
 
 
