@@ -364,6 +364,7 @@ PROCEDURES = {
     "related_procedures": pl.List(pl.String),
 }
 NONE_OF = {
+    "statements": {"agent_id": pl.String, "fact_id": pl.String, "recorded_at": pl.Datetime("us", "UTC")},
     "procedures": PROCEDURES,
     "contradictions": {"agent_id": pl.String, "memory_a": pl.String, "memory_b": pl.String, "status": pl.String},
     "undone": {"agent_id": pl.String, "kind": pl.String, "targets": pl.List(pl.String)},

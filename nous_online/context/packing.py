@@ -257,9 +257,11 @@ def background(known: Known, *, at: datetime) -> Iterator[ContextEntry]:
     """Yield conventions, episodes, workflows, linked memories and other decisions, one of each in turn."""
     memories = known.memories
     linked = (each for each in known.named if each.weight is not None)
+    # A bare title, all that a night leaves of an old one, says too little to stand there unasked.
+    told = (each for each in memories.get("episode", ()) if each.summary or each.compressed)
     sections: list[list[ContextEntry]] = [
         [entry_of("fact", vars(each), f"a {each.category}") for each in memories.get("convention", ())],
-        [entry_of("episode", vars(each), time_since(each.learned_at, at)) for each in memories.get("episode", ())],
+        [entry_of("episode", vars(each), time_since(each.learned_at, at)) for each in told],
         [hint_of(vars(each), "how it is done") for each in memories.get("workflow", ())],
         [
             entry_of(each.memory.kind, vars(each.memory), f"linked to what is shown: {each.weight:.2f}")

@@ -5,7 +5,8 @@ age instead.
 
 How long an unused memory waits is estimated, since traces of real use differ by a factor of ten in how many memories
 come to use after 90 idle days. The estimate comes from the last year of memories of the same kind, source and form: the
-agent's own, then those of the night's other agents, then a usual rate. Days without a recall count as no evidence. See
+agent's own, then those of the night's other agents, then a usual rate. Days without a recall count as no evidence. A
+fact that was imported has been unused since it was stored, not since it was said. See
 docs/decisions/0016-unused-is-measured.md.
 """
 
@@ -37,6 +38,7 @@ PROCEDURE_COLUMNS = (
 )  # fmt: skip
 COLUMNS = {
     "facts": FACT_COLUMNS,
+    "statements": ("agent_id", "fact_id", "recorded_at"),
     "procedures": PROCEDURE_COLUMNS,
     "uses": None,
     "contradictions": ("agent_id", "memory_a", "memory_b", "status"),
@@ -154,7 +156,9 @@ def unused(lives: pl.DataFrame, *, policy: NightPolicy, night: date) -> pl.DataF
 
 def lives_of(tables: Tables) -> pl.DataFrame:
     """Return age, use, group and first day of use of each fact and procedure."""
-    parts = [lives_of_facts(tables["facts"]), lives_of_procedures(tables["procedures"])]
+    stored = tables["statements"].group_by("agent_id", id="fact_id").agg(stored_at=pl.col("recorded_at").min())
+    facts = tables["facts"].join(stored, on=KEY, how="left", maintain_order="left")
+    parts = [lives_of_facts(facts), lives_of_procedures(tables["procedures"])]
     memories = pl.concat(parts, how="diagonal_relaxed")
     return memories.join(first_days(memories, tables["uses"]), on=KEY, how="left")
 
@@ -185,7 +189,10 @@ def with_form(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return age and use of each fact; a confirmation counts as a use, and its age starts again from there."""
+    """Return age and use of each fact; a confirmation counts as a use, and its age starts again from there.
+
+    Before it was stored nobody could have used it.
+    """
     return with_form(facts.filter(pl.col("state") != "quarantined")).select(
         *KEY,
         "state",
@@ -197,7 +204,7 @@ def lives_of_facts(facts: pl.DataFrame) -> pl.DataFrame:
         "source_kind",
         "form",
         confirmed_at="last_confirmed_at",
-        since=pl.max_horizontal("learned_at", "last_confirmed_at"),
+        since=pl.max_horizontal("learned_at", "last_confirmed_at", "stored_at"),
         left_at=pl.min_horizontal("superseded_at", "archived_at"),
         kind=pl.lit("fact"),
         is_used=(pl.col("retrieved_count") + pl.col("cited_count")) > 0,
@@ -225,7 +232,7 @@ def lives_of_procedures(procedures: pl.DataFrame) -> pl.DataFrame:
 
 
 def age_days(night: date) -> pl.Expr:
-    """Days from when a memory was learned or last confirmed to the end of the night."""
+    """Days from when a memory was learned, stored or last confirmed, the latest of these, to the end of the night."""
     return (pl.lit(end_of(night)) - pl.col("since")).dt.total_days()
 
 
@@ -378,7 +385,8 @@ def reason_of(row: Mapping[str, Any], *, night: date) -> str:
     if row["superseded_by"] is not None:
         days = (end_of(night) - row["superseded_at"]).days
         return f"superseded on {row['superseded_at']:%d %b %Y}, {days} days ago; its successor stays"
-    verb = "learned" if row["since"] == row["learned_at"] else "last confirmed"
+    verb = "last confirmed" if row["since"] == row["confirmed_at"] else "stored"
+    verb = "learned" if row["since"].date() == row["learned_at"].date() else verb
     idle = f"{verb} on {row['since']:%d %b %Y} and not used in the {row['idle_days']} days since"
     asked = {0: "no day", 1: "1 day"}.get(row["asked_days"], f"{row['asked_days']} days")
     return f"{idle}, while something was recalled on {asked}{FORMS_IN_WORDS[row['form']]}"

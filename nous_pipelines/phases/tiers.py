@@ -1,9 +1,10 @@
 """Episodes condensed by age: full text, summary, one line, title. Removed texts are kept in cold storage.
 
-Age sets the tier, and an episode moves one tier a night towards it, so that an import of old episodes is not reduced to
-titles at once. An episode cited within `probe_days` stays one tier more detailed, since it is in use. One that no
-writer has completed keeps its summary: the extractive one of the night may miss what mattered. Each removed text is
-stored under the tier that the episode had.
+Age sets the tier, and an episode moves one tier a night towards it. Below the summary its age counts from when a writer
+completed it here, where that came after its end: a backfill over an import of old episodes leaves their summaries. An
+episode cited within `probe_days` stays one tier more detailed, since it is in use. One that no writer has completed
+keeps its summary: the extractive one of the night may miss what mattered. Each removed text is stored under the tier
+that the episode had.
 
 Recall by meaning is unaffected, as the vector stays. Recall by words no longer finds words that only the removed texts
 have; title, lessons and tags stay at every tier. Facts extracted from an episode are memories of their own.
@@ -55,10 +56,13 @@ def due_episodes(tables: Tables, *, policy: NightPolicy, night: date) -> pl.Data
 
     `tables`: episodes, uses, undone. `waits` is null for those that move.
     """
-    age = pl.lit(end_of(night)) - pl.col("ended_at")
-    asked = pl.sum_horizontal((age >= timedelta(days=days)).cast(pl.Int8) for days in ages(policy))
-    place = pl.col("compression_tier").replace_strict(TIERS, list(range(len(TIERS))), return_dtype=pl.Int8)
     is_sure = pl.col("completed_at").is_not_null() & pl.col("completion_note").is_null()
+    age = pl.lit(end_of(night)) - pl.col("ended_at")
+    # `completed_at` is by the store's own clock, whatever day the episode is dated.
+    here = pl.when(is_sure).then(pl.min_horizontal(age, pl.lit(end_of(night)) - pl.col("completed_at"))).otherwise(age)
+    to_summary, *below = (timedelta(days=days) for days in ages(policy))
+    asked = pl.sum_horizontal(age >= to_summary, *(here >= days for days in below)).cast(pl.Int8)
+    place = pl.col("compression_tier").replace_strict(TIERS, list(range(len(TIERS))), return_dtype=pl.Int8)
     least = pl.min_horizontal(pl.col("asked") - pl.col("is_cited").cast(pl.Int8), pl.col("place") + 1)
     target = pl.when(is_sure).then(least).otherwise(pl.min_horizontal(least, pl.lit(SUMMARY, pl.Int8)))
     return (

@@ -39,7 +39,10 @@ STORY = (
 
 
 def episodes(text, **usual):
-    return drawn(text, EPISODES, usual={**USUAL, **usual})
+    """Episodes completed as soon as they ended, unless `completed_at` is drawn or told."""
+    table = drawn(text, EPISODES, usual={**USUAL, **usual})
+    is_told = "completed_at" in usual or "completed_at" in text
+    return table if is_told else table.with_columns(completed_at="ended_at")
 
 
 def uses(*cited):

@@ -36,6 +36,13 @@ def remember(heart: Heart, *contents: str, **details: Any) -> None:
     ])  # fmt: skip
 
 
+def store_in_time(owner: psycopg.Connection) -> None:
+    """Date the storing of every statement as it was said, as of a history that was lived here."""
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")
+        owner.execute("update heart.statements set recorded_at = said_at where recorded_at <> said_at")
+
+
 def snapshot_of(database: Database, folder: Path, *, night: date = NIGHT) -> Snapshot:
     """Take the snapshot of a night that is over."""
     now = max(datetime.now(UTC), end_of(night))

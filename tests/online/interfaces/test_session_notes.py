@@ -45,6 +45,19 @@ def test_a_session_starts_with_what_is_known_of_its_repository_and_its_user(hear
     assert "Refunds" not in text
 
 
+def test_a_session_is_not_told_the_bare_title_that_is_left_of_an_old_episode(heart: Heart, owner: psycopg.Connection):
+    for title, summary in (("Committed the fix", None), ("Retries", "Payments are retried three times.")):
+        heart.record_episode("All that was said.", title=title, summary=summary, project_id=HERE)
+    with owner.transaction():
+        owner.execute("set local session_replication_role = replica")
+        owner.execute("update heart.episodes set compression_tier = 'fossil', detail = null where summary is null")
+
+    text = start(heart)
+
+    assert "Payments are retried three times." in text
+    assert "Committed the fix" not in text
+
+
 def test_a_session_of_which_nothing_is_known_starts_with_nothing(heart: Heart):
     assert start(heart) == ""
     assert prompt(heart, "How often are payments retried?") == ""

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from conftest import ScriptedJudge, WordEmbedder
 from lives_of_nights import Life, life
-from night_runs import options
+from night_runs import options, store_in_time
 from psycopg.types.json import Jsonb
 
 from nous_online.database.connection import Database
@@ -45,7 +45,7 @@ def at(day: int, hour: int = 9) -> datetime:
 
 
 def happens(url: str, days: range) -> None:
-    """Tell the agent what these days brought, as an import does."""
+    """Tell the agent what these days brought, in time."""
     database = Database(url)
     heart = Heart.open(
         "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
@@ -68,6 +68,7 @@ def happens(url: str, days: range) -> None:
     heart.close()
     database.close()
     with psycopg.connect(url, autocommit=True) as owner:
+        store_in_time(owner)
         for (day, found, cited, ignored), (_, query) in zip(RECALLS, RECALLED, strict=True):
             if day in days:
                 recalled(owner, at(day), query, found, cited, ignored)
@@ -208,6 +209,7 @@ def test_two_agents_of_different_policies_are_each_treated_by_their_own(database
         heart.learn_deferred([("Rain falls in Lima.", {"learned_at": at(0)})])
         heart.close()
     database.close()
+    store_in_time(owner)
     owner.execute("insert into lifecycle.agent_policies values ('hasty', %s)", [Jsonb(HASTY)])
     with unrecorded() as instance:
         assert run_night(FIRST + timedelta(days=COUNT), options(database_url, tmp_path), instance=instance).is_success

@@ -18,7 +18,7 @@ from examples import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lives_of_nights import Life, life, rows_of
-from night_runs import NIGHT, options, remember
+from night_runs import NIGHT, options, remember, store_in_time
 
 from nous_online.core.errors import NotFound
 from nous_online.database.connection import Database
@@ -54,7 +54,7 @@ def at(day: int, hour: int = 9) -> datetime:
 
 
 def happens(url: str, drawn: dict[str, Any]) -> None:
-    """Tell the agent a drawn history, as an import does."""
+    """Tell the agent a drawn history, in time."""
     database = Database(url)
     heart = Heart.open(
         "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
@@ -76,6 +76,7 @@ def happens(url: str, drawn: dict[str, Any]) -> None:
     heart.close()
     database.close()
     with psycopg.connect(url, autocommit=True) as owner:
+        store_in_time(owner)
         for day, number, is_cited in drawn["recalls"]:
             recalled(owner, at(day, 20), number, is_cited=is_cited)
 

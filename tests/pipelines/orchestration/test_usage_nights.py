@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from night_runs import SAID, options, remember
+from night_runs import SAID, options, remember, store_in_time
 
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
@@ -82,10 +82,21 @@ def test_use_moves_weights_retires_a_censor_and_has_a_procedure_reviewed_and_a_s
     assert weights(owner) == after
 
 
+def test_facts_imported_today_are_not_yet_unused_however_old_they_are(heart, run, owner):
+    remember(heart, "Nobody ever asks this.", "Backups run at two.")
+    used(heart, "Backups run at two.", cite=["Backups run at two."], limit=1)
+
+    outcome = run(unused_return_share=1, unused_asked_days=1)
+
+    assert outcome.is_success, outcome.failures
+    assert {*states(owner, "facts").values()} == {"active"}
+
+
 def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come_back(
     heart, run, owner, night_database, tonight
 ):
     remember(heart, "Standup is at nine.", "Standup is at ten.", "Nobody ever asks this.", "Backups run at two.")
+    store_in_time(owner)
     old, new, unused, backups = (row[0] for row in owner.execute("select id from heart.facts order by learned_at"))
     heart.supersede_fact(old, new, at=SAID + timedelta(days=3))
     used(heart, "Standup is at ten.", cite=["Standup is at ten."], limit=1)

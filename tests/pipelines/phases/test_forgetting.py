@@ -11,7 +11,7 @@ from nous_online.core.errors import InvalidInput
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.forgetting import AWAITS_EVIDENCE, forgetting_phase, returns_of_agents
 from nous_pipelines.phases.proposals import Change, Read
-from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS
+from nous_pipelines.snapshots.table_schemas import CONTRADICTIONS, STATEMENTS
 
 AT_ONCE = NightPolicy(unused_return_share=1)
 """Archives at `unused_after_days` by the letter, whatever came back in the past."""
@@ -29,6 +29,7 @@ def phase(
 ):
     return forgetting_phase(
         {
+            "statements": STATEMENTS.empty(),
             "facts": facts() if known is None else known,
             "procedures": procedures() if learned is None else learned,
             "uses": asked() if used is None else used,
@@ -39,6 +40,11 @@ def phase(
         policy=policy,
         night=NIGHT,
     )
+
+
+def stored(text):
+    """Statements of facts with the moments at which they were stored."""
+    return drawn(text, STATEMENTS, usual={"agent_id": "aria"})
 
 
 def leaving(*arguments, **options):
@@ -369,6 +375,7 @@ def test_what_many_other_agents_never_asked_for_again_an_agent_of_few_memories_f
     few = many(5, days=100)
     used = pl.concat([asked().with_columns(agent_id=pl.lit(each)) for each in ("aria", *agents)])
     tables = {"facts": pl.concat([few, *quiet]), "procedures": procedures(), "uses": used}
+    tables["statements"] = STATEMENTS.empty()
     every = returns_of_agents(tables, policy=NightPolicy(), night=NIGHT)
 
     assert leaving(few, policy=NightPolicy(), gathered=every) == [f"m{n}" for n in range(5)]
@@ -389,3 +396,15 @@ def test_everything_looked_at_is_accounted_for_in_whatever_order_it_comes():
 def test_a_policy_that_makes_no_sense_is_refused(field, value):
     with pytest.raises(InvalidInput, match=rf"{field} must be between 0 and"):
         NightPolicy().overridden({field: value})
+
+
+def test_a_fact_is_unused_since_it_was_stored_not_since_it_was_said():
+    days = {name: days_before(ago).isoformat()[:10] for name, ago in (("days_89", 89), ("days_90", 90), ("again", 95))}
+    known = facts("\n".join(["id | learned_at", "---|---", *(f"{name} | 2024-01-01" for name in days)]))
+    rows = [f"{name} | {day}" for name, day in days.items()]
+    statements = stored("\n".join(["fact_id | recorded_at", "---|---", *rows, f"again | {days['days_89']}"]))
+
+    found = phase(known, statements=statements).proposals
+
+    assert [proposal.targets for proposal in found] == [("again",), ("days_90",)]
+    assert found[1].reason.startswith("stored on 02 Apr 2026 and not used in the 90 days since")

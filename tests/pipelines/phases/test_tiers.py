@@ -43,6 +43,22 @@ def test_an_episode_moves_one_tier_a_night_however_old_it_is():
     assert moves(table) == {"a": "summary", "b": "compressed", "c": "fossil"}
 
 
+def test_below_its_summary_the_age_of_an_episode_counts_from_when_a_writer_completed_it():
+    table = episodes("""
+        id        | ended_at   | compression_tier | completed_at
+        ----------|------------|------------------|--------------------
+        new       | 2025-01-20 | raw              | 2026-06-30 12:00:00
+        tomorrow  | 2025-01-20 | summary          | 2026-07-02
+        days_29   | 2025-01-20 | summary          | 2026-06-01 00:00:01
+        days_30   | 2025-01-20 | summary          | 2026-06-01
+        days_89   | 2025-01-20 | compressed       | 2026-04-02 00:00:01
+        days_90   | 2025-01-20 | compressed       | 2026-04-02
+        afterward | 2026-06-02 | summary          | 2026-01-01
+    """)
+
+    assert moves(table) == {"new": "summary", "days_30": "compressed", "days_90": "fossil"}
+
+
 def test_an_episode_whose_summary_no_writer_made_keeps_it():
     table = episodes("""
         id        | ended_at   | compression_tier | completed_at | completion_note

@@ -105,6 +105,25 @@ def test_nights_one_by_one_condense_an_episode_and_lose_no_text(
     assert rows(owner, "episodes")[0]["embedding"] == before["embedding"]
 
 
+def test_an_episode_imported_today_keeps_its_summary_through_a_backfill_until_it_has_been_here_as_long(
+    heart: Heart, owner: psycopg.Connection, night_database: Database, tmp_path: Path
+) -> None:
+    store_deferred(heart.agent, [new_episode(STORY, {"ended_at": ENDED}, now=ENDED)], Deadline(10))
+    assert heart.work()
+    today = datetime.now(UTC).date()
+
+    run(night_database, tmp_path, *(ENDED.date() + timedelta(days=days) for days in (7, 30, 90, 91, 92)), today)
+
+    (row,) = rows(owner, "episodes")
+    assert (row["compression_tier"], row["detail"]) == ("summary", None)
+    assert row["summary"]
+    later = {}
+    for days in (29, 30, 89, 90):
+        run(night_database, tmp_path, today + timedelta(days=days))
+        later[days] = rows(owner, "episodes")[0]["compression_tier"]
+    assert later == {29: "summary", 30: "compressed", 89: "compressed", 90: "fossil"}
+
+
 def test_an_episode_condensed_to_one_line_is_found_by_the_words_of_the_line_and_its_lessons(
     heart: Heart, owner: psycopg.Connection, night_database: Database, tmp_path: Path
 ) -> None:
