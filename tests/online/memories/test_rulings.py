@@ -209,3 +209,24 @@ def test_two_facts_that_say_the_same_give_way_together(aria: Heart) -> None:
 
     assert [aria.get_fact(each.id).state for each in known] == ["superseded", "superseded"]
     assert learned.contradicts == ()
+
+
+def test_restoring_a_fact_that_another_had_superseded_says_how_to_make_it_active(
+    aria: Heart, database_url: str, tmp_path: Path
+) -> None:
+    old, new = aria.learn("We use Supabase for auth").memory, aria.learn("The office is in Lyon").memory
+    aria.supersede_fact(old.id, new.id, reason="by mistake")
+    aria.forget(old.id)
+    of_aria = ("--agent", "aria")
+
+    with pointed_at(database_url, tmp_path):
+        restored, again = (typed("restore", old.id, *of_aria) for _ in range(2))
+        left = restored.out + restored.err
+        for _ in range(left.count(f"`nous undo {old.id}`")):
+            typed("undo", old.id, *of_aria)
+
+    assert restored.out.startswith("restored")
+    assert "no recall finds it: it was superseded by agent (by mistake)" in " ".join(left.split())
+    assert "nothing to restore" in again.out
+    assert "makes it active again" in " ".join((again.out + again.err).split())
+    assert aria.get_fact(old.id).state == "active"
