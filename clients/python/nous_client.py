@@ -1322,7 +1322,7 @@ class Nous:
         return cast("Fact", self.call("POST", f"/statements/{quote(statement_id, safe='')}/split", dict(body), None, options))
 
     def keep_both(self, fact_id: str, *, options: CallOptions | None = None, **body: Unpack[KeepBothBody]) -> Fact:
-        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both stay active, and recall no longer puts one before the other."""
+        """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both are active, also where one had given way to the other since, and recall no longer puts one before the other."""
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/keep-both", dict(body), None, options))
 
     def recall(self, *, options: CallOptions | None = None, **body: Unpack[RecallBody]) -> RecallAnswer:
@@ -1478,7 +1478,7 @@ class Nous:
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/resolve", dict(body), None, options))
 
     def reject_ruling(self, contradiction_id: str, *, options: CallOptions | None = None) -> Contradiction:
@@ -1522,7 +1522,7 @@ class Nous:
         return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
     def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again. A memory that is not archived is returned as it is."""
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it is."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/restore", dict(body), None, options))
 
     def pin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:

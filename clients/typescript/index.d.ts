@@ -1549,7 +1549,7 @@ export declare class Nous {
   listPredecessors(fact_id: string, options?: CallOptions): Promise<FactList>;
   /** Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again. The first fact loses a confirmation, and the two stay apart: neither nights nor learning the same words again join them. Splitting the first statement of a merged fact makes that fact active again. */
   split(statement_id: string, body: SplitBody, options?: CallOptions): Promise<Fact>;
-  /** Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both stay active, and recall no longer puts one before the other. */
+  /** Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back. Both are active, also where one had given way to the other since, and recall no longer puts one before the other. */
   keepBoth(fact_id: string, body: KeepBothBody, options?: CallOptions): Promise<Fact>;
   /** Return the memories that answer `query`, best first, with the parts of each score, and log the recall. A memory encoded in the same frame scores 1.3 times as much, one encoded under the same censors up to 1.2 times; neither hides anything. A server that takes no writes, such as a standby, answers too, and logs nothing. */
   recall(body: RecallBody, options?: CallOptions): Promise<RecallAnswer>;
@@ -1627,7 +1627,7 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;
@@ -1649,7 +1649,7 @@ export declare class Nous {
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
   /** Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. */
   forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;
-  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again. A memory that is not archived is returned as it is. */
+  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it is. */
   restore(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Keep nights from archiving or condensing a memory of any kind, and return it. */
   pin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;

@@ -82,15 +82,21 @@ def settle_doubt(
     if ruling.resolution in ("a_wins", "same") and len(earlier) > 1:
         raise InvalidInput(NOT_ONE.format(later.id, len(earlier)))
     for each in earlier:
-        if ruling.resolution == "both_valid":
-            heart.keep_both(later.id, each, reason=why)
-        if ruling.resolution == "same":
-            join(heart, heart.get_fact(each), later, why=why)
-        for loser, winner in losers(each, later.id, ruling).items():
-            # Of several, one may have left already, and the later fact leaves with the first.
-            if ruling.resolution == "a_wins" or heart.get_fact(loser).state == "active":
-                heart.supersede_fact(loser, winner, reason=why)
+        settle_pair(heart, each, later.id, ruling, why=why)
     return earlier
+
+
+def settle_pair(heart: Heart, earlier_id: UUID, later_id: UUID, ruling: Ruling, *, why: str | None) -> None:
+    """Decide whether a fact replaces one earlier fact; what holds and gave way to the other is active again."""
+    if ruling.resolution == "same":
+        join(heart, heart.get_fact(earlier_id), heart.get_fact(later_id), why=why)
+    lost = losers(earlier_id, later_id, ruling)
+    if ruling.resolution == "both_valid" or any(heart.get_fact(each).state != "active" for each in lost.values()):
+        heart.keep_both(later_id, earlier_id, reason=why)
+    for loser, winner in lost.items():
+        # Of several, one may have left already, and the later fact leaves with the first.
+        if ruling.resolution == "a_wins" or heart.get_fact(loser).state == "active":
+            heart.supersede_fact(loser, winner, reason=why)
 
 
 def join(heart: Heart, earlier: Fact, later: Fact, *, why: str | None) -> None:

@@ -129,7 +129,9 @@ class ContradictionVerbs(Verbs):
 
         Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
         the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
-        The loser is superseded; `undo` makes it active again and opens the contradiction again. The same ruling twice
+        The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given
+        way to the other one since is active again where it holds; one that something else took out of recall raises
+        `Conflict`, which says how to bring it back. The same ruling twice
         changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
         only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
         to decide.
@@ -259,13 +261,17 @@ def resolve(
         proposed = {**outcome, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
         return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
     (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
-    apply_ruling(connection, agent.id, found, ruling, facts, at=at)
+    apply_ruling(connection, agent, found, ruling, facts, at=at)
     return resolved
 
 
 def keeper(one: Fact, other: Fact) -> Fact:
-    """Return the one to keep of two that say the same: what is pinned, trusted more, has a key, or is the earlier."""
-    return min(one, other, key=lambda it: (not it.is_pinned, -it.trust, it.key is None, it.learned_at, it.id))
+    """Return the one to keep of two that say the same: active, pinned, trusted more, with a key, or the earlier."""
+
+    def rank(fact: Fact) -> tuple[object, ...]:
+        return fact.state != "active", not fact.is_pinned, -fact.trust, fact.key is None, fact.learned_at, fact.id
+
+    return min(one, other, key=rank)
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
@@ -290,25 +296,24 @@ def winner_of(found: Contradiction, keep: UUID) -> Resolution:
 
 
 def apply_ruling(
-    connection: Connection,
-    agent_id: str,
-    found: Contradiction,
-    ruling: Ruling,
-    facts: dict[UUID, Fact],
-    *,
-    at: datetime,
+    connection: Connection, agent: Agent, found: Contradiction, ruling: Ruling, facts: dict[UUID, Fact], *, at: datetime
 ) -> None:
-    """Supersede the losers that are still active, and clear the contradiction status of facts without another one."""
+    """Supersede the losers that are still active, and clear the contradiction status of facts without another one.
+
+    A fact that holds by the ruling and had given way to the other one becomes active again.
+    """
+    agent_id, (a, b) = agent.id, (found.memory_a, found.memory_b)
     reason = f"contradiction resolved: {ruling.resolution}" + (f" ({ruling.note})" if ruling.note else "")
     how = "merged" if ruling.resolution == "merged" else "replaced"
     cause = Cause("agent", "superseded", reason, at)
-    for loser, winner in losers(found.memory_a, found.memory_b, ruling).items():
+    lost = losers(a, b, ruling)
+    for each in (a, b) if ruling.resolution == "both_valid" else set(lost.values()):
+        facts[each] = reinstate(connection, agent, facts[each], {a: b, b: a}.get(each), cause=cause)
+    for loser, winner in lost.items():
         if facts[loser].state != "active":
             continue
         if how == "merged":  # the version of the winner moves with each fact that is merged into it
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
-        if (state := facts[winner].state) != "active":
-            raise Conflict(f"fact {winner} is {state}, so it can't win; recall it with as_of, or learn it again")
         values = {
             "state": "superseded",
             "superseded_by": str(winner),
@@ -323,6 +328,22 @@ def apply_ruling(
         if not is_open:
             set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
     mark_sides(connection, agent_id, [found.memory_a, found.memory_b], cause=replace(cause, action="marked"))
+
+
+def reinstate(connection: Connection, agent: Agent, fact: Fact, rival: UUID | None, *, cause: Cause) -> Fact:
+    """Make a fact active again that its rival replaced; raise `Conflict` where something else took it out of recall."""
+    if fact.state == "active":
+        return fact
+    if fact.superseded_by is None or fact.superseded_by != rival or fact.succession == "merged" or fact.is_forgotten:
+        why = store.way_back(connection, agent.id, fact)
+        raise Conflict(f"fact {fact.id} is {fact.state}, so it can't win or hold: {why}, and then you can rule so")
+    if not agent.rights.is_operator:
+        agent.rights.check_may_change(fact)
+    values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
+    cause = replace(cause, action="restored")
+    back = change_memory(connection, agent.id, version_of(FACT, fact), values, cause=cause)
+    store.check_names(connection, agent.id, [fact.id])
+    return back
 
 
 def losers(a: UUID, b: UUID, ruling: Ruling) -> dict[UUID, UUID]:

@@ -23,7 +23,7 @@ from nous_online.language.embedding import passages, recall_vector, with_context
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, weighed_together
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
-from nous_online.memories.contradictions import mark_sides, merge_counts, open_between, rivals_of
+from nous_online.memories.contradictions import mark_sides, merge_counts, open_between, reinstate, rivals_of
 from nous_online.memories.learning import (
     UNKNOWN_SIMILARITY,
     LearningDecision,
@@ -187,12 +187,14 @@ class FactVerbs(Verbs):
     ) -> Fact:
         """Decide that a fact does not replace an earlier one that it perhaps replaces; `undo` takes the decision back.
 
-        Both stay active, and recall no longer puts one before the other. Raises `NotFound` when there is no such
-        fact, or it does not name the earlier one in `perhaps_replaces`.
+        Both are active, also where one had given way to the other since, and recall no longer puts one before the
+        other. Raises `NotFound` when there is no such fact, or it does not name the earlier one in
+        `perhaps_replaces`, and `Conflict` where something else took one of them out of recall.
         """
         agent, later, earlier = self.agent, checked_id("later_id", later_id), checked_id("earlier_id", earlier_id)
         why = checked_optional("reason", reason, max_characters=1000) or "the agent said that both hold"
         with self._transaction(deadline_s) as connection:
+            store.lock_agent(connection, agent.id)
             fact = lock_memory(connection, agent.id, FACT, later)
             if not agent.rights.is_operator:
                 agent.rights.check_may_change(fact)
@@ -200,7 +202,16 @@ class FactVerbs(Verbs):
                 raise NotFound(f"fact {later} is not in doubt to replace {earlier}; `perhaps_replaces` names those")
             left = [str(each) for each in fact.perhaps_replaces if each != earlier]
             cause = Cause("agent", "kept_beside", why, datetime.now(UTC))
-            return change_memory(connection, agent.id, version_of(FACT, fact), {"perhaps_replaces": left}, cause=cause)
+            retired = [
+                each for each in (fact, lock_memory(connection, agent.id, FACT, earlier)) if each.state != "active"
+            ]
+            for each in retired:
+                rival = earlier if each.id == later else later
+                back = reinstate(connection, agent, each, rival, cause=cause)
+                fact = back if back.id == later else fact
+            kept = change_memory(connection, agent.id, version_of(FACT, fact), {"perhaps_replaces": left}, cause=cause)
+            mark_sides(connection, agent.id, [each.id for each in retired], cause=replace(cause, action="marked"))
+            return get_memory(connection, agent.id, FACT, later) if retired else kept
 
     def get_fact(self, fact_id: UUID, *, deadline_s: float | None = None) -> Fact:
         """Return one fact in whatever state it is; raise `NotFound` when this agent has none of that id."""

@@ -230,3 +230,29 @@ with gone as (
 )
 select id, bool_or(is_merged) as is_merged from gone where id <> %(id)s
 group by id order by id
+
+-- name: documents_of_one_name
+-- A name that would lead to two texts, of which one was brought back.
+select f.subject from heart.facts f
+join heart.facts o on o.agent_id = f.agent_id and o.state = 'active' and o.id <> f.id and o.category = f.category
+    and o.project_id = f.project_id and lower(o.subject) = lower(f.subject) and o.subject = f.subject
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.category = 'document'
+
+-- name: keys_held_twice
+-- A key that would have two values, of which one was brought back.
+select f.id, f.key, o.id from heart.facts f
+join heart.facts o on o.agent_id = f.agent_id and o.state = 'active' and o.id <> f.id and o.key = f.key and o.scope = f.scope
+    and o.user_id is not distinct from f.user_id and o.project_id is not distinct from f.project_id
+where f.agent_id = %(agent_id)s and f.id = any(%(ids)s) and f.state = 'active' and f.key is not null
+
+-- name: retirements
+-- What took a memory out of recall since it was last active, the latest first.
+select e.action, e.actor, e.reason, e.night, e.proposal_id,
+       e.undoes is null and not exists (
+           select from lifecycle.events u where u.agent_id = e.agent_id and u.undoes = e.id) as is_in_effect
+from lifecycle.events e
+where e.agent_id = %(agent_id)s and e.memory_id = %(memory_id)s and e.from_state <> e.to_state
+  and e.version_after > coalesce((
+      select max(a.version_after) from lifecycle.events a
+      where a.agent_id = e.agent_id and a.memory_id = e.memory_id and a.to_state = 'active'), 0)
+order by e.version_after desc

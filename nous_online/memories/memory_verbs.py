@@ -28,7 +28,6 @@ from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.episodes import queue_again
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
-from nous_online.memories.undoing import check_names
 
 BLOCKS = statements("nous_online.memories", "memory_changes.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -95,8 +94,9 @@ class MemoryVerbs(Verbs):
     def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
         """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
 
-        A superseded fact is superseded again. A memory that is not archived is returned as it is. Raises `NotFound`,
-        `Conflict` when another procedure has its name by now, and `Refused` when another document has it.
+        A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it
+        is. Raises `NotFound`, `Conflict` when another procedure has its name by now, and `Refused` when another
+        document has it.
         """
         why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id = self.agent, checked_id("memory_id", memory_id)
@@ -119,7 +119,7 @@ class MemoryVerbs(Verbs):
                     f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
                 )
                 raise Conflict(message) from error
-            check_names(connection, agent.id, [memory.id])
+            store.check_names(connection, agent.id, [memory.id])
             mark_sides(connection, agent.id, [memory.id], cause=replace(cause, action="marked"))
             back = get_memory(connection, agent.id, kind, memory.id)
             if kind is EPISODE and state == "closed" and back.completed_at is None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4, uuid5
@@ -18,7 +18,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
-from nous_online.core.errors import Conflict, Moved, NotFound
+from nous_online.core.errors import Conflict, Moved, NotFound, Refused
 from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
 from nous_online.database.statements import fetch, statements
@@ -36,6 +36,19 @@ REEMBEDDED = "re-embedded"
 """The action of an event that moved a memory to another embedding space; it changes no text, so it is never undone."""
 IMPORTED = UUID("6f1d2f0e-3c7b-5d0a-9a65-6e6f75730001")  # the namespace of ids made from import keys
 EXACT_LIMIT = 10_000  # up to so many facts of an agent are all compared: a few milliseconds, and nothing is missed
+
+
+@dataclass(frozen=True)
+class Retirement:
+    """A change that took a memory out of recall, or moved it further from it."""
+
+    action: str
+    actor: str
+    reason: str
+    night: date | None
+    proposal_id: UUID | None
+    is_in_effect: bool
+    """Whether it neither was undone nor undoes another."""
 
 
 @dataclass(frozen=True)
@@ -510,3 +523,27 @@ def store_verdicts(
         "costs_usd": [judgement.cost_usd for judgement in judgements],
     }
     connection.execute(VERDICTS["keep_verdicts"], columns)
+
+
+def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
+    """Raise `Refused` when a restored memory has the document name or the key of another active one."""
+    parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
+    for fact_id, key, holder in connection.execute(FACTS["keys_held_twice"], parameters):
+        raise Refused(
+            f"fact {fact_id} would share the key {key!r} with {holder}; undo that first, or learn the value again"
+        )
+    for (name,) in connection.execute(FACTS["documents_of_one_name"], parameters):
+        raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
+
+
+def way_back(connection: Connection, agent_id: str, fact: Fact) -> str:
+    """Return what took a fact out of recall, and the commands that make it active again, in their order."""
+    key = {"agent_id": agent_id, "memory_id": fact.id}
+    found = fetch(connection, Retirement, FACTS["retirements"], key)
+    changes = [each for each in found if each.is_in_effect]
+    first = (changes or found)[-1]
+    if fact.state == "superseded" and first.proposal_id is not None:
+        changes = [first]  # of a night all else may stay
+    commands = [f"`nous undo {f'--proposal {each.proposal_id}' if each.proposal_id else fact.id}`" for each in changes]
+    by = f"by {f'the night of {first.night}' if first.night else first.actor} ({first.reason})"
+    return f"{first.action} {by}; {', then '.join(commands) or f'`nous restore {fact.id}`'} makes it active again"

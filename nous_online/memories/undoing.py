@@ -39,6 +39,7 @@ from nous_online.memories.store import (
     REEMBEDDED,
     Embedded,
     Split,
+    check_names,
     fact_from_statement,
     get_statement,
     is_first_statement,
@@ -330,17 +331,6 @@ def is_other_side(one: PastChange, other: PastChange) -> bool:
         and absorbed.after.get("superseded_by") == str(keeper.memory_id)
         for keeper, absorbed in pairs
     )
-
-
-def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID]) -> None:
-    """Raise `Refused` when a restored memory has the document name or the key of another active one."""
-    parameters = {"agent_id": agent_id, "ids": list(memory_ids)}
-    for fact_id, key, holder in connection.execute(BLOCKS["keys_held_twice"], parameters):
-        raise Refused(
-            f"fact {fact_id} would share the key {key!r} with {holder}; undo that first, or learn the value again"
-        )
-    for (name,) in connection.execute(BLOCKS["documents_of_one_name"], parameters):
-        raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
 
 
 def supersessions(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:

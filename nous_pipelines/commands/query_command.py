@@ -94,7 +94,7 @@ def query(  # noqa: PLR0913 (one parameter for each option)
                 head = {"nights": nights.nights, "left_out": by_text(nights.left_out), "columns": answer.columns}
                 stream_json(head, islice(rows_by_name(answer), limit))
             else:
-                show_answer(answer, limit or SHOWN)
+                show_answer(answer, limit or SHOWN, agent_id)
 
 
 def show_difference(first: str, last: str, agent: str | None) -> object:
@@ -168,7 +168,7 @@ def show_left_out(nights: StoredNights) -> None:
 # --- answers ---
 
 
-def show_answer(answer: Answer, limit: int) -> None:
+def show_answer(answer: Answer, limit: int, agent_id: str | None) -> None:
     """Print the first rows as a table, or a line for each value if that is too wide, and the number of the others."""
     from rich.table import Table
 
@@ -191,7 +191,8 @@ def show_answer(answer: Answer, limit: int) -> None:
         more = answer.count() - limit
         show_note(f"… and {more:,} more; ask for them with --limit, or for all with --csv or --json")
     elif not rows:
-        show_note("no rows")
+        of_one = f" of agent {agent_id}; ask about another with --agent NAME, or about all with --all-agents"
+        show_note(f"no rows{of_one if agent_id else ''}")
 
 
 def cell(value: object) -> str:

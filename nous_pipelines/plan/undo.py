@@ -20,7 +20,8 @@ from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, 
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
 from nous_online.memories.contradictions import mark_sides
-from nous_online.memories.undoing import PastChange, check_names, lock_rows, restoration
+from nous_online.memories.store import check_names
+from nous_online.memories.undoing import PastChange, lock_rows, restoration
 from nous_pipelines.failpoints import reach
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.apply import (

@@ -289,6 +289,11 @@ class NightReport:
         return needs + [question(sort, count) for sort in ("doubts", "procedures") if (count := getattr(asked, sort))]
 
     @property
+    def checks_title(self) -> str:
+        """The title of the checks, which are of the whole night also in a report of some agents."""
+        return f"Checked before anything changed{', of all agents of this night' if self.agent_ids else ''}"
+
+    @property
     def cost_usd(self) -> float:
         """The cost of the night in US dollars."""
         return sum(cost.usd for cost in self.costs)

@@ -67,7 +67,7 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
     show_section("Look alike, kept apart", map(pair_text, report.kept_apart), counts["kept_apart"], shown)
     show_apart(counts)
     show_section("Looked at and left alone", map(account_text, report.accounts), len(report.accounts), shown)
-    show_section("Checked before anything changed", map(check_text, report.checks), len(report.checks), shown)
+    show_section(report.checks_title, map(check_text, report.checks), len(report.checks), shown)
     lines = report.policy.lines
     show_section("Policy, where it is not the default", map(Text, lines), len(lines), shown)
     show_section("What language models cost", map(cost_text, report.costs), len(report.costs), shown)
@@ -102,15 +102,15 @@ def show_apart(counts: Mapping[str, int]) -> None:
 
 
 def show_health(report: NightReport) -> None:
-    """Print the figures of the store after the night."""
+    """Print the figures of the store at the end of the night; what has been settled since counts as open."""
     if report.health and report.health[-1].night == report.night:
         now = report.health[-1].figures
         show(
             Text(
-                f"\nThe store now: {now.get('facts_active', 0):.0f} active facts, "
+                f"\nThe store as the night left it: {now.get('facts_active', 0):.0f} active facts, "
                 f"{now.get('duplicates_092', 0):.0f} possible duplicates left at 0.92 and "
                 f"{now.get('duplicates_097', 0):.0f} at 0.97, {stale_ratio(now):.1%} stale, "
-                f"{now.get('contradictions_open', 0):.0f} open contradictions, "
+                f"contradictions open then: {now.get('contradictions_open', 0):.0f}, "
                 f"{now.get('tokens_active', 0):,.0f} tokens active, {tokens_saved(now):,.0f} saved"
             )
         )
@@ -252,7 +252,7 @@ def markdown_of(report: NightReport) -> str:
         ),
         *listed("## Left alone", left_lines(report)),
         *listed(
-            "## Checks",
+            f"## {report.checks_title}" if report.agent_ids else "## Checks",
             (
                 f"- {'✓' if each['passed'] else '✗'} **{plain(title_of(each['name']))}** {plain(each['description'])}"
                 for each in report.checks

@@ -205,12 +205,20 @@ def forget(
 def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
+    Of a fact that another one had superseded before, it says how to make it active again.
+
     $ nous restore $ID --reason "forgotten by mistake"
     """
+    from nous_online.memories.store import way_back
+
     with open_heart(agent) as heart:
         was = heart.get(memory_id)
         done = "restored" if was.state == "archived" else "nothing to restore"
-        return show_memory(done, heart.restore(memory_id, reason=reason))
+        memory = show_memory(done, heart.restore(memory_id, reason=reason))
+        if memory.state == "superseded":
+            with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+                show_note(f"no recall finds it: it was {way_back(connection, heart.agent.id, cast('Fact', memory))}")
+        return memory
 
 
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from uuid import uuid4
+from re import findall
+from uuid import UUID, uuid4
 
 import pytest
 
-from nous_online.core.domain import Fact
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.domain import FACT, Fact
+from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from nous_online.core.policy import LearnPolicy
-from nous_online.database.changes import Cause
+from nous_online.core.rights import WITHOUT_KEY
+from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.heart import Heart
 from nous_online.interfaces.questions import open_questions, settle_doubt
 from nous_online.language.pairs.judging import Verdict
@@ -324,3 +326,126 @@ def test_what_stands_in_no_contradiction_costs_learning_no_question_more(heart: 
     heart.learn("Team lunch is off")
 
     assert [pair.a.text for pair in judge.asked] == ["Team lunch is at half past twelve"]
+
+
+def archive(heart: Heart, fact: Fact) -> None:
+    """Archive a superseded fact as a later night does."""
+    with heart.agent.database.transaction("aria") as connection:
+        cause = Cause("operator", "archived", "long superseded", MAY)
+        values = {"state": "archived", "archived_at": MAY.isoformat()}
+        change_memory(connection, "aria", version_of(FACT, heart.get_fact(fact.id)), values, cause=cause)
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+@pytest.mark.parametrize(
+    ("resolution", "states"),
+    [
+        ("a_wins", ["active", "superseded"]),
+        ("b_wins", ["superseded", "active"]),
+        ("both_valid", ["active", "active"]),
+        ("same", ["active", "superseded"]),
+    ],
+)
+def test_a_side_that_gave_way_to_the_other_is_active_again_where_the_ruling_says_that_it_holds(
+    heart: Heart, pair, found: Contradiction, resolution, states, *, is_archived: bool
+) -> None:
+    heart.supersede_fact(pair[1].id, pair[0].id)
+    if is_archived:
+        archive(heart, pair[1])
+
+    resolved = heart.resolve_contradiction(found.id, resolution)
+
+    (first, second) = standing(heart, pair)
+    assert resolved.status == "resolved"
+    assert [first[0], second[0].replace("archived", "superseded")] == states
+    recalled = {each.id for each in heart.recall("where does Ana sit, where is her desk?")}
+    assert {fact.id for fact, state in zip(pair, states, strict=True) if state == "active"} == recalled
+    assert heart.contradictions() == []
+
+
+def test_undoing_a_ruling_for_a_side_that_had_given_way_asks_again(heart: Heart, pair, found: Contradiction) -> None:
+    heart.supersede_fact(pair[1].id, pair[0].id)
+    heart.resolve_contradiction(found.id, "b_wins")
+
+    heart.undo(pair[0].id)
+
+    assert heart.contradictions() == [found]
+    assert standing(heart, pair) == [("active", "open"), ("active", "open")]
+
+
+def undo_it(heart: Heart, command: str) -> None:
+    """Run the command that a message names."""
+    verb, memory_id = command.removeprefix("nous ").split()
+    {"undo": heart.undo, "restore": heart.restore}[verb](UUID(memory_id))
+
+
+@pytest.mark.parametrize(
+    ("retire", "count"),
+    [
+        (superseded, 1),
+        (merged, 1),
+        (undone, 1),
+        (lambda heart, fact: heart.forget(fact.id), 1),
+        (lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id)), 2),
+        (lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id), heart.restore(fact.id)), 3),
+    ],
+    ids=["superseded", "merged", "undone", "forgotten", "superseded-forgotten", "superseded-restored"],
+)
+@pytest.mark.parametrize("resolution", ["b_wins", "both_valid"])
+def test_a_ruling_for_a_side_that_something_else_retired_is_refused_with_the_commands_that_bring_it_back(
+    heart: Heart, pair, found: Contradiction, retire, count: int, resolution: Resolution
+) -> None:
+    retire(heart, pair[1])
+    before = heart.get_fact(pair[1].id)
+
+    with pytest.raises(Conflict, match=f"fact {pair[1].id} is {before.state}, so it can't win or hold: ") as refused:
+        heart.resolve_contradiction(found.id, resolution)
+    assert heart.get_fact(pair[1].id) == before
+    commands = findall(r"`([^`]+)`", str(refused.value))
+    for command in commands:
+        undo_it(heart, command)
+
+    assert len(commands) == count
+    assert heart.get_fact(pair[1].id).state == "active"
+    assert heart.resolve_contradiction(found.id, resolution).resolution == resolution
+
+
+@pytest.mark.parametrize(
+    ("resolution", "states"),
+    [("both_valid", ["active", "active"]), ("a_wins", ["active", "superseded"]), ("b_wins", ["superseded", "active"])],
+)
+def test_a_doubt_of_which_the_earlier_fact_gave_way_since_is_decided_as_ruled(
+    heart: Heart, judge, resolution: Resolution, states: list[str]
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ana has the pager now").memory
+    heart.supersede_fact(earlier.id, later.id)
+    archive(heart, earlier)
+
+    settle_doubt(heart, heart.get_fact(later.id), Ruling(resolution))
+
+    found = [heart.get_fact(each.id).state.replace("archived", "superseded") for each in (earlier, later)]
+    assert found == states
+
+
+def test_a_doubt_whose_earlier_fact_gave_way_to_a_third_names_the_way_back(heart: Heart, judge) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ana has the pager now").memory
+    heart.supersede_fact(earlier.id, heart.learn("Nobody is on call").memory.id)
+
+    with pytest.raises(Conflict, match=f"`nous undo {earlier.id}` makes it active again"):
+        settle_doubt(heart, later, Ruling("both_valid"))
+
+    assert heart.get_fact(later.id).perhaps_replaces == [earlier.id]
+
+
+def test_below_operator_a_pinned_fact_that_gave_way_is_not_brought_back_by_a_ruling(heart: Heart, pair, found) -> None:
+    heart.pin(pair[0].id)
+    heart.supersede_fact(pair[0].id, pair[1].id)
+
+    with pytest.raises(Forbidden, match="is pinned"):
+        heart.limited_to(WITHOUT_KEY).resolve_contradiction(found.id, "a_wins")
+
+    assert heart.get_fact(pair[0].id).state == "superseded"

@@ -209,3 +209,40 @@ def test_two_facts_that_say_the_same_give_way_together(aria: Heart) -> None:
 
     assert [aria.get_fact(each.id).state for each in known] == ["superseded", "superseded"]
     assert learned.contradicts == ()
+
+
+def test_restoring_a_fact_that_another_had_superseded_says_how_to_make_it_active(
+    aria: Heart, database_url: str, tmp_path: Path
+) -> None:
+    old, new = aria.learn("We use Supabase for auth").memory, aria.learn("The office is in Lyon").memory
+    aria.supersede_fact(old.id, new.id, reason="by mistake")
+    aria.forget(old.id)
+    of_aria = ("--agent", "aria")
+
+    with pointed_at(database_url, tmp_path):
+        restored, again = (typed("restore", old.id, *of_aria) for _ in range(2))
+        left = restored.out + restored.err
+        for _ in range(left.count(f"`nous undo {old.id}`")):
+            typed("undo", old.id, *of_aria)
+
+    assert restored.out.startswith("restored")
+    assert "no recall finds it: it was superseded by agent (by mistake)" in " ".join(left.split())
+    assert "nothing to restore" in again.out
+    assert "makes it active again" in " ".join((again.out + again.err).split())
+    assert aria.get_fact(old.id).state == "active"
+
+
+@pytest.mark.parametrize("resolution", ["both_valid", "a_wins"])
+def test_undo_says_so_where_it_passes_over_a_ruling(
+    aria: Heart, contradiction: Contradiction, database_url: str, tmp_path: Path, resolution: Resolution
+) -> None:
+    aria.resolve_contradiction(contradiction.id, resolution, note="two accounts")
+
+    with pointed_at(database_url, tmp_path):
+        undone = typed("undo", contradiction.memory_b, "--agent", "aria")
+
+    told = " ".join((undone.out + undone.err).split())
+    is_passed_over = resolution == "both_valid"
+    assert undone.out.startswith(f"taken back  {'learned' if is_passed_over else 'superseded'}")
+    assert ("its last change was contradiction_resolved (contradiction resolved:" in told) == is_passed_over
+    assert (f"nous restore {str(contradiction.memory_b)[:8]}" in told) == is_passed_over

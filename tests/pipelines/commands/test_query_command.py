@@ -174,7 +174,9 @@ def test_a_table_shows_the_first_rows_and_how_many_more_there_are(asking):
     assert told.exit_code == 0, told.output
     assert told.stdout.count("[x][x]") == 3
     assert "… and 997 more" in told.stderr
-    assert "no rows" in asking("query", "from facts where false", "-a", "aria").stderr
+    nothing = [asking("query", "from facts where false", *of).stderr for of in (("-a", "aria"), ("--all-agents",))]
+    assert "no rows of agent aria; ask about another with --agent NAME" in " ".join(nothing[0].split())
+    assert ("no rows" in nothing[1], "of agent" in nothing[1]) == (True, False)
 
 
 def test_a_row_of_many_columns_is_shown_one_column_a_line(asking):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from night_runs import events_in, usage_in
 
 from nous_online.core.domain import EPISODE
+from nous_online.core.errors import Conflict
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.heart import Heart
 from nous_pipelines.phases.proposals import Change, Proposal, Read
@@ -350,6 +351,54 @@ def test_a_night_that_retires_a_side_settles_the_contradiction_until_it_is_taken
     assert settled == ([], set())
     assert heart.contradictions() == [found]
     assert marked(heart) == {found.memory_a, found.memory_b}
+
+
+def test_a_side_that_nights_retired_comes_back_by_the_ruling_or_by_the_commands_its_refusal_names(
+    heart, store, night_database
+):
+    apply(night_database, contradicting(heart, store, NIGHT, *store.facts[:2]))
+    (found,), gone = heart.contradictions(), store.facts[1]
+    by_other = replacing(store, NEXT, gone, store.facts[0])
+    apply_plan(night_database, planned(NEXT, [by_other], agent_ids=[], policy={}), run_id="r2")
+
+    heart.resolve_contradiction(found.id, "both_valid")
+
+    assert heart.get_fact(UUID(gone)).state == "active"
+    assert undo(night_database, Selection(id=by_other.id), reason="too late").undone == ()
+    assert heart.get_fact(UUID(gone)).state == "active"
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_ruling_for_a_side_that_nights_replaced_and_archived_names_how_to_take_that_back(
+    heart, store, night_database, *, is_restored
+):
+    apply(night_database, contradicting(heart, store, NIGHT, *store.facts[:2]))
+    (found,), gone = heart.contradictions(), store.facts[1]
+    proposals = [replacing(store, NEXT, gone, store.facts[2])]
+    apply_plan(night_database, planned(NEXT, proposals, agent_ids=[], policy={}), run_id="r2")
+    values = {"state": "archived", "archived_at": ENDS}
+    later = NEXT + timedelta(days=1)
+    proposals.append(store.proposal(later, "archive", [("fact", gone)], Change("fact", gone, set=values)))
+    apply_plan(night_database, planned(later, proposals[1:], agent_ids=[], policy={}), run_id="r3")
+    if is_restored:
+        heart.restore(UUID(gone))
+
+    with pytest.raises(Conflict, match=f"by the night of {NEXT}") as refused:
+        heart.resolve_contradiction(found.id, "both_valid")
+    named = [each for each in reversed(proposals) if f"`nous undo --proposal {each.id}`" in str(refused.value)]
+    for each in named:
+        assert undo(night_database, Selection(id=each.id), reason="both hold").refused == {}
+
+    assert named == (proposals[:1] if is_restored else proposals[::-1])
+    assert heart.get_fact(UUID(gone)).state == "active"
+    assert heart.resolve_contradiction(found.id, "both_valid").resolution == "both_valid"
+
+
+def replacing(store, night, old, new):
+    """Return the proposal of a night by which one fact replaces another."""
+    values = {"state": "superseded", "superseded_by": new, "superseded_at": ENDS, "succession": "replaced"}
+    change = Change("fact", old, set=values, action="superseded")
+    return store.proposal(night, "supersede", [("fact", old), ("fact", new)], change)
 
 
 def test_what_an_agent_settled_since_is_not_taken_back(heart, store, night_database):

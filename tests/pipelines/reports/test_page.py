@@ -310,3 +310,17 @@ def test_the_head_tells_how_many_of_the_open_contradictions_the_night_found():
     (need,) = report(asked=NightQuestions(contradictions=22, found=9)).needs
 
     assert need.startswith("22 contradictions are open, 9 of them found tonight: `nous contradictions`")
+
+
+@pytest.mark.parametrize("agents", [(), ("aria",)])
+def test_the_checks_of_a_report_of_one_agent_are_said_to_be_of_all(capsys, agents: tuple[str, ...]):
+    figures = NightFigures(NIGHT, {"facts_active": 10.0, "contradictions_open": 1.0})
+    checked = {"name": "protected", "passed": True, "description": "every memory that leaves may leave"}
+    one = report(agent_ids=agents, checks=(checked,), health=(figures,))
+
+    show_report(one)
+    shown = [page_of(one), markdown_of(one), capsys.readouterr().out]
+
+    assert [("of all agents of this night" in text) for text in shown] == [bool(agents)] * 3
+    assert "The store as the night left it" in shown[2]
+    assert "contradictions open then: 1" in " ".join(shown[2].split())
