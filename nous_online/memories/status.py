@@ -136,6 +136,12 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))
 
 
+def knows_project(connection: Connection, agent_id: str, project_id: str) -> bool:
+    """Return whether an agent has memories of a project, in any state."""
+    row = connection.execute(SQL["knows_project"], {"agent_id": agent_id, "project_id": project_id}).fetchone()
+    return row == (True,)
+
+
 def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:
     """Yield what a person has to do, with the command for it."""
     yield from (question(name, count) for name, count in vars(questions).items() if count)

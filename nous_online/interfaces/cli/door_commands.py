@@ -264,9 +264,9 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     import anyio
 
     from nous_online.interfaces.api.hearts import Hearts
-    from nous_online.interfaces.hooks.client_settings import project_of
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
+    from nous_online.interfaces.projects import project_of
     from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:

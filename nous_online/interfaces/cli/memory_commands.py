@@ -16,10 +16,12 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
+    ReadProject,
     agent_named,
     escaped,
     open_database,
     open_heart,
+    project_to_read,
     show,
     show_note,
     text_or_stdin,
@@ -80,7 +82,7 @@ def learn(
     return learned
 
 
-@with_options(RecallDetails, defaults={"detail": "summary"})
+@with_options(RecallDetails, defaults={"detail": "summary"}, project_id=ReadProject)
 def recall(
     query: Annotated[
         str, Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input.")
@@ -97,6 +99,7 @@ def recall(
     """
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
+        details["project_id"] = project_to_read(heart, details["project_id"])
         found = heart.recall(text_or_stdin(query), **details)
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
@@ -120,7 +123,7 @@ def recall(
     fields = ("score", "memory", "parts", "put_before", "contradicted_by")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-    return {"recall_id": found.id, **confidence, "memories": memories}
+    return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
 
 
 def agents() -> object:

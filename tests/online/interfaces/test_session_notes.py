@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from nous_online.heart import Heart
-from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.session_notes import (
     BEGINNING,
     BROKEN,
@@ -18,6 +17,7 @@ from nous_online.interfaces.hooks.session_notes import (
     context_for_prompt,
     harmless,
 )
+from nous_online.interfaces.projects import project_of
 from nous_online.language.tokens import tokens_of
 
 HERE, THERE = "atlas-1a2b3c4d", "pay-5e6f7a8b"
