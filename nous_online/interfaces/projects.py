@@ -1,9 +1,10 @@
-"""The project of a folder: the id by which hooks and commands share what was learned in a repository."""
+"""The project of a folder: the id by which hooks, imports and commands share what was learned in a repository."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 MOST_OF_A_NAME = 60
 
@@ -21,6 +22,21 @@ def project_of(folder: Path) -> str:
         return name_with_hash(address.rpartition("/")[2], address)
     home = store.parent if store.name == ".git" else top
     return name_with_hash(home.name, str(home.resolve()))
+
+
+def project_of_session(cwd: str, remote: str = "") -> str:
+    """Return the project of the folder a session worked in, which may be gone by now, or lie on another machine.
+
+    `remote` is the URL of `origin` as the session kept it; it counts where the folder is gone.
+    """
+    path = "".join(filter(str.isprintable, cwd))
+    folder = Path(path)
+    with suppress(OSError):  # nobody else may look there, or no path is so long
+        if not folder.is_dir() and (address := host_and_path(remote)):
+            return name_with_hash(address.rpartition("/")[2], address)
+        if folder.is_absolute():  # a path of Windows is relative here, and the current folder is of another project
+            return project_of(folder)
+    return name_with_hash(PureWindowsPath(path).name, path)
 
 
 def top_of(folder: Path) -> Path:
