@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 INDENT = " " * 11
 TITLES = ("content", "title", "name", "trigger")
 """The fields that a memory is called by, each of another kind."""
-MOST_LINES, LEAST_COLUMNS = 3, 60
+MOST_LINES, LEAST_COLUMNS, MOST_PROJECTS = 3, 60, 10
 
 
 @with_options(FactDetails, replaces=Replaces)
@@ -160,6 +160,10 @@ def status(*, agent: AgentOption = None) -> object:
     for kind, states in found.memories.items():
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
         show(f"{kind:<10} {counts}")
+    if found.projects:
+        named = ", ".join(f"{escaped(name)} {count:,}" for name, count in list(found.projects.items())[:MOST_PROJECTS])
+        more = f" and {len(found.projects) - MOST_PROJECTS:,} more" if len(found.projects) > MOST_PROJECTS else ""
+        show(f"{'projects':<10} {named}{more}")
     show(f"{'recalls':<10} {found.recalls:,}")
     if found.waiting.episodes:
         show(f"{'waiting':<10} {found.waiting.episodes:,} closed episodes to complete")
