@@ -104,6 +104,11 @@ class NewEpisode:
         """The user it was with, if it was with one."""
         return self.beginning.user_id
 
+    @property
+    def project_id(self) -> str | None:
+        """The project it belongs to, if it belongs to one."""
+        return self.beginning.project_id
+
 
 @dataclass(frozen=True)
 class FullText:

@@ -102,10 +102,12 @@ def question(name: str, count: int) -> str:
 
 @dataclass(frozen=True)
 class Status:
-    """The memories of one agent by kind and state, the number of its recalls, open work and open questions."""
+    """The memories of one agent by kind and state and by project, its recalls, open work and open questions."""
 
     agent: str
     memories: Mapping[str, Mapping[str, int]]
+    projects: Mapping[str, int]
+    """How many memories belong to each project, the largest first."""
     recalls: int
     waiting: WaitingWork
     nights: Nights
@@ -118,6 +120,7 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     """Return the status of an agent; an unknown one has no memories."""
     key = {"agent_id": agent_id}
     rows = connection.execute(SQL["count_memories"], key).fetchall()
+    projects = dict(connection.execute(SQL["count_projects"], key).fetchall())
     (recalls,) = connection.execute(SQL["count_recalls"], key).fetchone() or (0,)
     kinds = sorted({kind for kind, _, _ in rows})
     memories = {kind: {state: count for of, state, count in rows if of == kind} for kind in kinds}
@@ -133,7 +136,13 @@ def status_of(connection: Connection, agent_id: str) -> Status:
     (questions,) = fetch(connection, OpenQuestions, SQL["count_questions"], key, is_question=is_question)
     failing = connection.execute(SQL["failing_consumers"], key).fetchall()
     needs = [*needs_of(questions, waiting, nights), *(f"{who} failed {n} times: {error}" for who, n, error in failing)]
-    return Status(agent_id, memories, recalls, waiting, nights, questions, tuple(needs))
+    return Status(agent_id, memories, projects, recalls, waiting, nights, questions, tuple(needs))
+
+
+def knows_project(connection: Connection, agent_id: str, project_id: str) -> bool:
+    """Return whether an agent has memories of a project, in any state."""
+    row = connection.execute(SQL["knows_project"], {"agent_id": agent_id, "project_id": project_id}).fetchone()
+    return row == (True,)
 
 
 def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:

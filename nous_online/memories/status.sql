@@ -1,6 +1,13 @@
 -- name: count_memories
 select kind, state, count(*) from heart.memories where agent_id = %(agent_id)s group by kind, state order by kind, state
 
+-- name: count_projects
+select project_id, count(*) from heart.memories where agent_id = %(agent_id)s and project_id is not null
+group by project_id order by count(*) desc, project_id
+
+-- name: knows_project
+select exists(select from heart.memories where agent_id = %(agent_id)s and project_id = %(project_id)s)
+
 -- name: count_recalls
 select count(*) from heart.recalls where agent_id = %(agent_id)s
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -62,6 +63,15 @@ EXTRAS: dict[str, frozenset[str]] = {
     "openai": frozenset({"openai"}),
 }
 """Modules of each extra: a failed import of one names the extra that is missing."""
+USES = {
+    NIGHTS: "the nightly lifecycle: `nous night`, `nous report`, `nous demo`",
+    "api": "the REST API and the console: `nous api`, `nous console`",
+    "mcp": "coding agents and other clients of MCP: `nous mcp`, `nous install`",
+    "claude": "Claude as judge and writer (ANTHROPIC_API_KEY)",
+    "code": "how a project is written: `nous patterns`",
+    "openai": "other models as judge and writer (NOUS_LLM)",
+}
+"""What each extra is for."""
 # click's UsageError, reached through typer, which may bring a click of its own.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -165,6 +175,11 @@ def fail(context: typer.Context, message: str, *, kind: str) -> None:
 def extra_of(error: ImportError) -> str | None:
     module = (error.name or "").split(".")[0]
     return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+
+
+def absent_extras() -> list[str]:
+    """Return the extras of which a module is not installed."""
+    return [extra for extra, modules in EXTRAS.items() if not all(map(find_spec, modules))]
 
 
 def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:

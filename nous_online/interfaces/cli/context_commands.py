@@ -10,7 +10,6 @@ from typer import Argument, Option
 
 from nous_online.core.details import (
     AskedLimit,
-    AskingProject,
     AskingSession,
     AskingUser,
     AssemblyDetails,
@@ -24,9 +23,11 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     Ended,
     ProjectOption,
+    ReadProject,
     UserOption,
     escaped,
     open_heart,
+    project_to_read,
     show,
     show_note,
     text_or_stdin,
@@ -35,7 +36,7 @@ from nous_online.interfaces.cli.output import (
 from nous_online.interfaces.cli.short_ids import brief
 
 
-@with_options(AssemblyDetails, SignalDetails)
+@with_options(AssemblyDetails, SignalDetails, project_id=ReadProject)
 def context(
     query: Annotated[
         str | None, Argument(metavar="[QUERY]", help="What it is about; `-` reads the standard input.")
@@ -54,6 +55,7 @@ def context(
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
+        details["project_id"] = project_to_read(heart, details["project_id"])
         assembled = heart.assemble_context(
             query=None if query is None else text_or_stdin(query), signals=signals, **details
         )
@@ -71,7 +73,7 @@ def context(
         show_note("the embedder failed, so only words were compared")
     if assembled.lines:
         show_note(f"say what was used: nous feedback {brief(assembled.recall_id)} --cite ID")
-    return assembled
+    return {**vars(assembled), "project_id": details["project_id"]}
 
 
 @with_options(
@@ -80,7 +82,7 @@ def context(
     session_id=AskingSession,
     limit=AskedLimit,
     user_id=AskingUser,
-    project_id=AskingProject,
+    project_id=ReadProject,
 )
 def predict(*, agent: AgentOption = None, **details: Any) -> object:
     """Predict which memories this work will want, from what was used in work like it, the likeliest first.
@@ -90,6 +92,7 @@ def predict(*, agent: AgentOption = None, **details: Any) -> object:
     """
     signals = pop_signals(details)
     with open_heart(agent) as heart:
+        details["project_id"] = project_to_read(heart, details["project_id"])
         prediction = heart.predict(signals=signals, **details)
     for each in prediction.memories:
         show(f"[cyan]{each.confidence:.0%}[/cyan]  {each.kind}  {each.memory_id}")
@@ -133,7 +136,7 @@ def feedback(
 COLOURS = {"warn": "yellow", "block": "red", "absolute": "bold red"}
 
 
-@with_options(CheckDetails)
+@with_options(CheckDetails, project_id=ReadProject)
 def check(
     action: Annotated[
         str, Argument(metavar="ACTION", help="The action to check: a command, or in words; `-` reads standard input.")
@@ -153,6 +156,7 @@ def check(
     $ nous check "$COMMAND" --agent aria && eval "$COMMAND"
     """
     with open_heart(agent) as heart:
+        details["project_id"] = project_to_read(heart, details["project_id"])
         checked = heart.check_censors(text_or_stdin(action), is_recorded=not look_only, **details)
     for each in checked:
         show_censor(each.severity, each.censor.trigger, each.message)

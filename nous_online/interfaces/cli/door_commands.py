@@ -264,9 +264,9 @@ def mcp(  # noqa: PLR0913 (one parameter for each option)
     import anyio
 
     from nous_online.interfaces.api.hearts import Hearts
-    from nous_online.interfaces.hooks.client_settings import project_of
     from nous_online.interfaces.mcp import mcp_server as server
     from nous_online.interfaces.mcp.tools import Visit
+    from nous_online.interfaces.projects import project_of
     from nous_online.interfaces.request_checks import interface_token, listening, with_token
 
     if with_keys and not http:
@@ -369,6 +369,7 @@ def install(
     $ nous install claude-code
     $ nous install codex --project --dry-run
     """
+    from nous_online.interfaces.cli.command_line import absent_extras, missing_extra
     from nous_online.interfaces.hooks.client_settings import CLIENTS, planned_install
 
     options = ["--agent", checked_agent(agent)] if agent is not None else []
@@ -376,7 +377,10 @@ def install(
     changed = apply_changes(changes, "installed", dry_run=dry_run)
     if CLIENTS[client].note:
         show(CLIENTS[client].note)
-    return changed
+    missing = missing_extra("mcp", "mcp") if "mcp" in absent_extras() else None
+    if missing:
+        show_note(f"the server, which gives {CLIENTS[client].title} its tools, can't start yet: {missing}")
+    return {**changed, "missing": missing}
 
 
 def uninstall(
@@ -397,7 +401,7 @@ def uninstall(
     return apply_changes(changes, "uninstalled", dry_run=dry_run)
 
 
-def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) -> object:
+def apply_changes(changes: Sequence[FileChange], done: str, *, dry_run: bool) -> dict[str, object]:
     """Write the changes of files, or with `dry_run` only show them, and print the result for each file."""
     from nous_online.interfaces.hooks.client_settings import write
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 
 SHOWN_BAD_LINES = 20
 SHOWN_USERS = 10
+SHOWN_PROJECTS = 10
 
 
-def import_history(
+def import_history(  # noqa: PLR0913 (one parameter for each option)
     files: Annotated[list[Path], Argument(metavar="FILE…", help="Files to import, or folders of them.")],
     *,
     format: Annotated[  # noqa: A002 (what users call it)
@@ -52,6 +54,9 @@ def import_history(
     ] = None,
     since: Annotated[
         str | None, Option(metavar="ISO-8601", help="Leave out what was said before this day or moment.")
+    ] = None,
+    project: Annotated[
+        str | None, Option(help="In which project; by default a coding session's is that of its folder.")
     ] = None,
     dry_run: Annotated[bool, Option(help="Count what would be imported, and show ten; store nothing.")] = False,
     agent: AgentOption = None,
@@ -74,11 +79,12 @@ def import_history(
     check_names(format, files)
     if is_export(format, files):
         # An export is restored whole.
-        for name, value in ({"--source": source, "--since": since, "--dry-run": dry_run}).items():
+        given = {"--source": source, "--since": since, "--project": project, "--dry-run": dry_run}
+        for name, value in given.items():
             if value:
                 raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
         return restore(files[0], agent)
-    options = importing.ImportOptions(since=imported_moment("--since", since), is_dry_run=dry_run)
+    options = importing.ImportOptions(imported_moment("--since", since), is_dry_run=dry_run, project_id=project)
     with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
@@ -226,6 +232,8 @@ def show_report(report: ImportReport) -> None:
         show(f"          {memories} of user {escaped(user)}: nous recall … --user {escaped(user)}")
     if len(report.of_users) > SHOWN_USERS:
         show(f"          and of {len(report.of_users) - SHOWN_USERS:,} more users; --json lists them")
+    if report.of_projects:
+        show_projects(report.of_projects)
     for example in report.examples:
         show(f"  [dim]{escaped(example)}[/dim]")
     for reason, count in sorted(report.skipped.items()):
@@ -233,6 +241,15 @@ def show_report(report: ImportReport) -> None:
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(sorted(report.ignored_fields))}")
     show_bad(report)
+
+
+def show_projects(counts: Counter[str]) -> None:
+    """Print how many memories an import has of each project, and how these are recalled."""
+    total, projects = counts.total(), "1 project" if len(counts) == 1 else f"{len(counts):,} projects"
+    named = ", ".join(f"{escaped(name)} {count:,}" for name, count in counts.most_common(SHOWN_PROJECTS))
+    more = f" and {len(counts) - SHOWN_PROJECTS:,} more" if len(counts) > SHOWN_PROJECTS else ""
+    show(f"          {'1 memory' if total == 1 else f'{total:,} memories'} of {projects}: {named}{more}")
+    show("          recall them in the folder of their project, or from anywhere: nous recall … --project NAME")
 
 
 def show_bad(report: ImportReport) -> None:

@@ -16,10 +16,12 @@ from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.validation import checked_id
 from nous_online.interfaces.cli.output import (
     AgentOption,
+    ReadProject,
     agent_named,
     escaped,
     open_database,
     open_heart,
+    project_to_read,
     show,
     show_note,
     text_or_stdin,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 INDENT = " " * 11
 TITLES = ("content", "title", "name", "trigger")
 """The fields that a memory is called by, each of another kind."""
-MOST_LINES, LEAST_COLUMNS = 3, 60
+MOST_LINES, LEAST_COLUMNS, MOST_PROJECTS = 3, 60, 10
 
 
 @with_options(FactDetails, replaces=Replaces)
@@ -80,7 +82,7 @@ def learn(
     return learned
 
 
-@with_options(RecallDetails, defaults={"detail": "summary"})
+@with_options(RecallDetails, defaults={"detail": "summary"}, project_id=ReadProject)
 def recall(
     query: Annotated[
         str, Argument(metavar="QUERY", help="What to look for, as a question or in words; `-` reads standard input.")
@@ -97,6 +99,7 @@ def recall(
     """
     details["detail"] = "full" if full else details["detail"]
     with open_heart(agent) as heart:
+        details["project_id"] = project_to_read(heart, details["project_id"])
         found = heart.recall(text_or_stdin(query), **details)
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
@@ -120,7 +123,7 @@ def recall(
     fields = ("score", "memory", "parts", "put_before", "contradicted_by")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
-    return {"recall_id": found.id, **confidence, "memories": memories}
+    return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
 
 
 def agents() -> object:
@@ -157,6 +160,10 @@ def status(*, agent: AgentOption = None) -> object:
     for kind, states in found.memories.items():
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
         show(f"{kind:<10} {counts}")
+    if found.projects:
+        named = ", ".join(f"{escaped(name)} {count:,}" for name, count in list(found.projects.items())[:MOST_PROJECTS])
+        more = f" and {len(found.projects) - MOST_PROJECTS:,} more" if len(found.projects) > MOST_PROJECTS else ""
+        show(f"{'projects':<10} {named}{more}")
     show(f"{'recalls':<10} {found.recalls:,}")
     if found.waiting.episodes:
         show(f"{'waiting':<10} {found.waiting.episodes:,} closed episodes to complete")

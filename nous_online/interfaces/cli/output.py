@@ -32,6 +32,7 @@ from nous_online.core.fields import (
     InputRow,
     Instant,
     Kinds,
+    Line,
     MemoryIds,
     Names,
     OneOf,
@@ -304,6 +305,11 @@ def flush_output(code: str | int | None) -> str | int | None:
 C = TypeVar("C", bound=Callable[..., object])
 UserOption = Annotated[str | None, Option(help="For whom; what is of other users stays out.")]
 ProjectOption = Annotated[str | None, Option(help="In which project.")]
+ReadProject = Annotated[
+    str | None,
+    Line("The project, by default this folder's where it has memories; '' for none.", most=100, option="--project"),
+]
+"""Of commands that read: `project_to_read` returns which one it is."""
 KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(MemoryKind)})
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Names: lambda _: list[str],
@@ -325,15 +331,18 @@ def known_frames(incomplete: str) -> list[str]:
 
 
 def with_options(*tables: type, defaults: Mapping[str, Any] | None = None, **rows: Any) -> Callable[[C], C]:
-    """Give a command the options of tables, and of single rows by name, in place of its `**details`."""
+    """Give a command the options of tables, and of single rows by name, in place of its `**details`.
+
+    A single row takes the place of one of that name in a table.
+    """
 
     def decorated(command: C) -> C:
-        found = [each for table in tables for each in rows_of(table).values()]
-        found += [row_of(name, hint) for name, hint in rows.items()]
+        found = {name: row for table in tables for name, row in rows_of(table).items()}
+        found |= {name: row_of(name, hint) for name, hint in rows.items()}
         changed_defaults = defaults or {}
         options = [
             option(replace(each, default=changed_defaults.get(each.name, each.default)))
-            for each in found
+            for each in found.values()
             if each.field.option is not None
         ]
         own = inspect.signature(command, eval_str=True)
@@ -389,6 +398,21 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
         return Heart.open(name, works_in_background=False, creates=creates, must_exist=must_exist)
     except NotFound:
         raise unknown_agent(open_url(), name) from None
+
+
+def project_to_read(heart: Heart, given: str | None) -> str | None:
+    """Return the project a command reads: the one given, or that of this folder where the agent has memories of it."""
+    from nous_online.interfaces.projects import project_of
+    from nous_online.memories.status import knows_project
+
+    if given is not None:
+        return given
+    project = project_of(Path.cwd())
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        if not knows_project(connection, heart.agent.id, project):
+            return None
+    show_note(f"with what belongs to project {project}, that of this folder (--project '' leaves it out)")
+    return project
 
 
 def open_database(role: Role = "nous_app") -> closing[Database]:

@@ -119,6 +119,7 @@ def doctor() -> object:
     $ nous doctor
     $ nous doctor --json | jq '.checks\\[] | select(.is_ok | not)'
     """
+    from nous_online.interfaces.cli.command_line import USES, absent_extras
     from nous_online.interfaces.doctor import checks
 
     found = list(checks())
@@ -126,7 +127,10 @@ def doctor() -> object:
     for check in found:
         mark = "[green]ok [/green]" if check.is_ok else "[red]fix[/red]"
         show(f"{mark}  {check.name:<9} {escaped(check.message)}")
-    return Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found})
+    absent = absent_extras()
+    for extra in absent:
+        show_note(f"not installed, extra `{extra}`: {USES[extra]}; pip install 'nous-pipelines[{extra}]'")
+    return Ended(0 if is_ok else 1, {"is_ok": is_ok, "checks": found, "absent_extras": absent})
 
 
 POLICY = WorkerPolicy()

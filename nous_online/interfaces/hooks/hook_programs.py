@@ -23,9 +23,9 @@ from nous_online.core.errors import NousError
 from nous_online.core.files import default_home, keep_private, make_directory
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
-from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
 from nous_online.interfaces.hooks.session_notes import context_at_start, context_for_prompt
+from nous_online.interfaces.projects import project_of
 from nous_online.processes import record
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from nous_online.interfaces.imports.import_files import (
     text_of_parts,
 )
 from nous_online.interfaces.imports.records import Fields, fields_of, imported_moment, json_object, list_of
+from nous_online.interfaces.projects import project_of_session
 
 SPOKEN = ("user", "assistant")
 SUBAGENTS = "messages of subagents"
@@ -57,6 +58,11 @@ class CodingSession(ImportedSession):
     """The ids of tool calls that ask the user something: their results are what the user decided."""
     plans: set[str] = field(default_factory=set[str])
     """The plans so far: Codex repeats the whole plan with every step that is done."""
+
+    def begin_in(self, folder: object, remote: str = "") -> None:
+        """Set the project to that of a folder, unless the session has begun in another."""
+        if self.project_id is None and isinstance(folder, str) and folder:
+            self.project_id = project_of_session(folder, remote)
 
 
 def call_lines(name: str, call: Fields, cwd: object) -> list[str]:
@@ -203,6 +209,7 @@ def claude_spoken(fields: Fields, speaker: str, session: CodingSession) -> Messa
         speaker, lines = "assistant", [lasting_parts("\n".join(lines), is_begun=session.is_begun)]
     if not any(lines) and not artifacts:
         return None
+    session.begin_in(cwd)
     project = (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name if isinstance(cwd, str) else ""
     tags = tags_of(project, fields.get("gitBranch"))
     return Message(message_id, said_at, speaker, "\n".join(lines), tuple(artifacts), tags)
@@ -336,7 +343,9 @@ def keep_codex_head(session: CodingSession, head: Fields) -> None:
     session.cwd = head.get("cwd") if isinstance(head.get("cwd"), str) else None
     session.is_subagent = "subagent" in fields_of(head.get("source")) or head.get("thread_source") == "subagent"
     project = PurePath(session.cwd.replace("\\", "/")).name if session.cwd else ""
-    session.tags = tags_of(project, fields_of(head.get("git")).get("branch"))
+    git = fields_of(head.get("git"))
+    session.tags = tags_of(project, git.get("branch"))
+    session.begin_in(session.cwd, str(git.get("repository_url") or ""))
 
 
 def codex_item(item: Fields, session: CodingSession) -> tuple[str, Artifacts]:
@@ -468,6 +477,7 @@ def keep_gemini_head(session: CodingSession, head: Fields) -> None:
     session.is_subagent = session.is_subagent or head.get("kind") == "subagent"
     folders = [each for each in list_of(head.get("directories")) if isinstance(each, str)]
     session.cwd = session.cwd or (folders[0] if folders else None)
+    session.begin_in(session.cwd)
     # Without folders the project is the one in the file's own path: tmp/PROJECT/chats/session.json.
     project = Path(session.cwd) if session.cwd else session.path.absolute().parent.parent
     is_known = session.cwd or session.path.parent.name == "chats"

@@ -372,6 +372,8 @@ class ImportedSession:
     id: str = ""
     title: str | None = None
     tags: tuple[str, ...] = ()
+    project_id: str | None = None
+    """The project of the folder it began in."""
     at: ImportItem = ImportItem(0, 0)
     left_out: Counter[str] = field(default_factory=Counter[str])
     problems: list[ImportItem] = field(default_factory=list[ImportItem])
@@ -452,7 +454,7 @@ def episode_of(messages: Sequence[Message], session: ImportedSession) -> ImportI
         "source": f"{session.program}:{session.name}"[:500],
     }
     # Named by its first message: an episode that went on after an import is recognised when it is read again.
-    record = ImportedRecord("episode", None, None, fields)
+    record = ImportedRecord("episode", None, None, fields, session.project_id)
     return ImportItem(session.at.number, session.at.end, record, messages[0].id)
 
 

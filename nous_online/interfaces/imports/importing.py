@@ -65,6 +65,8 @@ class ImportReport:
     ignored_fields: set[str] = field(default_factory=set[str])
     of_users: Counter[str] = field(default_factory=Counter[str])
     """How many memories belong to each user: recall finds these for that user only."""
+    of_projects: Counter[str] = field(default_factory=Counter[str])
+    """How many memories belong to each project: recall finds these in that project only."""
     examples: list[str] = field(default_factory=list[str])
     """The first ten memories of a dry run, a line each."""
 
@@ -106,7 +108,7 @@ class ImportOptions:
     is_over: bool = False
     """The conversations have ended: the last part of none waits for more messages."""
     project_id: str | None = None
-    """The project of every record that names none."""
+    """The project of every record that names none, instead of that of the folder a session worked in."""
 
 
 @dataclass(frozen=True)
@@ -232,8 +234,9 @@ class ImportRun:
         name = item.name or record.id or self.seen.name(item.text, within=within)
         # Each undated entry is a microsecond later than the one before, so that they keep their order.
         now = self.began_at + timedelta(microseconds=self.report.lines + item.number + self.read_count)
-        if self.options.project_id and not record.fields.get("project_id"):
-            record = replace(record, fields={**record.fields, "project_id": self.options.project_id})
+        project_id = self.options.project_id or record.project_id
+        if project_id and not record.fields.get("project_id"):
+            record = replace(record, fields={**record.fields, "project_id": project_id})
         entries = entries_of(record, source=within, name=name, now=now, rights=heart.agent.rights)
         self.read_count += len(entries)
         if not entries:
@@ -325,6 +328,7 @@ class ImportRun:
                 if new_episodes:
                     report.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
             report.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
+            report.of_projects.update(each.project_id for each in (*new_facts, *new_episodes) if each.project_id)
         except REFUSALS as error:
             if len(pending) == 1:
                 self.note_bad(pending[0].number, str(error).strip(), pending[0].source)

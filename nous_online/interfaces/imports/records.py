@@ -77,6 +77,8 @@ class ImportedRecord:
     agent: str | None
     id: str | None
     fields: Mapping[str, Any]
+    project_id: str | None = None
+    """The project of where it was said, for an import that names none."""
 
     @property
     def ignored_fields(self) -> frozenset[str]:

@@ -132,6 +132,22 @@ def test_status_says_what_waits_for_a_person_and_where_to_settle_it(
     assert (machine["questions"]["quarantined"], len(machine["needs"])) == (1, 2)
 
 
+def test_status_names_the_projects_the_largest_first(nous: Callable[..., Answer]):
+    none = nous("status")
+    for text, project in (
+        ("Deploys run at noon", "pay-1"),
+        ("Ada lives in Rome", "atlas-2"),
+        ("Cats sleep", "atlas-2"),
+    ):
+        nous("learn", text, "--project", project)
+    nous("learn", "The rent is 900")
+    told, machine = nous("status"), nous("status", "--json").json
+
+    assert "projects" not in none.out
+    assert "projects   atlas-2 2, pay-1 1\n" in told.out
+    assert machine["projects"] == {"atlas-2": 2, "pay-1": 1}
+
+
 def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tmp_path: Path):
     file = tmp_path / "history.jsonl"
     file.write_text('{"content": "Deploys need two approvals"}\nbad\n')

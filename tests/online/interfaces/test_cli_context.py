@@ -14,6 +14,7 @@ from nous_online.core.domain import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import open_url
 from nous_online.heart import Heart
+from nous_online.interfaces.projects import project_of
 from nous_online.memories import contradictions
 from nous_online.memories.status import known_agents
 
@@ -358,3 +359,55 @@ def test_without_agents_the_list_says_how_one_begins():
 def test_a_command_that_learns_begins_an_agent():
     assert typed("learn", "Cats like fish", "--agent", "arai").code == 0
     assert "arai" in known_agents(open_url())
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The current folder is one of a repository; returns its project."""
+    folder = tmp_path / "cipher-box" / "src"
+    folder.mkdir(parents=True)
+    (tmp_path / "cipher-box" / ".git").mkdir()
+    monkeypatch.chdir(folder)
+    return project_of(tmp_path / "cipher-box")
+
+
+@pytest.mark.parametrize("command", ["recall", "context"])
+def test_a_command_that_reads_in_a_repository_finds_what_belongs_to_it_and_says_so(repository: str, command: str):
+    learned(SECRET, "--project", repository)
+    learned("Keys of other tokens are signed elsewhere.", "--project", "other-1")
+
+    found = typed(command, "how are tokens signed?")
+    machine = typed(command, "how are tokens signed?", "--json")
+
+    assert SECRET in found.out
+    assert "elsewhere" not in found.out
+    assert f"with what belongs to project {repository}, that of this folder" in found.err
+    assert (machine.json["project_id"], machine.err) == (repository, "")
+
+
+@pytest.mark.parametrize(("given", "count"), [("", 0), ("other-1", 1)])
+def test_a_project_that_is_given_takes_the_place_of_that_of_the_folder(repository: str, given: str, count: int):
+    learned(SECRET, "--project", repository)
+    learned("Keys of other tokens are signed elsewhere.", "--project", "other-1")
+
+    found = typed("recall", "how are tokens signed?", "--project", given)
+
+    assert SECRET not in found.out
+    assert found.out.count("elsewhere") == count
+    assert repository not in found.err
+
+
+def test_a_folder_without_memories_of_its_own_is_no_project_and_learning_names_none(repository: str):
+    learned(SECRET)
+
+    found = typed("recall", "how are tokens signed?", "--json")
+
+    assert found.json["project_id"] is None
+    assert len(found.json["memories"]) == 1
+
+
+def test_an_action_is_checked_against_the_censors_of_this_folders_project(repository: str):
+    typed("censor", "add", "git push", "ask first", "--severity", "block", "--project", repository)
+
+    assert typed("check", "git push").code == 1
+    assert typed("check", "git push", "--project", "").code == 0

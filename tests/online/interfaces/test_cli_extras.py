@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nous_online.interfaces.cli.command_line import EXTRAS, NIGHTS
+import pytest
+from cli_runs import pointed_at, typed
+
+from nous_online.interfaces.cli import command_line
+from nous_online.interfaces.cli.command_line import EXTRAS, NIGHTS, USES
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = ("nous_online/interfaces/cli", "nous_pipelines/commands")
@@ -64,3 +68,31 @@ def test_every_command_names_the_extra_it_needs():
     nights = {name: extra for name, extra in found.items() if not name.startswith("door_commands.")}
     assert {"night_commands.run_in_order", "night_commands.dev", "night_commands.demo"} <= nights.keys()
     assert {name: extra for name, extra in nights.items() if extra != NIGHTS} == {}
+
+
+@pytest.fixture
+def without_mcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "find_spec", lambda module: None if module == "mcp" else module)
+
+
+@pytest.mark.usefixtures("without_mcp")
+def test_doctor_says_which_extras_are_not_installed_and_what_for(database_url: str, tmp_path: Path):
+    with pointed_at(database_url, tmp_path / "home"):
+        told, machine = typed("doctor"), typed("doctor", "--json").json
+
+    assert told.code == 0
+    assert told.err == f"not installed, extra `mcp`: {USES['mcp']}; pip install 'nous-pipelines[mcp]'\n"
+    assert (machine["is_ok"], machine["absent_extras"]) == (True, ["mcp"])
+    assert USES.keys() == EXTRAS.keys()
+
+
+@pytest.mark.usefixtures("without_mcp")
+@pytest.mark.parametrize("option", ["--dry-run", "--agent=aria"])
+def test_an_install_says_what_its_server_still_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    told, machine = typed("install", "claude-code", option), typed("install", "claude-code", option, "--json").json
+
+    assert told.code == 0
+    assert "can't start yet: `nous mcp` needs the extra `mcp`" in told.err
+    assert "pip install 'nous-pipelines[mcp]'" in machine["missing"]

@@ -22,8 +22,8 @@ from postgres_homes import wait_for
 from stopwatch import stopwatch
 from test_transcript_import import BEFORE
 
-from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.hook import EVENTS
+from nous_online.interfaces.projects import project_of
 from nous_online.processes import stop_all
 
 NOUS = Path(sys.executable).with_name("nous")

@@ -14,6 +14,7 @@ from test_cli import Answer, environment, nous  # noqa: F401 (fixtures)
 
 from nous_online.core.errors import NotFound
 from nous_online.heart import Heart
+from nous_online.interfaces.projects import project_of
 from nous_pipelines.orchestration.running import nights_to_run
 
 TODAY = datetime.now(UTC).date()
@@ -54,6 +55,30 @@ def test_a_folder_that_is_not_there_yet_gets_the_exports_of_all_agents(
     assert {str(path) for path in Path(folder).iterdir()} == paths
     assert len(paths) == len(agents)
     assert {f"{folder}{name}-{TODAY}.jsonl.gz" for name in ("aria", "basil", "team_a")} <= paths
+
+
+def test_an_import_of_sessions_names_their_projects_and_recall_finds_them_there(
+    nous: Callable[..., Answer],  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    (tmp_path / "atlas" / ".git").mkdir(parents=True)
+    project = project_of(tmp_path / "atlas")
+    path = written(tmp_path / "s-1.jsonl", {
+        "type": "user", "uuid": "m-1", "sessionId": "s-1", "timestamp": "2026-05-04T12:00:00Z",
+        "cwd": str(tmp_path / "atlas"), "message": {"role": "user", "content": "The staging database is Postgres 18."},
+    })  # fmt: skip
+
+    looked, done = nous("import", str(path), "--dry-run"), nous("import", str(path))
+    elsewhere = nous("recall", "which database is staging?")
+    monkeypatch.chdir(tmp_path / "atlas")
+    inside = nous("recall", "which database is staging?")
+
+    for answer in (looked, done):
+        assert f"1 memory of 1 project: {project} 1\n" in answer.out
+        assert "nous recall … --project NAME" in answer.out
+    assert "Postgres 18" not in elsewhere.out
+    assert "Postgres 18" in inside.out
 
 
 @pytest.mark.parametrize(

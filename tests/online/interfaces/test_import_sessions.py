@@ -6,15 +6,18 @@ Each file is written here in the shape its program documents or writes.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from conftest import ScriptedWriter
 from import_files import facts_of, written
 
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.importing import ImportOptions, import_history
+from nous_online.interfaces.projects import project_of_session
 
 SECRET = "sk-proj-Zx81kQmV0pLr7TnB3wYc"  # noqa: S105 (made up)
 
@@ -26,6 +29,47 @@ def episodes(owner: psycopg.Connection) -> list[dict[str, Any]]:
 
 def artifacts(owner: psycopg.Connection) -> list[tuple[str, str]]:
     return owner.execute("select kind, reference from heart.episode_artifacts order by 1").fetchall()
+
+
+# --- of any program ---
+
+
+def claude(session: str, cwd: str) -> dict[str, object]:
+    return {
+        "type": "user", "uuid": f"m-{session}", "sessionId": session, "timestamp": "2026-05-04T12:00:00Z", "cwd": cwd,
+        "message": {"role": "user", "content": f"Why do payments fail in {session}?"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("named", "projects"), [
+    (None, {project_of_session("/srv/ada/atlas"): 2, project_of_session("/srv/ada/pay"): 1}),
+    ("all", {"all": 3}),
+])  # fmt: skip
+def test_each_session_belongs_to_the_project_of_its_folder_unless_the_import_names_one(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, named: str | None, projects: dict[str, int]
+):
+    paths = [
+        written(tmp_path / "c-1.jsonl", claude("c-1", "/srv/ada/atlas"), {**claude("c-1", "/srv/bea"), "uuid": "m-2"}),
+        written(tmp_path / "c-2.jsonl", claude("c-2", "/srv/ada/pay")),
+        written(tmp_path / "r-1.jsonl", *ROLLOUT),
+    ]
+
+    reports = [
+        import_history(heart, paths, options=ImportOptions(is_dry_run=is_dry_run, project_id=named))
+        for is_dry_run in (True, False)
+    ]
+
+    assert [report.of_projects for report in reports] == [projects] * 2
+    assert Counter(each["project_id"] for each in episodes(owner)) == projects
+
+
+def test_a_session_that_is_stored_under_another_project_is_not_stored_twice(heart: Heart, tmp_path: Path):
+    path = written(tmp_path / "c-1.jsonl", claude("c-1", "/srv/ada/atlas"))
+    import_history(heart, [path], options=ImportOptions(project_id="all"))
+
+    report = import_history(heart, [path])
+
+    assert (report.already_known, report.bad_count, report.of_projects) == (1, 0, {})
 
 
 # --- Codex ---

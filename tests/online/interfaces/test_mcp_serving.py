@@ -18,7 +18,7 @@ from twins import NousTwin
 from typer.testing import CliRunner
 
 from nous_online.interfaces.cli.command_line import application
-from nous_online.interfaces.hooks.client_settings import project_of
+from nous_online.interfaces.projects import project_of
 from nous_online.interfaces.request_checks import listening
 
 NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]

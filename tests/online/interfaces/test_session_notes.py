@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from nous_online.heart import Heart
-from nous_online.interfaces.hooks.client_settings import project_of
 from nous_online.interfaces.hooks.session_notes import (
     BEGINNING,
     BROKEN,
@@ -18,6 +17,7 @@ from nous_online.interfaces.hooks.session_notes import (
     context_for_prompt,
     harmless,
 )
+from nous_online.interfaces.projects import project_of, project_of_session
 from nous_online.language.tokens import tokens_of
 
 HERE, THERE = "atlas-1a2b3c4d", "pay-5e6f7a8b"
@@ -153,6 +153,26 @@ def test_repositories_without_a_remote_and_mere_folders_are_told_apart_by_where_
     assert len(set(found)) == 3
     assert {each.rpartition("-")[0] for each in found} == {"atlas"}
     assert project_of(places[0] / "src") == found[0]
+
+
+def test_a_session_has_the_project_of_its_folder_and_of_one_that_is_gone_by_its_remote_or_its_path(tmp_path: Path):
+    here = repository(tmp_path / "a" / "atlas", "git@code.example:ada/atlas.git")
+    (here / "src").mkdir()
+    gone, of_windows = "/srv/ada/gone/atlas", "C:\\Users\\ada\\atlas"
+
+    assert project_of_session(str(here / "src"), "https://code.example/ada/other") == project_of(here)
+    assert project_of_session(gone, "https://code.example/ada/atlas") == project_of(here)
+    assert project_of_session(gone) == project_of_session(gone) == project_of(Path(gone))
+    assert project_of_session(of_windows).rpartition("-")[0] == "atlas"
+    assert len({project_of_session(each) for each in (gone, of_windows, "/srv/bea/gone/atlas")}) == 3
+
+
+@pytest.mark.parametrize("cwd", ["/a\x00b", "/\udc80", "/" + "long" * 2000, "~", "/"])
+def test_the_folder_of_a_session_may_be_none_at_all(cwd: str):
+    project = project_of_session(cwd)
+
+    assert project == project_of_session(cwd)
+    assert len(project) <= 100
 
 
 @pytest.mark.parametrize(
