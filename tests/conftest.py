@@ -49,6 +49,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A call that is not about deadlines shall end by none on a machine that is five times slower.
 os.environ.setdefault("NOUS_DEADLINE_S", "60")
 
+# Some tests import the runtime of the embedding model themselves; it would report to its maker.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 # Every worker and every program that a test starts would compile the same files again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

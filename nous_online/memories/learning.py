@@ -37,7 +37,7 @@ SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4
 3,500 pairs written for training, each among the 20 nearest of 90 statements of one hand, one statement in five changing
 another."""
 NOTHING_LIKE_IT = "nothing known says the same"
-LEFT_TO_NIGHT = "it says much the same as what is known, in words that add or are trusted more; a night weighs both"
+LEFT_TO_NIGHT = "it repeats what is known, but adds to it or is trusted more: both stay until a night joins them"
 SAME_SLOT_LEAD = 1.0  # a value of the same slot or key is always read
 
 

@@ -93,7 +93,7 @@ def apply_plan(
             reach("chunk committed")
             if on_progress is not None:
                 on_progress(outcomes.total(), len(plan.proposals))
-        mark_settled(database, plan, run_id=run_id)
+        mark_settled(database, plan, agent_ids, run_id=run_id)
         reach("facts marked")
         with database.transaction() as connection:
             connection.execute(SQL["close_plan"], {"hash": plan.hash})
@@ -101,14 +101,14 @@ def apply_plan(
     return Applied(outcomes["applied"], outcomes["stale"], outcomes["refused"], outcomes["known"], reasons)
 
 
-def mark_settled(database: Database, plan: Plan, *, run_id: str) -> None:
+def mark_settled(database: Database, plan: Plan, agent_ids: Sequence[str], *, run_id: str) -> None:
     """Update the contradiction status of the facts whose contradiction was settled, as one side gave way.
 
-    After all chunks: it changes facts that other proposals of the plan may have read.
+    A mark only says what contradictions and facts say by themselves, so it has no proposal of its own: whatever takes
+    one of these back sets it again. After all chunks: it changes facts that other proposals of the plan may have read.
     """
-    agent_ids = sorted({each.agent_id for each in plan.proposals})
     with database.transaction() as connection:
-        settled = connection.execute(of_questions(SQL["settled_sides"]), {"agent_ids": agent_ids}).fetchall()
+        settled = connection.execute(of_questions(SQL["settled_sides"]), {"agent_ids": list(agent_ids)}).fetchall()
     why, at = "a side of its contradiction gave way", end_of(plan.night)
     cause = Cause("operator", "marked", why, effective_at=at, night=plan.night, run_id=run_id)
     for agent_id, sides in settled:

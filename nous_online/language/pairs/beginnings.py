@@ -21,11 +21,11 @@ BEGINNING = re.compile(
     re.IGNORECASE,
 )
 COMING = re.compile(
-    r"\b(?:next (?P<year>year)|next month|nächste[ns] (?:monats?|jahres?|jahr)|mois prochain|an(?:née)? prochaine?"
+    r"\b(?:next (?:month|year)|nächste[ns] (?:monats?|jahres?|jahr)|mois prochain|an(?:née)? prochaine?"
     r"|(?:mes|año) que viene|próximo (?:mes|año)|volgende maand|volgend jaar)\b",
     re.IGNORECASE,
 )
-ALSO_NAMES = frozenset({"april", "may", "june", "august"})
+ALSO_NAMES = frozenset({"april", "may", "june", "august"})  # behind a small "from" these may be people
 MONTHS_AHEAD = 6  # a month without a year that is further ahead is the past one
 LEAST_AHEAD = timedelta(days=7)
 
@@ -33,7 +33,7 @@ LEAST_AHEAD = timedelta(days=7)
 def begins(text: str, said_at: datetime | None) -> str | None:
     """Return the words by which a statement says that it holds from a later month on; None where it holds already.
 
-    What begins within a week counts as there: nobody needs the old value that long.
+    What begins on a day within a week counts as there: nobody needs the old value that long.
     """
     if said_at is None:
         return None

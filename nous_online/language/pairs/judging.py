@@ -248,7 +248,7 @@ class OfflineJudge:
                 words=max(len(pair.a.text.split()), len(pair.b.text.split())),
                 changed_chance=changed[i],
                 is_partial=partial[i],
-                begins=_begins(pair),
+                begins=_begins(pair) if slots[i] or is_noticed(changed[i]) else None,
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,

@@ -25,11 +25,12 @@ SUMS = (
     ),
     re.compile(r"(?<![\w.,€$£])(?P<sum>\d++(?:[.,]\d++)*+)(?:,-|\.-)?\s?(?P<sign>[€$£]|(?i:euros?|eur)\b)"),
 )
-NAMED_SUMS = {"€": "euros", "$": "dollars", "£": "gbp"}
 """Amounts of money: "€2.50", "2,50€", "2.50 euros"."""
+NAMED_SUMS = {"€": "euros", "$": "dollars", "£": "gbp"}
 EUROPEAN = re.compile(
     r"\A(?:(?P<whole>\d{1,3}(?:\.\d{3})++|\d++),(?P<part>\d{1,2})|(?P<thousands>\d{1,3}(?:\.\d{3})++))"
 )
+"""A sum with a comma before its cents, or stops between its thousands: "1.250,00", "1.250"."""
 MEASURES = "hour hr h day night week wk month mo year yr person head kg l litre"
 RATE = re.compile(rf"(\d|\b(?:euros|dollars|gbp)) ?/ ?(?=(?:{'|'.join(MEASURES.split())})\b(?!/))")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae"})

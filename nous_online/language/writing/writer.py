@@ -375,7 +375,7 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
 
 
 def summary_budget(sentences: Sequence[Sentence]) -> int:
-    """Return the number of words a summary may have: 148; for small talk those of its points with content."""
+    """Return the number of words a summary may have: 148; for small talk what its points hold, or 0.4 of it."""
     held = sum(word_count(each.text) for each in points_of(sentences) if has_content(each))
     is_talk = len({each.speaker for each in sentences}) > 1
     if is_talk and held < POLICY.small_talk_share * total_words(sentences):
