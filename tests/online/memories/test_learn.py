@@ -22,6 +22,7 @@ from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judgement, Pair, Verdict
 from nous_online.memories import store
+from nous_online.recall.recall import refresh_statistics
 
 OLD = "The api team deploys every Friday"
 NEW = "api team deploys every Friday."
@@ -344,13 +345,17 @@ def test_a_small_agent_among_large_ones_finds_its_own_repeat(database: Database)
     assert aria.learn(NEW).action == "confirmed"
 
 
+@pytest.mark.parametrize("is_counted", [False, True])
 def test_an_agent_too_large_to_compare_all_is_searched_by_the_index(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, *, is_counted: bool
 ) -> None:
     monkeypatch.setattr(store, "EXACT_LIMIT", 0)
     heart = opened(database, 0.99)
     heart.learn("Quite another statement")
     heart.learn(OLD)
+    if is_counted:
+        with database.transaction("aria") as connection:
+            refresh_statistics(connection, "aria")
 
     learned = heart.learn(NEW)
 
