@@ -153,7 +153,9 @@ def decide(
         judgement = judgements.get(near.fact.id)
         if judgement is not None and is_surely_same(judgement, policy) and may_confirm(new, near, policy):
             return LearningDecision("confirm", f"said before: {judgement.reason}", near)
-    rivals = [near for near in by_similarity if overlap_in_time(new, near.fact)]
+    rivals = [
+        near for near in by_similarity if overlap_in_time(new, near.fact) and not are_told_together(new, near.fact)
+    ]
     updated = [near for near in rivals if is_sure_update(judgements.get(near.fact.id))]
     denied = [near for near in rivals if near not in updated and is_conflict(judgements.get(near.fact.id))]
     is_repeated = any(is_surely_same(judgement, policy) for judgement in judgements.values())
@@ -246,6 +248,14 @@ def overlap_in_time(new: NewFact, known: Fact) -> bool:
     is_after = known.valid_to is not None and new.valid_from is not None and new.valid_from >= known.valid_to
     is_before = new.valid_to is not None and known.valid_from is not None and known.valid_from >= new.valid_to
     return not (is_to_come or is_after or is_before)
+
+
+def are_told_together(one: NewFact | Fact, other: Fact) -> bool:
+    """Tell whether one source told both facts at the same moment: such facts do not contradict each other.
+
+    The night leaves these pairs too (`updates._stays`).
+    """
+    return one.source is not None and (one.source, one.learned_at) == (other.source, other.learned_at)
 
 
 def says_no_less(new: NewFact, known: Fact) -> bool:

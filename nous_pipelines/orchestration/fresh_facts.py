@@ -27,7 +27,7 @@ from nous_online.database.statements import statements
 from nous_online.language.pairs.judging import SURE_FROM, Judge, Verdict
 from nous_online.language.pairs.wordings import other_subjects
 from nous_online.memories.contradictions import open_between
-from nous_online.memories.learning import nomination_bonus
+from nous_online.memories.learning import are_told_together, nomination_bonus
 from nous_online.memories.store import EXACT_LIMIT, nearest_statement
 from nous_online.queue.outbox import (
     Cursor,
@@ -304,18 +304,10 @@ def open_contradictions(
             open_contradiction(connection, agent_id, row, batch.facts)
             for row in rows
             if not any({row["left_id"], row["right_id"]} <= facts for facts in separated)
-            and not are_told_together(*(batch.facts[row[side]] for side in SIDES))
+            and not are_told_together(batch.facts[row[SIDES[0]]], batch.facts[row[SIDES[1]]])
         )
         move_cursor(connection, agent_id, batch.cursor, batch.progress)
     return opened
-
-
-def are_told_together(one: Fact, other: Fact) -> bool:
-    """Tell whether one source told both facts at the same moment: such facts do not contradict each other.
-
-    The night leaves these pairs too (`updates._stays`).
-    """
-    return one.source is not None and (one.source, one.learned_at) == (other.source, other.learned_at)
 
 
 def lock_unchanged(connection: Connection, agent_id: str, facts: Sequence[Fact]) -> None:

@@ -17,6 +17,7 @@ from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins
 from nous_online.language.pairs.guards import denied, differences, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
+from nous_online.language.pairs.parts import clauses_of, parts_in_common
 from nous_online.language.pairs.reader import (
     LEAST_CHANCE,
     Chances,
@@ -31,6 +32,7 @@ from nous_online.language.pairs.unsaid import left_unsaid
 from nous_online.language.pairs.wordings import (
     NAMES_MOVED,
     is_of_any,
+    may_add,
     may_be_same,
     never_same,
     other_conditions,
@@ -71,11 +73,9 @@ UNREAD_HELD = 0.95
 TWO_VALUES_FROM = 0.93
 """Chance of `distinct` from which two values of one slot may both hold: 2 of 837 changes of FactConsolidation."""
 NUMBER = "<number"  # begins the mark of a number in the key of a slot
-CLAUSE = re.compile(r"[;]\s|,\s(?:and\s)?|\s(?:and|und|et|y|en|och)\s|[.!?]\s+|\s[-\u2013\u2014]\s", re.IGNORECASE)
-LEAST_OF_CLAUSE, LEFT_FROM = 2, 0.8
-"""Content words of a clause that is read by itself, and the chance of `distinct` from which it is about something
-else. Of 384 changes of statements of several clauses, written for training, 84 retire nothing because of it
-or of a value left unsaid."""
+LEFT_FROM = 0.8
+"""The chance of `distinct` from which a clause is about something else. Of 384 changes of statements of several
+clauses, written for training, 84 retire nothing because of it or of a value left unsaid."""
 LEAST_FAR, LEAST_HALF_FAR = 0.4, 0.5  # cosines from which `SURE_OF_FAR`, and from which `same_at` suffices
 SURE_OF_FAR, SURE_OF_LONG, FAR_SAME_HELD = 0.6, 0.7, 0.98
 """The reader's chance in both orders of statements further apart, and of longer ones; and how often it was right: in
@@ -190,6 +190,10 @@ class Seen:
     """One of them introduces what it is about: "A man is cooking" (`is_of_any`)."""
     is_of_others: bool = False
     """Nothing but the name differs that the statements begin with: "Ana maintains the icons", "Bo maintains …"."""
+    part_chance: float = 0.0
+    """The same chance of one part of each, where read as a whole they change nothing (`changes_in_parts`)."""
+    may_add: bool = False
+    """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
 
 class Judge(Protocol):
@@ -209,7 +213,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-12"
+    prompt_version = "reader-13"
 
     @property
     def name(self) -> str:
@@ -234,6 +238,7 @@ class OfflineJudge:
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
         partial = leave_a_part(pairs, readings, changed, slots)
+        in_parts = changes_in_parts(pairs, readings, changed, slots)
         found = [
             Seen(
                 similarity=pair.similarity,
@@ -245,13 +250,15 @@ class OfflineJudge:
                 is_harmless=harmless[i],
                 reading=readings[i],
                 kept_apart=_kept_apart(pair, readings[i], same[i]),
-                words=max(len(pair.a.text.split()), len(pair.b.text.split())),
+                words=_words(pair),
                 changed_chance=changed[i],
                 is_partial=partial[i],
                 begins=_begins(pair) if slots[i] or is_noticed(changed[i]) else None,
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
+                part_chance=in_parts[i],
+                may_add=bool(slots[i] or is_noticed(changed[i])) and may_add(pair.a.text, pair.b.text),
             )
             for i, pair in enumerate(pairs)
         ]
@@ -266,7 +273,7 @@ class OfflineJudge:
 def _chance_of_change(seen: Seen) -> float:
     if seen.things is not None:
         return 0.0
-    return max(seen.changed_chance, DENIAL_HELD) if seen.is_denied else seen.changed_chance
+    return max(seen.changed_chance, seen.part_chance, DENIAL_HELD * seen.is_denied)
 
 
 def odds_of(change: float) -> float:
@@ -377,8 +384,8 @@ def leave_a_part(
         if may_leave and _leaves_a_value(pair, reading):
             partial[at] = True
         elif is_change and slot is None:
-            found = [part for part in CLAUSE.split(_in_order(pair)[0]) if len(content_of(part)) >= LEAST_OF_CLAUSE]
-            clauses |= {at: found} if len(found) > 1 else {}
+            found = clauses_of(_in_order(pair)[0])
+            clauses |= {at: found} if found else {}
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
     read = iter(read_pairs(asked))
     for at, found in clauses.items():
@@ -388,6 +395,37 @@ def leave_a_part(
             for one, words in parted
         )
     return partial
+
+
+def changes_in_parts(
+    pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float], slots: Sequence[str | None]
+) -> list[float]:
+    """Return the chance that a part of the later statement changed a part of the earlier, for longer statements.
+
+    0 where the two were noticed when they were read as a whole, or are short.
+    """
+    asked = [
+        (at, parts)
+        for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True))
+        if reading is not None
+        and slots[at] is None
+        and later(pair) is not None
+        and not is_noticed(chance)
+        and reading.same < READ_LIKE_FROM
+        and _words(pair) > MOST_SHORT_WORDS
+        for parts in parts_in_common(*_in_order(pair))
+    ]
+    chances = [0.0] * len(pairs)
+    for (at, parts), reading in zip(asked, read_pairs([parts for _, parts in asked]), strict=True):
+        if reading.change >= calibration().change_at:
+            a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), parts, strict=True))
+            chances[at] = max(chances[at], chance_of_change(replace(pairs[at], a=a, b=b), reading))
+    return [chance if is_noticed(chance) else 0.0 for chance in chances]
+
+
+def _words(pair: Pair) -> int:
+    """Return how many words the longer of two statements has."""
+    return max(len(pair.a.text.split()), len(pair.b.text.split()))
 
 
 def _leaves_a_value(pair: Pair, reading: Chances | None) -> bool:
@@ -493,7 +531,7 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
         # One may have taken over from the other, or both do it; what is yet to begin retires nothing that holds today.
-        if is_doubted or seen.is_partial or seen.is_of_others or seen.begins:
+        if is_doubted or seen.is_partial or seen.is_of_others or seen.begins or seen.may_add:
             does = "replaces a part of" if seen.is_partial else "replaces" if seen.begins else "may replace"
             why = f"the later one {does} what the earlier says{_only_from(seen)}{what}"
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), why
@@ -526,6 +564,8 @@ def _held_same(seen: Seen, reading: Chances) -> float | None:
 
 def _likely(seen: Seen) -> tuple[Verdict, float, str]:
     """Return the verdict on a pair without an exact or sure sign: both statements stay."""
+    if seen.part_chance:
+        return Verdict.UPDATES, UNSURE_UPDATE, "a part of the later one may replace a part of what the earlier says"
     clash = 1 - UNREAD_HELD
     if seen.reading is not None:
         clash = max(clash, calibration().held("change", seen.reading.change))
@@ -549,8 +589,8 @@ def _about_one_slot(seen: Seen) -> tuple[Verdict, float, str]:
         return Verdict.CONTRADICTS, SLOT_HELD, f"{why}, order unknown"
     if seen.is_partial:
         return Verdict.UPDATES, UNSURE_UPDATE, f"{why}, of which the later one replaces a part"
-    if seen.begins:
-        return Verdict.UPDATES, UNSURE_UPDATE, f"{why}{_only_from(seen)}"
+    if seen.begins or seen.may_add:
+        return Verdict.UPDATES, UNSURE_UPDATE, f"{why}{_only_from(seen) or ', though both may hold'}"
     return Verdict.UPDATES, SLOT_HELD, f"{why}, stated later"
 
 

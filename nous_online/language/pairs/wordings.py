@@ -15,6 +15,7 @@ from functools import lru_cache
 from nous_online.core.validation import invisible_difference, without_invisible
 from nous_online.language.lexicon import (
     ARTICLES,
+    COPULAS,
     DATED,
     FUNCTION_WORDS,
     NUMBER_WORDS,
@@ -98,6 +99,27 @@ def other_names(a: str, b: str) -> tuple[str, str] | None:
     return (" ".join(first), " ".join(second)) if is_of_two else None
 
 
+def may_add(a: str, b: str) -> bool:
+    """Tell whether one of two statements in the same wording may come on top of the other instead of replacing it.
+
+    "Ana has piano on Mondays", "… on Thursdays": another time of what has many, or one more of what one may have many.
+    """
+    replaced = _replaced(a, b)
+    if len(replaced) != 1:
+        return False
+    ((before, sides),) = replaced
+    words = [word.casefold() for side in sides for word in side]
+    shared = {word.casefold() for word in TOKEN.findall(a)}.difference(words)
+    is_at = bool({"at", "on", "until"}.intersection(before[-1:])) or any(
+        ":" in word or word.removesuffix("s") in DATED | PARTS_OF_DAYS for word in words
+    )
+    if not is_at or any(word.removesuffix("s") not in TIMES and not word[0].isdigit() for word in words):
+        is_counted = any(map(_is_quantity, sides))
+        return not is_counted and not OF_PERSONS.isdisjoint(shared) and SINGLING.isdisjoint(shared)
+    is_often = any(word.endswith("s") and word.removesuffix("s") in WEEKDAYS for word in words)
+    return is_often or OF_ONE_TIME.isdisjoint(shared)
+
+
 def _is_name(word: str) -> bool:
     """Tell whether a word is capitalised, or of letters and digits, and no part of a date and no "The"."""
     has_both = any(map(str.isalpha, word)) and any(map(str.isdigit, word))
@@ -174,6 +196,11 @@ def _is_condition(side: list[str]) -> bool:
     )
 
 
+WEEKDAYS = word_list("weekdays")
+OF_PERSONS, SINGLING = word_list("of_persons"), word_list("singling")
+PARTS_OF_DAYS = word_list("parts_of_days")
+TIMES = DATED | PARTS_OF_DAYS | {"o'clock", "th", "st", "nd", "rd", "of", "the", "to", "at", "in"}
+OF_ONE_TIME = COPULAS | word_list("of_one_time")
 QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "…": "."})  # noqa: RUF001 (typographic quotes are the subject)
 WIDE = re.compile("[、。，；：！「」『』]")  # noqa: RUF001 (so are full-width marks)
 OPENING, CLOSING = "\"'¡", ".,;:!،؛।\"'"

@@ -229,6 +229,15 @@ def test_an_update_the_judge_is_not_sure_of_is_a_contradiction_and_both_stay(con
     assert (decision.superseded, decision.contradicted) == (((near,), ()) if is_sure else ((), (near,)))
 
 
+@pytest.mark.parametrize(("source", "is_one"), [("list.md", True), ("other.md", False), (None, False)])
+def test_what_one_source_tells_at_one_moment_never_excludes_itself(source: str | None, is_one: bool) -> None:  # noqa: FBT001 (a parameter)
+    near = known(0.9, source=source and "list.md", learned_at=NOW)
+
+    decision = decide(said(source=source, learned_at=NOW), [near], judged(near, Verdict.UPDATES), POLICY)
+
+    assert (decision.superseded, decision.contradicted) == ((), ()) if is_one else ((near,), ())
+
+
 def test_an_older_statement_that_arrives_late_gives_way_to_the_newer() -> None:
     near = known(0.3, subject="deploys", learned_at=NOW)
     late = said(subject="deploys", learned_at=EARLIER)

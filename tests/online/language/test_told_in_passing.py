@@ -1,0 +1,109 @@
+"""Changes told in passing, in longer texts, and statements of one wording that may both hold."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.parts import MOST_READ, clauses_of, parts_in_common, parts_of
+from nous_online.language.pairs.wordings import may_add
+
+EARLIER, LATER = (datetime(2026, month, 1, tzinfo=UTC) for month in (4, 5))
+IN_PASSING = [
+    (
+        "Could you suggest a podcast for long drives? By the way, I'm on chapter 4 of the Stendhal, and it drags a bit.",
+        "The lasagne was a success, thanks! Oh, and I'm on chapter 9 of the Stendhal now, which gets better and better.",
+    ),
+    (
+        "I've been running with the club for a while, about 12 kilometres each week, and my knees are fine so far.",
+        "I've been running with the club, about 20 kilometres each week, and I'm looking for softer shoes these days.",
+    ),
+    (
+        "We had a great evening at the chess club, where I play on board 6 this season. What should I cook on Sunday?",
+        "My sister is visiting, so I need a recipe for five. By the way, I play on board 3 at the chess club now!",
+    ),
+]
+OTHER_MATTERS = [
+    (
+        "By the way, I'm on chapter 4 of the Stendhal, and it drags a bit. Could you suggest a podcast for long drives?",
+        "I've been running with the club, about 20 kilometres each week, and I'm looking for softer shoes these days.",
+    ),
+    (
+        "We had a great evening at the chess club, where I play on board 6 this season. What should I cook on Sunday?",
+        "The lasagne was a success, thanks! My sister has invited six people, and we need more plates for the evening.",
+    ),
+]
+MAY_ADD = """
+    Grandpa takes a pill at 8 am | Grandpa takes a pill at 8 pm
+    Anna has piano on Mondays | Anna has piano on Thursdays
+    Max has school until 15:30 on Tuesdays | Max has school until 15:30 on Wednesdays
+    Gym class is on Mondays at six | Gym class is on Wednesdays at six
+    Lisa has a maths test on 3 December | Lisa has a maths test on 10 December
+    Ben sleeps at Oma's on Fridays | Ben sleeps at Oma's on Saturdays
+    Grandma takes the blue pill in the morning | Grandma takes the white pill in the morning
+    Ana has a dog called Rex | Ana has a dog called Bello
+    Emma plays the violin | Emma plays the piano
+    The bins are emptied on Tuesdays | The bins are emptied on Fridays
+"""
+TAKES_ITS_PLACE = """
+    The shop opens at 9 | The shop opens at 10
+    Standup is at 9:00 | Standup is at 10:00
+    The dentist appointment is on Tuesday | The dentist appointment is on Thursday
+    Rent is due on the 1st | Rent is due on the 5th
+    The API has a limit of 100 requests | The API has a limit of 250 requests
+    Lena's best friend is Mia | Lena's best friend is Sophie
+    Ana lives in Rome | Ana lives in Paris
+    Anna has piano on Mondays | Anna's piano lesson has moved to Thursdays
+"""
+
+
+def judged(earlier: str, later: str, *, similarity: float = 0.7) -> Judgement:
+    sides = (JudgedStatement(text, stated_at=when) for text, when in ((earlier, EARLIER), (later, LATER)))
+    return OfflineJudge().judge([Pair(*sides, similarity=similarity)])[0]
+
+
+def rows(table: str) -> list[tuple[str, str]]:
+    return [(a.strip(), b.strip()) for a, b in (line.split("|") for line in table.strip().splitlines())]
+
+
+@pytest.mark.parametrize(("earlier", "later"), IN_PASSING)
+def test_a_change_told_in_passing_is_noticed_and_retires_nothing(earlier: str, later: str) -> None:
+    judgement = judged(earlier, later)
+
+    assert judgement.verdict is Verdict.UPDATES
+    assert judgement.confidence < SURE_FROM
+
+
+@pytest.mark.parametrize(("earlier", "later"), OTHER_MATTERS)
+def test_texts_about_other_matters_are_left_alone(earlier: str, later: str) -> None:
+    assert judged(earlier, later).verdict in {Verdict.COMPATIBLE, Verdict.UNSURE}
+
+
+def test_parts_are_sentences_and_clauses_without_what_leads_in_and_without_questions() -> None:
+    text = "Did it rain? Oh, and by the way, speaking of books, I'm on page 20 of the Stendhal, which is dull."
+
+    assert parts_of(text) == ("I'm on page 20 of the Stendhal, which is dull.",)
+
+
+def test_a_text_of_one_clause_has_no_clauses() -> None:
+    assert clauses_of("I'm on page 20 of the Stendhal") == []
+
+
+def test_only_parts_with_words_in_common_are_read_and_few_of_them() -> None:
+    one = "; ".join(f"the red boat {name} leaves the harbour" for name in ("Ana", "Bea", "Cleo", "Dora"))
+
+    assert parts_in_common(one, "The weather is fine today, and nobody works.") == []
+    assert len(parts_in_common(one, one.replace("red", "blue"))) == MOST_READ
+
+
+@pytest.mark.parametrize(("a", "b"), rows(MAY_ADD))
+def test_another_time_or_thing_of_many_retires_nothing_by_itself(a: str, b: str) -> None:
+    assert may_add(a, b)
+    assert judged(a, b, similarity=0.9).confidence < SURE_FROM
+
+
+@pytest.mark.parametrize(("a", "b"), rows(TAKES_ITS_PLACE))
+def test_another_value_of_what_has_one_takes_its_place(a: str, b: str) -> None:
+    assert not may_add(a, b)
