@@ -101,6 +101,11 @@ def _numbers(a: Reading, b: Reading) -> Iterable[str]:
         yield f"number {_listed(n.shown for n in only_a)} ≠ {_listed(n.shown for n in only_b)}"
 
 
+def give_two_values(a: str, b: str) -> bool:
+    """Tell whether each of two statements gives a value of one kind (a number, a date, a colour, …) that differs."""
+    return not all(map(gives_one_number, exact_differences(a, b)))
+
+
 def gives_one_number(reason: str) -> bool:
     """Tell whether a reason is that one statement has a number and the other has none."""
     return reason.startswith(f"number {NOTHING} ≠") or (reason.startswith("number") and reason.endswith(f"≠ {NOTHING}"))

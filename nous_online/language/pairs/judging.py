@@ -15,9 +15,9 @@ from typing import Literal, Protocol, TypeVar
 from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins
-from nous_online.language.pairs.guards import denied, differences, gives_one_number
+from nous_online.language.pairs.clauses import clauses_of, parts_in_common
+from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
-from nous_online.language.pairs.parts import clauses_of, parts_in_common
 from nous_online.language.pairs.reader import (
     LEAST_CHANCE,
     Chances,
@@ -102,6 +102,9 @@ are the same."""
 SURE_OF_FOREIGN = 0.7
 """The reader's chance of a change from which it is believed in other languages and long texts: one of the 43
 look-alikes of hands 6, 8 and 21 in other languages is called a change then, and two from `change_at`."""
+SURE_OF_PARTS = 0.92
+"""The chance of a change of one part by another that give no values of one kind ("page 4", "page 9"). Of 2,900 pairs of
+turns of two chats (BEAM, LoCoMo) 26 were noticed in parts with the usual one, hardly any rightly."""
 SURE_OF_ANY, SAME_OF_ANY = 0.925, 0.9
 """The reader's chances of a change, and of `same`, from which it is believed where one statement introduces somebody or
 something: the other is often about another. Of the changes written for training 4 % are so; chosen looking at the
@@ -410,17 +413,19 @@ def changes_in_parts(
         if reading is not None
         and slots[at] is None
         and later(pair) is not None
-        and not is_noticed(chance)
+        and not (is_noticed(chance) and reading.change >= calibration().change_at)
         and reading.same < READ_LIKE_FROM
         and _words(pair) > MOST_SHORT_WORDS
         for parts in parts_in_common(*_in_order(pair))
     ]
     chances = [0.0] * len(pairs)
     for (at, parts), reading in zip(asked, read_pairs([parts for _, parts in asked]), strict=True):
-        if reading.change >= calibration().change_at:
-            a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), parts, strict=True))
-            chances[at] = max(chances[at], chance_of_change(replace(pairs[at], a=a, b=b), reading))
-    return [chance if is_noticed(chance) else 0.0 for chance in chances]
+        a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), parts, strict=True))
+        chance = chance_of_change(replace(pairs[at], a=a, b=b), reading)
+        is_sure = chance >= SURE_OF_PARTS or give_two_values(*parts)
+        if is_sure and is_noticed(chance) and reading.change >= calibration().change_at:
+            chances[at] = max(chances[at], chance)
+    return chances
 
 
 def _words(pair: Pair) -> int:

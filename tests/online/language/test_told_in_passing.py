@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
-from nous_online.language.pairs.parts import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.wordings import may_add
 
 EARLIER, LATER = (datetime(2026, month, 1, tzinfo=UTC) for month in (4, 5))
 IN_PASSING = [
     (
-        "Could you suggest a podcast for long drives? By the way, I'm on chapter 4 of the Stendhal, and it drags a bit.",
-        "The lasagne was a success, thanks! Oh, and I'm on chapter 9 of the Stendhal now, which gets better and better.",
+        "Could you suggest a podcast for drives? By the way, I'm on chapter 4 of the Stendhal, and it drags a bit.",
+        "The lasagne was a success, thanks! Oh, and I'm on chapter 9 of the Stendhal now, which gets better.",
     ),
     (
         "I've been running with the club for a while, about 12 kilometres each week, and my knees are fine so far.",
@@ -27,7 +27,11 @@ IN_PASSING = [
 ]
 OTHER_MATTERS = [
     (
-        "By the way, I'm on chapter 4 of the Stendhal, and it drags a bit. Could you suggest a podcast for long drives?",
+        "Thanks, Melanie! That plate is wonderful, and so are the colours of the cup beside it. Did you make both?",
+        "Thanks, Caroline! I painted it after a day at the beach, and it was calming to see the sun go down there.",
+    ),
+    (
+        "By the way, I'm on chapter 4 of the Stendhal, and it drags a bit. Could you suggest a podcast for drives?",
         "I've been running with the club, about 20 kilometres each week, and I'm looking for softer shoes these days.",
     ),
     (
