@@ -1514,7 +1514,7 @@ class Nous:
         return cast("ChangeList", self.call("GET", f"/memories/{quote(memory_id, safe='')}/history", None, None, options))
 
     def undo(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[UndoBody]) -> PastChange:
-        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
         return cast("PastChange", self.call("POST", f"/memories/{quote(memory_id, safe='')}/undo", dict(body), None, options))
 
     def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> Forgotten:

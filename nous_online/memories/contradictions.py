@@ -325,8 +325,11 @@ def apply_ruling(
     for memory_id in (found.memory_a, found.memory_b):
         key = {"agent_id": agent_id, "memory_id": memory_id}
         ((is_open,),) = connection.execute(of_questions(BLOCKS["has_open_contradiction"]), key).fetchall()
-        if not is_open:
-            set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+        status, read = {"contradiction_status": "open" if is_open else "resolved"}, version_of(FACT, facts[memory_id])
+        # An event of each side, whatever its status was, by which the ruling is undone.
+        change_memory(
+            connection, agent_id, read, status, cause=cause, noted=EventNote({"contradiction": str(found.id)})
+        )
     mark_sides(connection, agent_id, [found.memory_a, found.memory_b], cause=replace(cause, action="marked"))
 
 
@@ -369,9 +372,14 @@ def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fac
     )
 
 
-def reopen(connection: Connection, agent_id: str, fact_id: UUID, *, resolved_at: datetime) -> None:
-    """Open the contradictions that were decided by superseding a fact, once both sides are active again."""
-    key = {"agent_id": agent_id, "id": fact_id, "at": resolved_at}
+def reopen(
+    connection: Connection, agent_id: str, fact_id: UUID, at: datetime, contradiction_id: str | None, *, is_whole: bool
+) -> None:
+    """Open the contradictions of a fact, or the one of an id, that were decided at a moment.
+
+    Unless the whole ruling is undone: those decided by superseding the fact, once both sides are active again.
+    """
+    key = {"agent_id": agent_id, "id": fact_id, "at": at, "ruled": contradiction_id, "is_whole": is_whole}
     connection.execute(BLOCKS["reopen_contradictions"], key)
 
 

@@ -40,7 +40,7 @@ from nous_online.interfaces.questions import (
 from nous_online.memories.contradictions import RESOLUTIONS, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
-from nous_online.memories.undoing import effective_changes
+from nous_online.memories.undoing import undoable_changes
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -142,7 +142,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     """Show one memory: its text, its statements, its links and uses, and its history."""
     found: Memory = heart.get(memory_id)
     events = heart.history(memory_id)
-    undoable = effective_changes(events)
+    undoable = undoable_changes(events)
     fact = found if isinstance(found, Fact) else None
     statements = heart.statements(memory_id) if fact else []
     founding = {each.id for each in statements if is_first_statement(each) and each.fact_id == memory_id}
@@ -306,7 +306,7 @@ ACTS = ("forget", "restore", "pin", "unpin")
 @router.post("/memories/{memory_id:uuid}/undo")
 def undo(memory_id: UUID, form: FormFields, heart: OpenHeart) -> RedirectResponse:
     """Undo the last change; raise `Conflict` if it is not the one that the page showed as the last."""
-    undoable = effective_changes(heart.history(memory_id))
+    undoable = undoable_changes(heart.history(memory_id))
     if undoable and str(undoable[0].id) != form.get("event"):
         raise Conflict(
             f"memory {memory_id} was changed since the page was opened: {undoable[0].action}; look at it again"

@@ -232,8 +232,24 @@ def test_restoring_a_fact_that_another_had_superseded_says_how_to_make_it_active
     assert aria.get_fact(old.id).state == "active"
 
 
+def test_undo_says_so_where_it_passes_over_a_contradiction_that_was_found(
+    aria: Heart, contradiction: Contradiction, database_url: str, tmp_path: Path
+) -> None:
+    earlier = next(
+        each for each in (contradiction.memory_a, contradiction.memory_b) if aria.get(each).content == HONEST
+    )
+
+    with pointed_at(database_url, tmp_path):
+        undone = typed("undo", earlier, "--agent", "aria")
+
+    told = " ".join((undone.out + undone.err).split())
+    assert undone.out.startswith("taken back  learned")
+    assert "its last change was contradicted (" in told
+    assert f"nous restore {str(earlier)[:8]}" in told
+
+
 @pytest.mark.parametrize("resolution", ["both_valid", "a_wins"])
-def test_undo_says_so_where_it_passes_over_a_ruling(
+def test_undo_of_a_ruling_says_that_it_is_asked_again(
     aria: Heart, contradiction: Contradiction, database_url: str, tmp_path: Path, resolution: Resolution
 ) -> None:
     aria.resolve_contradiction(contradiction.id, resolution, note="two accounts")
@@ -241,8 +257,7 @@ def test_undo_says_so_where_it_passes_over_a_ruling(
     with pointed_at(database_url, tmp_path):
         undone = typed("undo", contradiction.memory_b, "--agent", "aria")
 
-    told = " ".join((undone.out + undone.err).split())
-    is_passed_over = resolution == "both_valid"
-    assert undone.out.startswith(f"taken back  {'learned' if is_passed_over else 'superseded'}")
-    assert ("its last change was contradiction_resolved (contradiction resolved:" in told) == is_passed_over
-    assert (f"nous restore {str(contradiction.memory_b)[:8]}" in told) == is_passed_over
+    action = "contradiction_resolved" if resolution == "both_valid" else "superseded"
+    assert undone.out.startswith(f"taken back  {action}")
+    assert f"asked again: nous resolve {str(contradiction.id)[:8]}" in " ".join((undone.out + undone.err).split())
+    assert aria.contradictions() == [contradiction]
