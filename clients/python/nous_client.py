@@ -964,6 +964,13 @@ class ResolutionBody(TypedDict):
     outcome: NotRequired[str | None]
 
 
+class RestoreBody(TypedDict):
+    """Why a memory is brought back, and how far."""
+
+    reason: NotRequired[str | None]
+    is_active: NotRequired[bool]
+
+
 class RulingBody(TypedDict):
     """How a contradiction ends: a `resolution`, or `keep`, the fact that wins."""
 
@@ -1521,8 +1528,8 @@ class Nous:
         """Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it."""
         return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
-    def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it is."""
+    def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[RestoreBody]) -> MemoryAnswer:
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A memory that is not archived is otherwise returned as it is."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/restore", dict(body), None, options))
 
     def pin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:

@@ -272,6 +272,18 @@ def undo_change(
         change_memory(connection, agent.id, version_of(FACT, own), values, cause=cause, noted=note)
 
 
+def undo_supersession(connection: Connection, agent: Agent, fact_id: UUID, *, reason: str) -> None:
+    """Undo what superseded a fact, whatever became of it since; raise `Refused` where a night did it."""
+    fact = lock_memory(connection, agent.id, FACT, fact_id)
+    agent.rights.check_may_change(fact)
+    changes = effective_changes(history(connection, agent.id, fact_id))
+    found = (each for each in changes if each.after.get("superseded_by") == str(fact.superseded_by))
+    event = next(found, None)
+    if event is None or event.proposal_id is not None or late_learning(connection, agent.id, event):
+        raise Refused(f"fact {fact_id} is not made active by itself: {store.way_back(connection, agent.id, fact)}")
+    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
+
+
 def restore_all(
     connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:

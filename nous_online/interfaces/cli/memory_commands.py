@@ -209,22 +209,33 @@ def forget(
     return gone
 
 
-def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
+def restore(
+    memory_id: MemoryId,
+    *,
+    active: Annotated[bool, Option(help="Make a fact active that another superseded before.")] = False,
+    reason: Why = None,
+    agent: AgentOption = None,
+) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    Of a fact that another one had superseded before, it says how to make it active again.
+    Of a fact that another one had superseded before, it says what holds now, and how to make it active again.
 
     $ nous restore $ID --reason "forgotten by mistake"
+    $ nous restore $ID --active
     """
     from nous_online.memories.store import way_back
 
     with open_heart(agent) as heart:
         was = heart.get(memory_id)
-        done = "restored" if was.state == "archived" else "nothing to restore"
-        memory = show_memory(done, heart.restore(memory_id, reason=reason))
+        memory = heart.restore(memory_id, reason=reason, is_active=active)
+        show_memory("nothing to restore" if memory == was else "restored", memory)
         if memory.state == "superseded":
             with heart.agent.transaction(heart.agent.deadline(None)) as connection:
                 show_note(f"no recall finds it: it was {way_back(connection, heart.agent.id, cast('Fact', memory))}")
+            last = cast("Fact", memory)
+            while last.superseded_by:
+                last = heart.get_fact(last.superseded_by)
+            show_note(f"in its place: {escaped(last.content)} ({brief(last.id)}, {last.state})")
         return memory
 
 
