@@ -955,6 +955,7 @@ class Remembered(TypedDict):
     memory: FoundMemory
     put_before: str | None
     contradicted_by: list[str]
+    begins_on: str | None
 
 
 class ResolutionBody(TypedDict):

@@ -1220,6 +1220,7 @@ export interface Remembered {
   memory: FoundMemory;
   put_before: string | null;
   contradicted_by: Array<string>;
+  begins_on: string | null;
 }
 
 /** What became of a decision. */
