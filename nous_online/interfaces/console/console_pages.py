@@ -33,11 +33,11 @@ from nous_online.interfaces.questions import (
     OpenQuestion,
     alike,
     hold_both,
-    join,
     open_questions,
     questions_of,
+    settle_pair,
 )
-from nous_online.memories.contradictions import RESOLUTIONS, of_questions
+from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import undoable_changes
@@ -358,20 +358,23 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
     return back_to("/inbox", "decide")
 
 
+DOUBT_RULINGS: Mapping[str, tuple[Resolution, str]] = {
+    "keep": ("both_valid", "keep"),
+    "same": ("same", "join"),
+    "earlier": ("a_wins", "decide"),
+}
+"""How each button under a doubt decides it, and the message afterwards; the one without a name replaces."""
+
+
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, merge them, or record that both hold."""
+    """Replace the earlier fact by the later one, or the later by the earlier, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
-    if form.get("act") == "keep":
-        heart.keep_both(later, earlier, reason=reason_in(form))
-        return back_to("/inbox", "keep")
-    if form.get("act") == "same":
-        join(heart, heart.get_fact(earlier), heart.get_fact(later), why=reason_in(form))
-        return back_to("/inbox", "join")
-    heart.supersede_fact(earlier, later, reason=reason_in(form))
-    return back_to("/inbox", "replace")
+    ruling, done = DOUBT_RULINGS.get(form.get("act", ""), ("b_wins", "replace"))
+    settle_pair(heart, earlier, later, Ruling(ruling), why=reason_in(form))
+    return back_to("/inbox", done)
 
 
 def hold_all(request: Request, heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> Response:
