@@ -560,29 +560,42 @@ def undo_source_change(
     kind, now = KINDS[event.memory_kind], datetime.now(UTC)
     memory = lock_memory(connection, agent.id, kind, event.memory_id)
     agent.rights.check_may_change(memory)
+    statement, superseded = statement_of(connection, agent.id, event), supersessions(connection, agent.id, event)
+    if event.from_state == "new" and memory.state != "archived" and kind is FACT:
+        check_said_alone(connection, agent.id, memory, of_source)
+    merged = [each for each in superseded if each.after.get("succession") == "merged"]
+    if merged:  # while the fact is still as it was when it took over what had been said for them
+        events = effective_changes(history(connection, agent.id, event.memory_id))
+        joined = [each for each in events if any(is_of_merge(each, other) for other in merged)]
+        restore_all(connection, agent.id, [*joined, *merged], reason=reason)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
-    statement = statement_of(connection, agent.id, event)
     if event.from_state != "new":
         restore(connection, agent.id, event, cause=cause)
     elif memory.state != "archived":
-        if kind is FACT:
-            if memory.state != "active":
-                raise Refused(
-                    f"fact {event.memory_id} is {memory.state}, so it is out of recall; undo what took its place first"
-                )
-            parameters = {"agent_id": agent.id, "fact_id": event.memory_id, "events": list(of_source)}
-            ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
-            if count:
-                times = "once" if count == 1 else f"{count} times"
-                raise Refused(
-                    f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it"
-                )
         values = {"state": "archived", "archived_at": now.isoformat()}
+        memory = lock_memory(connection, agent.id, kind, event.memory_id)
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    superseded = supersessions(connection, agent.id, event)
-    restore_all(connection, agent.id, superseded, reason=reason, besides=[event.memory_id])
+    replaced = [each for each in superseded if each not in merged]
+    restore_all(connection, agent.id, replaced, reason=reason, besides=[event.memory_id])
     if statement is not None:
         revoke_statement(connection, agent.id, statement.id)
+
+
+def is_of_merge(keeper: PastChange, merged: PastChange) -> bool:
+    """Tell whether a change of a fact is the other side of one by which another was merged into it."""
+    is_of_night = merged.proposal_id is not None and keeper.proposal_id == merged.proposal_id
+    return is_of_night or is_other_side(keeper, merged)
+
+
+def check_said_alone(connection: Connection, agent_id: str, fact: Fact, events: Sequence[int]) -> None:
+    """Raise `Refused` unless a fact is active and everything said for it is in some events of one source."""
+    if fact.state != "active":
+        raise Refused(f"fact {fact.id} is {fact.state}, so it is out of recall; undo what took its place first")
+    parameters = {"agent_id": agent_id, "fact_id": fact.id, "events": list(events)}
+    ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
+    if count:
+        times = "once" if count == 1 else f"{count} times"
+        raise Refused(f"fact {fact.id} was said by others too, {times}; to take it out of recall, forget it")
 
 
 # --- splitting a statement off its fact ---

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 from conftest import ScriptedJudge, WordEmbedder
 from examples import examples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from night_runs import plan_of
 
@@ -200,6 +200,9 @@ DEEDS: tuple[Callable[[Life, int], None], ...] = (
 
 
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(deeds=[(learn, 0), (night, 0), (forget_one, 1), (take_back_source, 1)])
+@example(deeds=[(import_two, 0), (night, 0), (take_back_source, 2)])
+@example(deeds=[(import_two, 1), (night, 0), (take_back_source, 2)])
 @given(deeds=st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 99)), min_size=4, max_size=14))
 def test_every_statement_is_found_word_for_word_whatever_is_done(
     deeds, database: Database, night_database: Database, owner: psycopg.Connection, tmp_path: Path
