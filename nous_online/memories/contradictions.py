@@ -129,12 +129,11 @@ class ContradictionVerbs(Verbs):
 
         Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
         the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
-        The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given
-        way to the other one since is active again where it holds; one that something else took out of recall raises
-        `Conflict`, which says how to bring it back. The same ruling twice
-        changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
-        only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
-        to decide.
+        The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where
+        both hold. A fact that had given way to the other one since is active again where it holds; one that something
+        else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes
+        nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored
+        as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -245,7 +244,7 @@ def resolve(
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "to rule otherwise, undo that the loser was superseded, or name the winner with supersede_fact"
+            "to rule otherwise, undo that of either fact, or name the winner with supersede_fact"
         )
     fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from night_runs import events_in, usage_in
 
 from nous_online.core.domain import EPISODE
-from nous_online.core.errors import Conflict, Unavailable
+from nous_online.core.errors import Conflict, Refused, Unavailable
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.heart import Heart
 from nous_pipelines.phases.proposals import Change, Proposal, Read
@@ -352,6 +352,25 @@ def test_a_night_that_retires_a_side_settles_the_contradiction_until_it_is_taken
     assert settled == ([], set())
     assert heart.contradictions() == [found]
     assert marked(heart) == {found.memory_a, found.memory_b}
+
+
+@pytest.mark.parametrize("resolution", ["both_valid", "a_wins", "same"])
+@pytest.mark.parametrize("side", ["memory_a", "memory_b"])
+def test_a_contradiction_that_a_night_found_is_taken_back_once_a_ruling_on_it_is_undone(
+    heart, store, night_database, resolution, side
+):
+    before = store.rows()
+    apply(night_database, store.contradiction(NIGHT))
+    (found,) = heart.contradictions()
+    heart.resolve_contradiction(found.id, resolution)
+
+    heart.undo(getattr(found, side))
+    with pytest.raises(Refused, match="nous undo --proposal"):
+        heart.undo(getattr(found, side))
+
+    assert heart.contradictions() == [found]
+    assert take_back(night_database).refused == {}
+    assert store.rows() == before
 
 
 def test_an_agent_whose_rows_are_locked_keeps_no_other_from_being_marked_and_is_by_the_next_run(
