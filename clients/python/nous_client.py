@@ -955,6 +955,7 @@ class Remembered(TypedDict):
     memory: FoundMemory
     put_before: str | None
     contradicted_by: list[str]
+    begins_on: str | None
 
 
 class ResolutionBody(TypedDict):
@@ -962,6 +963,13 @@ class ResolutionBody(TypedDict):
 
     status: Literal["succeeded", "failed", "abandoned"]
     outcome: NotRequired[str | None]
+
+
+class RestoreBody(TypedDict):
+    """Why a memory is brought back, and how far."""
+
+    reason: NotRequired[str | None]
+    is_active: NotRequired[bool]
 
 
 class RulingBody(TypedDict):
@@ -1478,7 +1486,7 @@ class Nous:
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/resolve", dict(body), None, options))
 
     def reject_ruling(self, contradiction_id: str, *, options: CallOptions | None = None) -> Contradiction:
@@ -1514,15 +1522,15 @@ class Nous:
         return cast("ChangeList", self.call("GET", f"/memories/{quote(memory_id, safe='')}/history", None, None, options))
 
     def undo(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[UndoBody]) -> PastChange:
-        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
         return cast("PastChange", self.call("POST", f"/memories/{quote(memory_id, safe='')}/undo", dict(body), None, options))
 
     def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> Forgotten:
         """Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it."""
         return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
-    def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:
-        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it is."""
+    def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[RestoreBody]) -> MemoryAnswer:
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A memory that is not archived is otherwise returned as it is."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/restore", dict(body), None, options))
 
     def pin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:

@@ -1220,12 +1220,20 @@ export interface Remembered {
   memory: FoundMemory;
   put_before: string | null;
   contradicted_by: Array<string>;
+  begins_on: string | null;
 }
 
 /** What became of a decision. */
 export interface ResolutionBody {
   status: "succeeded" | "failed" | "abandoned";
   outcome?: string | null;
+}
+
+/** Why a memory is brought back, and how far. */
+export interface RestoreBody {
+  reason?: string | null;
+  /** Undo what superseded the fact, too. */
+  is_active?: boolean;
 }
 
 /** How a contradiction ends: a `resolution`, or `keep`, the fact that wins. */
@@ -1627,7 +1635,7 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;
@@ -1645,12 +1653,12 @@ export declare class Nous {
   update(memory_id: string, body: CorrectionBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Return every change of one memory, the latest first: who changed it, why, when, and the values before. */
   getHistory(memory_id: string, options?: CallOptions): Promise<ChangeList>;
-  /** Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back. */
+  /** Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back. */
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
   /** Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. */
   forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;
-  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it is. */
-  restore(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
+  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A memory that is not archived is otherwise returned as it is. */
+  restore(memory_id: string, body: RestoreBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Keep nights from archiving or condensing a memory of any kind, and return it. */
   pin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Let nights archive and condense a memory again, and return it. */

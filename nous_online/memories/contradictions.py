@@ -129,12 +129,11 @@ class ContradictionVerbs(Verbs):
 
         Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
         the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
-        The loser is superseded; `undo` makes it active again and opens the contradiction again. A fact that had given
-        way to the other one since is active again where it holds; one that something else took out of recall raises
-        `Conflict`, which says how to bring it back. The same ruling twice
-        changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is
-        only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person
-        to decide.
+        The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where
+        both hold. A fact that had given way to the other one since is active again where it holds; one that something
+        else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes
+        nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored
+        as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -245,7 +244,7 @@ def resolve(
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "to rule otherwise, undo that the loser was superseded, or name the winner with supersede_fact"
+            "to rule otherwise, undo that of either fact, or name the winner with supersede_fact"
         )
     fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
@@ -325,8 +324,11 @@ def apply_ruling(
     for memory_id in (found.memory_a, found.memory_b):
         key = {"agent_id": agent_id, "memory_id": memory_id}
         ((is_open,),) = connection.execute(of_questions(BLOCKS["has_open_contradiction"]), key).fetchall()
-        if not is_open:
-            set_contradiction_status(connection, agent_id, facts[memory_id], "resolved", cause=cause)
+        status, read = {"contradiction_status": "open" if is_open else "resolved"}, version_of(FACT, facts[memory_id])
+        # An event of each side, whatever its status was, by which the ruling is undone.
+        change_memory(
+            connection, agent_id, read, status, cause=cause, noted=EventNote({"contradiction": str(found.id)})
+        )
     mark_sides(connection, agent_id, [found.memory_a, found.memory_b], cause=replace(cause, action="marked"))
 
 
@@ -369,9 +371,14 @@ def merge_counts(connection: Connection, agent_id: str, winner: Fact, loser: Fac
     )
 
 
-def reopen(connection: Connection, agent_id: str, fact_id: UUID, *, resolved_at: datetime) -> None:
-    """Open the contradictions that were decided by superseding a fact, once both sides are active again."""
-    key = {"agent_id": agent_id, "id": fact_id, "at": resolved_at}
+def reopen(
+    connection: Connection, agent_id: str, fact_id: UUID, at: datetime, contradiction_id: str | None, *, is_whole: bool
+) -> None:
+    """Open the contradictions of a fact, or the one of an id, that were decided at a moment.
+
+    Unless the whole ruling is undone: those decided by superseding the fact, once both sides are active again.
+    """
+    key = {"agent_id": agent_id, "id": fact_id, "at": at, "ruled": contradiction_id, "is_whole": is_whole}
     connection.execute(BLOCKS["reopen_contradictions"], key)
 
 

@@ -63,13 +63,14 @@ returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c
        {sides}
 
 -- name: reopen_contradictions
--- Those that a ruling decided by superseding this fact at that moment, now that both facts are active again.
+-- Those that a ruling decided at that moment: where it is undone by parts, by superseding this fact, now that both are active.
 update heart.contradictions c
 set status = 'open', resolution = null, resolved_at = null, note = null, row_version = row_version + 1
-where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b) and resolved_at = %(at)s and resolution <> 'both_valid'
-  and not exists (
+where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b) and resolved_at = %(at)s
+  and coalesce(id = %(ruled)s::uuid, true)
+  and (%(is_whole)s or resolution <> 'both_valid' and not exists (
       select from heart.facts f
-      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state <> 'active')
+      where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state <> 'active'))
 
 -- name: propose_ruling
 -- Keep how somebody who may not decide it would; null takes that back.

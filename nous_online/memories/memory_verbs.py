@@ -28,6 +28,7 @@ from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.episodes import queue_again
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
+from nous_online.memories.undoing import undo_supersession
 
 BLOCKS = statements("nous_online.memories", "memory_changes.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -91,40 +92,31 @@ class MemoryVerbs(Verbs):
         replaced = tuple(each for each, is_merged in superseded if not is_merged)
         return Forgotten(memory, merged, replaced)
 
-    def restore(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Memory:
+    def restore(
+        self,
+        memory_id: UUID,
+        *,
+        reason: str | None = None,
+        is_active: bool = False,
+        deadline_s: float | None = None,
+    ) -> Memory:
         """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
 
-        A superseded fact is superseded again, and no recall finds it. A memory that is not archived is returned as it
-        is. Raises `NotFound`, `Conflict` when another procedure has its name by now, and `Refused` when another
-        document has it.
+        A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded
+        it is undone too. A memory that is not archived is otherwise returned as it is. Raises `NotFound`, `Conflict`
+        when another procedure has its name by now, and `Refused` when another document has it, or a night superseded
+        it: `nous undo` undoes the whole proposal.
         """
         why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id = self.agent, checked_id("memory_id", memory_id)
         with self._transaction(deadline_s) as connection:
             kind, memory = lock_any_memory(connection, agent.id, known_id)
-            if memory.state != "archived":
-                return memory
-            agent.rights.check_may_change(memory)
-            cause = Cause("agent", "restored", why, effective_at=datetime.now(UTC))
-            key = {"agent_id": agent.id, "id": memory.id}
-            row = connection.execute(BLOCKS["state_before_archive"], key).fetchone()
-            state = row[0] if row else "active"
-            if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
-                state = "active"
-            values = {"state": state, "archived_at": None, "is_forgotten": False}
-            try:
-                change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-            except UniqueViolation as error:
-                message = (
-                    f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
-                )
-                raise Conflict(message) from error
-            store.check_names(connection, agent.id, [memory.id])
-            mark_sides(connection, agent.id, [memory.id], cause=replace(cause, action="marked"))
-            back = get_memory(connection, agent.id, kind, memory.id)
-            if kind is EPISODE and state == "closed" and back.completed_at is None:
-                queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now
-            memory = back
+            is_raised = is_active and isinstance(memory, Fact) and memory.superseded_by is not None
+            if memory.state == "archived":
+                memory = restore_archived(connection, agent, kind, memory, reason=why)
+            if is_raised:
+                undo_supersession(connection, agent, known_id, reason=why)
+                memory = get_memory(connection, agent.id, kind, known_id)
         if isinstance(memory, Episode):
             agent.awake.set()
         return memory
@@ -179,6 +171,28 @@ class MemoryVerbs(Verbs):
             cause = Cause("agent", action, why, effective_at=datetime.now(UTC))
             values = json_values(fresh) | vectors | dependent
             return change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+
+
+def restore_archived(connection: Connection, agent: Agent, kind: Kind[Any], memory: Any, *, reason: str) -> Any:
+    """Restore an archived memory to the state it was in before, and return it; raise as `restore` does."""
+    agent.rights.check_may_change(memory)
+    cause = Cause("agent", "restored", reason, effective_at=datetime.now(UTC))
+    row = connection.execute(BLOCKS["state_before_archive"], {"agent_id": agent.id, "id": memory.id}).fetchone()
+    state = row[0] if row else "active"
+    if state == "superseded" and memory.superseded_by is None:  # what had replaced it was erased since
+        state = "active"
+    values = {"state": state, "archived_at": None, "is_forgotten": False}
+    try:
+        change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
+    except UniqueViolation as error:
+        message = f"another {kind.name} took the place of {memory.id} since; forget that one first, then restore it"
+        raise Conflict(message) from error
+    store.check_names(connection, agent.id, [memory.id])
+    mark_sides(connection, agent.id, [memory.id], cause=replace(cause, action="marked"))
+    back = get_memory(connection, agent.id, kind, memory.id)
+    if kind is EPISODE and state == "closed" and back.completed_at is None:
+        queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now
+    return back
 
 
 def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]:

@@ -537,7 +537,10 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
 
 
 def way_back(connection: Connection, agent_id: str, fact: Fact) -> str:
-    """Return what took a fact out of recall, and the commands that make it active again, in their order."""
+    """Return what took a fact out of recall, and the command that makes it active again.
+
+    Of a fact that nights retired several times, the commands in their order.
+    """
     key = {"agent_id": agent_id, "memory_id": fact.id}
     found = fetch(connection, Retirement, FACTS["retirements"], key)
     changes = [each for each in found if each.is_in_effect]
@@ -545,5 +548,7 @@ def way_back(connection: Connection, agent_id: str, fact: Fact) -> str:
     if fact.state == "superseded" and first.proposal_id is not None:
         changes = [first]  # of a night all else may stay
     commands = [f"`nous undo {f'--proposal {each.proposal_id}' if each.proposal_id else fact.id}`" for each in changes]
+    if not changes or (len(changes) > 1 and first.proposal_id is None):
+        commands = [f"`nous restore {fact.id}{' --active' if changes else ''}`"]
     by = f"by {f'the night of {first.night}' if first.night else first.actor} ({first.reason})"
-    return f"{first.action} {by}; {', then '.join(commands) or f'`nous restore {fact.id}`'} makes it active again"
+    return f"{first.action} {by}; {', then '.join(commands)} makes it active again"

@@ -50,7 +50,9 @@ from nous_online.memories.store import (
 BLOCKS = statements("nous_online.memories", "undoing.sql")
 REDACTED = "redacted"
 """The action of an event that changed a memory because something it pointed to was erased."""
-MARKED = {"contradicted", "contradiction_resolved", "marked"}
+RULED = "contradiction_resolved"
+"""The action of the event that a ruling on a contradiction leaves on both sides."""
+MARKED = {"contradicted", RULED, "marked"}
 """The actions of events that set the contradiction status of a fact."""
 COUNTED = (
     "confirmation_count", "activation_count", "success_count", "failure_count", "false_positive_count",
@@ -114,10 +116,11 @@ class HistoryVerbs(Verbs):
     def undo(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> PastChange:
         """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
-        Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a
-        confirmation in other words makes these a fact of their own, so that no statement is lost. Raises `Refused` for
-        a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it. `reason` is
-        kept with the event; without one, that the agent took it back.
+        Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling
+        on a contradiction, on either side, makes what lost by it active again and opens the contradiction again.
+        Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. Raises
+        `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
+        `reason` is kept with the event; without one, that the agent took it back.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
@@ -209,7 +212,7 @@ def history(connection: Connection, agent_id: str, memory_id: UUID) -> list[Past
 def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastChange:
     """Return the latest change of a memory that is not undone; raise `Refused` for one that a night made."""
     events = history(connection, agent_id, memory_id)
-    effective = effective_changes(events)
+    effective = undoable_changes(events)
     if not effective:
         raise Refused(f"memory {memory_id} was undone already{undone_when(events)}; nothing of it is left to undo")
     event = effective[0]
@@ -269,6 +272,18 @@ def undo_change(
         change_memory(connection, agent.id, version_of(FACT, own), values, cause=cause, noted=note)
 
 
+def undo_supersession(connection: Connection, agent: Agent, fact_id: UUID, *, reason: str) -> None:
+    """Undo what superseded a fact, whatever became of it since; raise `Refused` where a night did it."""
+    fact = lock_memory(connection, agent.id, FACT, fact_id)
+    agent.rights.check_may_change(fact)
+    changes = effective_changes(history(connection, agent.id, fact_id))
+    found = (each for each in changes if each.after.get("superseded_by") == str(fact.superseded_by))
+    event = next(found, None)
+    if event is None or event.proposal_id is not None or late_learning(connection, agent.id, event):
+        raise Refused(f"fact {fact_id} is not made active by itself: {store.way_back(connection, agent.id, fact)}")
+    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
+
+
 def restore_all(
     connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:
@@ -277,17 +292,26 @@ def restore_all(
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)
     check_names(connection, agent_id, [each.memory_id for each in changes])
-    for each in (each for each in changes if each.to_state == "superseded"):
-        reopen(connection, agent_id, each.memory_id, resolved_at=each.effective_at)
+    for each in (each for each in changes if each.action == RULED or each.to_state == "superseded"):
+        ruled = each.after.get("contradiction")
+        reopen(connection, agent_id, each.memory_id, each.effective_at, ruled, is_whole=each.action == RULED)
     marked = Cause("agent", "marked", reason, datetime.now(UTC))
     mark_sides(connection, agent_id, {*besides, *(each.memory_id for each in changes)}, cause=marked)
 
 
 def joint_changes(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
-    """Return an event with those that must be undone with it: what it superseded, the other side of a split or merge.
+    """Return an event with those that must be undone with it: of what it superseded, a split, a merge or a ruling.
 
     Raises `Refused` where a fact that was split off has changed since.
     """
+    found = {each.id: each for each in changes_with(connection, agent_id, event)}
+    key = {"agent_id": agent_id, "event_id": event.id}
+    ruled = {each.id: each for each in fetch(connection, PastChange, BLOCKS["ruled_with"], key)}
+    return sorted((found | ruled).values(), key=lambda each: -each.id) if ruled else [*found.values()]
+
+
+def changes_with(connection: Connection, agent_id: str, event: PastChange) -> list[PastChange]:
+    """Return an event with what it superseded, or the other side of a split or merge; raise as `joint_changes`."""
     if (learned := late_learning(connection, agent_id, event)) is not None:
         return [event, *supersessions(connection, agent_id, learned), learned]
     other_id = event.after.get("split_off") or event.after.get("absorbed")
@@ -381,6 +405,20 @@ def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
     return [event for event in changes if event.id not in undone]
 
 
+def undoable_changes(events: Sequence[PastChange]) -> list[PastChange]:
+    """Return the changes that `undo` takes back one after the other: the effective ones, and rulings on this memory.
+
+    What a ruling superseded or made active stands for it.
+    """
+    undone, effective = {event.undoes for event in events}, {event.id for event in effective_changes(events)}
+    told = {event.recorded_at for event in events if event.action not in MARKED}
+
+    def is_ruling(event: PastChange) -> bool:
+        return event.action == RULED and event.recorded_at not in told and event.id not in undone
+
+    return [event for event in events if event.id in effective or is_ruling(event)]
+
+
 def restore(connection: Connection, agent_id: str, event: PastChange, *, cause: Cause) -> None:
     """Restore what one event changed; raise `Refused`, changing nothing, where a later change depends on it."""
     locked = lock_rows(connection, agent_id, [event])
@@ -429,6 +467,7 @@ def restoration(
     }
     compared = set(now) - VECTORS  # a move to another embedding space changes no text
     compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
+    compared -= {"contradiction_status"} if event.action in MARKED else set()  # whoever undoes sets it again
     changed = [name for name in after_event if name in compared and after_event[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
@@ -521,29 +560,42 @@ def undo_source_change(
     kind, now = KINDS[event.memory_kind], datetime.now(UTC)
     memory = lock_memory(connection, agent.id, kind, event.memory_id)
     agent.rights.check_may_change(memory)
+    statement, superseded = statement_of(connection, agent.id, event), supersessions(connection, agent.id, event)
+    if event.from_state == "new" and memory.state != "archived" and kind is FACT:
+        check_said_alone(connection, agent.id, memory, of_source)
+    merged = [each for each in superseded if each.after.get("succession") == "merged"]
+    if merged:  # while the fact is still as it was when it took over what had been said for them
+        events = effective_changes(history(connection, agent.id, event.memory_id))
+        joined = [each for each in events if any(is_of_merge(each, other) for other in merged)]
+        restore_all(connection, agent.id, [*joined, *merged], reason=reason)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
-    statement = statement_of(connection, agent.id, event)
     if event.from_state != "new":
         restore(connection, agent.id, event, cause=cause)
     elif memory.state != "archived":
-        if kind is FACT:
-            if memory.state != "active":
-                raise Refused(
-                    f"fact {event.memory_id} is {memory.state}, so it is out of recall; undo what took its place first"
-                )
-            parameters = {"agent_id": agent.id, "fact_id": event.memory_id, "events": list(of_source)}
-            ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
-            if count:
-                times = "once" if count == 1 else f"{count} times"
-                raise Refused(
-                    f"fact {event.memory_id} was said by others too, {times}; to take it out of recall, forget it"
-                )
         values = {"state": "archived", "archived_at": now.isoformat()}
+        memory = lock_memory(connection, agent.id, kind, event.memory_id)
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    superseded = supersessions(connection, agent.id, event)
-    restore_all(connection, agent.id, superseded, reason=reason, besides=[event.memory_id])
+    replaced = [each for each in superseded if each not in merged]
+    restore_all(connection, agent.id, replaced, reason=reason, besides=[event.memory_id])
     if statement is not None:
         revoke_statement(connection, agent.id, statement.id)
+
+
+def is_of_merge(keeper: PastChange, merged: PastChange) -> bool:
+    """Tell whether a change of a fact is the other side of one by which another was merged into it."""
+    is_of_night = merged.proposal_id is not None and keeper.proposal_id == merged.proposal_id
+    return is_of_night or is_other_side(keeper, merged)
+
+
+def check_said_alone(connection: Connection, agent_id: str, fact: Fact, events: Sequence[int]) -> None:
+    """Raise `Refused` unless a fact is active and everything said for it is in some events of one source."""
+    if fact.state != "active":
+        raise Refused(f"fact {fact.id} is {fact.state}, so it is out of recall; undo what took its place first")
+    parameters = {"agent_id": agent_id, "fact_id": fact.id, "events": list(events)}
+    ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
+    if count:
+        times = "once" if count == 1 else f"{count} times"
+        raise Refused(f"fact {fact.id} was said by others too, {times}; to take it out of recall, forget it")
 
 
 # --- splitting a statement off its fact ---

@@ -11,6 +11,22 @@ order by version_after desc
 select id, row_version, to_jsonb(f) - 'embedding' - 'context_embedding' as columns
 from {table} f where agent_id = %(agent_id)s and id = any(%(ids)s) order by id for no key update
 
+-- name: ruled_with
+-- What a ruling that stands changed on both sides, given one of its events. A side that it made active again stays so where
+-- the other one is undone, and one that it merged into a third fact was merged by itself.
+select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
+       e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes
+from lifecycle.events own
+join lifecycle.events ruled on ruled.agent_id = own.agent_id and ruled.memory_id = own.memory_id
+    and ruled.recorded_at = own.recorded_at and ruled.action = 'contradiction_resolved'
+join heart.contradictions c on c.agent_id = own.agent_id and own.memory_id in (c.memory_a, c.memory_b)
+    and c.status = 'resolved' and c.resolved_at = ruled.effective_at and coalesce(ruled.after ->> 'contradiction' = c.id::text, true)
+join lifecycle.events e on e.agent_id = own.agent_id and e.memory_id in (c.memory_a, c.memory_b)
+    and e.recorded_at = own.recorded_at and e.action in ('contradiction_resolved', 'superseded', 'absorbed')
+where own.agent_id = %(agent_id)s and own.id = %(event_id)s
+  and coalesce(e.after ->> 'superseded_by' in (c.memory_a::text, c.memory_b::text), true)
+  and not exists (select from lifecycle.events u where u.agent_id = e.agent_id and u.undoes = e.id)
+
 -- name: retired_for
 select id from heart.facts
 where agent_id = %(agent_id)s and superseded_by = %(memory_id)s and state = 'superseded'

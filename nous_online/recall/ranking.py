@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from nous_online.language.lexicon import ENGLISH_MONTHS, MONTH_NUMBERS
+from nous_online.language.pairs.beginnings import BEGINNING, begins
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 COUNTS = ("a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -155,6 +156,20 @@ def _months_later(moment: datetime, months: int) -> datetime:
     """Return the first of the month so many months later."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     return moment.replace(year=max(year, 1), month=month + 1, day=1)
+
+
+def beginning_of(text: str, said_at: datetime) -> datetime | None:
+    """Return the day from which a statement says that it holds, where that was yet to come when it was said."""
+    words = begins(text, said_at)
+    if words is None:
+        return None
+    first = said_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    named = BEGINNING.fullmatch(words)
+    if named is None:  # "next month", "next year"
+        is_month = any(month in words.casefold() for month in ("month", "monat", "mois", "mes", "maand"))
+        return _months_later(first, 1) if is_month else first.replace(year=first.year + 1, month=1)
+    month, day = MONTH_NUMBERS[named["month"].casefold()], int(named["day"] or named["day2"] or 1)
+    return first.replace(year=int(named["year"] or said_at.year + (month < said_at.month)), month=month, day=day)
 
 
 # --- the ranking ---
@@ -358,16 +373,26 @@ class Comparable(Protocol):
 R = TypeVar("R", bound=Comparable)
 
 
+def is_never(_: Comparable) -> bool:
+    return False
+
+
 def later_first(
-    ranked: Sequence[tuple[R, ScoreParts]], policy: RecallPolicy, *, limit: int
+    ranked: Sequence[tuple[R, ScoreParts]],
+    policy: RecallPolicy,
+    *,
+    limit: int,
+    is_coming: Callable[[R], bool] = is_never,
 ) -> list[tuple[R, ScoreParts, UUID | None]]:
     """Return the candidates, of two facts about one thing the later one first, and the fact each was moved in front of.
 
     A later fact takes the place of the first earlier one that resembles it, if it answers about as well and its trust
     is no lower; of two facts in an open contradiction, the one with the higher trust comes first. The others keep their
-    order. A later fact that only resembles an earlier one must be among the `limit` best, or the best ten.
+    order. A later fact that only resembles an earlier one must be among the `limit` best, or the best ten. One that
+    `is_coming` at the moment of the question is put before none, and an earlier value of the same thing before it.
     """
     placed: list[tuple[R, ScoreParts, UUID | None]] = []
+    held: set[UUID] = set()  # what holds until something begins that is placed already
     for standing, (candidate, parts) in enumerate(ranked):
         is_in_reach = standing < max(limit, policy.near_reach)
         shares = dict.fromkeys((candidate.near_ids or ()) if is_in_reach else (), policy.near_score)
@@ -375,15 +400,19 @@ def later_first(
         shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
         for each in candidate.same_ids or ():
             shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
-        rivals = candidate.contradicted_by or ()
-        for place, (other, its, _) in enumerate(placed if shares or rivals else ()):
+        rivals, is_held = candidate.contradicted_by or (), candidate.id in held
+        for place, (other, its, _) in enumerate(placed if shares or rivals or is_held else ()):
             is_later = other.id in shares and answers_as_well(parts, its, shares[other.id])
             is_firmer = other.id in rivals and candidate.trust > other.trust
-            if (is_later and candidate.trust >= other.trust) or is_firmer:
+            is_first = ((is_later and candidate.trust >= other.trust) or is_firmer) and not is_coming(candidate)
+            is_now = is_held and candidate.id in (other.same_ids or ()) and answers_as_well(parts, its, 0)
+            if is_first or (is_now and candidate.trust >= other.trust and is_coming(other)):
                 placed.insert(place, (candidate, parts, other.id))
                 break
         else:
             placed.append((candidate, parts, None))
+        if candidate.same_ids and is_coming(candidate):
+            held.update(candidate.same_ids)
     return placed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Literal, LiteralString, Protocol, Unpack, cast, overload
 from uuid import UUID
@@ -24,6 +24,7 @@ from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.validation import checked_id, checked_ids, checked_moment
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
+from nous_online.language.pairs.beginnings import begins
 from nous_online.memories.agent import Agent, Verbs, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import check_home
@@ -35,6 +36,7 @@ from nous_online.recall.ranking import (
     RecallPolicy,
     ScoreParts,
     Situation,
+    beginning_of,
     confidence,
     later_first,
     periods_in,
@@ -71,6 +73,8 @@ class Cue:
     project_id: str | None = None
     periods: tuple[Period, ...] = ()
     """The days, months and years the question names; memories of the first one are nominated in any case."""
+    at: datetime | None = None
+    """When it was asked; None is now."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,9 @@ class FoundMemory:
 class Row(Candidate, Covering, Comparable, Protocol):
     """A candidate as the driver returns it: the fields of `FoundMemory`, then `covered` and those of `Comparable`."""
 
+    @property
+    def content(self) -> str: ...
+
 
 FIELDS = len(fields(FoundMemory))
 
@@ -136,9 +143,12 @@ class Recalled:
     detail: Detail = "full"
     """The level that was asked for."""
     put_before: UUID | None = None
-    """The earlier fact about the same thing that scored higher and that this later one was moved in front of."""
+    """The fact about the same thing that scored higher and that this one was moved in front of: an earlier one, or one
+    that is yet to begin."""
     contradicted_by: tuple[UUID, ...] = ()
     """The facts in an open contradiction with it that the caller could recall too."""
+    begins_on: date | None = None
+    """When it begins, where that is yet to come and an earlier fact about the same thing holds until then."""
 
     def __repr__(self) -> str:
         memory = self.memory
@@ -204,20 +214,40 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
         found += rows_of(candidates)
         conclusion_of(concluded, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
+    answers = answers_of(ranked, cue, policy)
+    full = with_full_texts(connection, agent_id, answers)
+    return Answers(recall_id, full, confidence(ranked, policy), can_be_logged)
+
+
+def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: RecallPolicy) -> list[Recalled]:
+    """Return the answers among ranked candidates, of facts about one thing the one that holds at the moment first.
+
+    A question about what is to come ("from January") finds that first.
+    """
+    coming: dict[UUID, date] = {}
+    moment = cue.as_of or cue.at or datetime.now(UTC)
+
+    def is_coming(row: Row) -> bool:
+        starts = beginning_of(row.content, row.said_at)
+        if starts is None or starts <= moment:
+            return False
+        coming[row.id] = starts.date()
+        return begins(cue.query, moment) is None
+
+    placed = later_first(ranked, policy, limit=cue.limit, is_coming=is_coming)[: cue.limit]
     # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
-    answers = [
+    return [
         Recalled(
             FoundMemory(*cast("tuple[Any, ...]", row)[:FIELDS]),
             parts,
             cue.detail,
             put_before,
             tuple(row.contradicted_by or ()),
+            coming.get(row.id),
         )
-        for row, parts, put_before in later_first(ranked, policy, limit=cue.limit)[: cue.limit]
+        for row, parts, put_before in placed
         if parts.score >= cue.min_score
     ]
-    full = with_full_texts(connection, agent_id, answers)
-    return Answers(recall_id, full, confidence(ranked, policy), can_be_logged)
 
 
 def scan_breadth(cue: Cue, policy: RecallPolicy) -> str:
@@ -475,7 +505,7 @@ class RecallVerbs(Verbs):
         vectors = agent.embed_if_able([text], deadline)
         vector = None if vectors is None else vectors[0]
         periods = periods_in(text, at=told["as_of"] or at)
-        cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, **told)
+        cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, at=at, **told)
         check_kinds(cue)
         with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
             found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())

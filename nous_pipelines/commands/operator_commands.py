@@ -102,12 +102,14 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 
 def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
     with open_heart(agent) as heart:
-        last = heart.history(memory_id)[0]
+        history = heart.history(memory_id)
         event = heart.undo(memory_id, reason=reason)
         is_archived = heart.get(memory_id).state == "archived"
     show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(brief(event.reason))}[/dim]")
     # What was ruled or found in the same transaction is taken back with it.
-    if last.action in {"contradicted", "contradiction_resolved"} and last.recorded_at != event.recorded_at:
+    for each in (each for each in history if each.recorded_at == event.recorded_at and "contradiction" in each.after):
+        show_note(f"asked again: nous resolve {brief(each.after['contradiction'])}")
+    if (last := history[0]).action == "contradicted" and last.recorded_at != event.recorded_at:
         back = f"; nous restore {brief(memory_id)} brings the memory back" if is_archived else ""
         show_note(f"its last change was {last.action} ({escaped(last.reason)}), which stays: undo passes over it{back}")
     return event

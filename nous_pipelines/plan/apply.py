@@ -106,14 +106,21 @@ def mark_settled(database: Database, plan: Plan, agent_ids: Sequence[str], *, ru
 
     A mark only says what contradictions and facts say by themselves, so it has no proposal of its own: whatever takes
     one of these back sets it again. After all chunks: it changes facts that other proposals of the plan may have read.
+    Raises `Unavailable` where the rows of an agent stay locked, once all others are marked.
     """
+    refused: list[Unavailable] = []
     with database.transaction() as connection:
         settled = connection.execute(of_questions(SQL["settled_sides"]), {"agent_ids": list(agent_ids)}).fetchall()
     why, at = "a side of its contradiction gave way", end_of(plan.night)
     cause = Cause("operator", "marked", why, effective_at=at, night=plan.night, run_id=run_id)
     for agent_id, sides in settled:
-        with database.transaction(agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
-            update_contradiction_status(connection, agent_id, sides, cause=cause)
+        try:
+            with database.transaction(agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+                update_contradiction_status(connection, agent_id, sides, cause=cause)
+        except Unavailable as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
 
 
 def chunks_of(proposals: Sequence[Proposal], size: int) -> Iterator[list[Proposal]]:

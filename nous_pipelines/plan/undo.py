@@ -296,7 +296,8 @@ def check_unresolved(proposal: AppliedProposal, resolved: dict[str, tuple[str, s
             resolution, note = resolved[each.id]
             pair = f"{each.set['memory_a']} and {each.set['memory_b']}"
             why = f" ({note})" if note else ""
-            raise Refused(f"the contradiction between facts {pair} has been resolved since, as {resolution!r}{why}")
+            what = f"the contradiction between facts {pair} has been resolved since, as {resolution!r}{why}"
+            raise Refused(f"{what}; undo that first: nous undo {each.set['memory_a']}")
 
 
 def take_back_usage(connection: Connection, agent_id: str, proposals: Sequence[AppliedProposal]) -> None:

@@ -325,9 +325,11 @@ class Remembered(FromResult):
     parts: ScoreParts
     memory: FoundMemory
     put_before: UUID | None
-    """The earlier fact about the same thing that it was put before."""
+    """The fact about the same thing that it was put before: an earlier one, or one that is yet to begin."""
     contradicted_by: tuple[UUID, ...]
     """Facts that contradict it, undecided."""
+    begins_on: date | None
+    """When it begins, where that is yet to come and an earlier fact about the same thing holds until then."""
 
 
 @dataclass(frozen=True)

@@ -544,7 +544,16 @@ ROUTES = (
     VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, answer=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),
     VerbRoute("POST /memories/{memory_id:uuid}/forget", Heart.forget, body("ForgetBody", reason=(Reason, ...))),
-    VerbRoute("POST /memories/{memory_id:uuid}/restore", Heart.restore, REASON, answers.MemoryAnswer),
+    VerbRoute(
+        "POST /memories/{memory_id:uuid}/restore",
+        Heart.restore,
+        body(
+            "RestoreBody",
+            reason=(Reason | None, None),
+            is_active=(bool, Field(default=False, description="Undo what superseded the fact, too.")),
+        ),
+        answers.MemoryAnswer,
+    ),
     VerbRoute("POST /memories/{memory_id:uuid}/pin", Heart.pin, REASON, answers.MemoryAnswer),
     VerbRoute("POST /memories/{memory_id:uuid}/unpin", Heart.unpin, REASON, answers.MemoryAnswer),
     VerbRoute(

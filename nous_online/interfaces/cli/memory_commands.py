@@ -113,14 +113,16 @@ def recall(
         lines = textwrap.wrap(" ".join(each.text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
         shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
         before = places.get(each.put_before) if each.put_before else None
-        moved = f"  said later than {before}, so before it" if before else ""
+        why = "said later than {0}" if before and not found[before - 1].begins_on else "holds until {0} begins"
+        moved = f"  {why.format(before)}, so before it" if before else ""
+        moved += f"  begins on {each.begins_on}" if each.begins_on else ""
         contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
-    fields = ("score", "memory", "parts", "put_before", "contradicted_by")
+    fields = ("score", "memory", "parts", "put_before", "contradicted_by", "begins_on")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
@@ -209,22 +211,33 @@ def forget(
     return gone
 
 
-def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
+def restore(
+    memory_id: MemoryId,
+    *,
+    active: Annotated[bool, Option(help="Make a fact active that another superseded before.")] = False,
+    reason: Why = None,
+    agent: AgentOption = None,
+) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    Of a fact that another one had superseded before, it says how to make it active again.
+    Of a fact that another one had superseded before, it says what holds now, and how to make it active again.
 
     $ nous restore $ID --reason "forgotten by mistake"
+    $ nous restore $ID --active
     """
     from nous_online.memories.store import way_back
 
     with open_heart(agent) as heart:
         was = heart.get(memory_id)
-        done = "restored" if was.state == "archived" else "nothing to restore"
-        memory = show_memory(done, heart.restore(memory_id, reason=reason))
+        memory = heart.restore(memory_id, reason=reason, is_active=active)
+        show_memory("nothing to restore" if memory == was else "restored", memory)
         if memory.state == "superseded":
             with heart.agent.transaction(heart.agent.deadline(None)) as connection:
                 show_note(f"no recall finds it: it was {way_back(connection, heart.agent.id, cast('Fact', memory))}")
+            last = cast("Fact", memory)
+            while last.superseded_by:
+                last = heart.get_fact(last.superseded_by)
+            show_note(f"in its place: {escaped(last.content)} ({brief(last.id)}, {last.state})")
         return memory
 
 

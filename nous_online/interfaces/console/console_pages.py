@@ -33,14 +33,14 @@ from nous_online.interfaces.questions import (
     OpenQuestion,
     alike,
     hold_both,
-    join,
     open_questions,
     questions_of,
+    settle_pair,
 )
-from nous_online.memories.contradictions import RESOLUTIONS, of_questions
+from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
-from nous_online.memories.undoing import effective_changes
+from nous_online.memories.undoing import undoable_changes
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -142,7 +142,7 @@ def memory(request: Request, memory_id: UUID, heart: OpenHeart) -> HTMLResponse:
     """Show one memory: its text, its statements, its links and uses, and its history."""
     found: Memory = heart.get(memory_id)
     events = heart.history(memory_id)
-    undoable = effective_changes(events)
+    undoable = undoable_changes(events)
     fact = found if isinstance(found, Fact) else None
     statements = heart.statements(memory_id) if fact else []
     founding = {each.id for each in statements if is_first_statement(each) and each.fact_id == memory_id}
@@ -306,7 +306,7 @@ ACTS = ("forget", "restore", "pin", "unpin")
 @router.post("/memories/{memory_id:uuid}/undo")
 def undo(memory_id: UUID, form: FormFields, heart: OpenHeart) -> RedirectResponse:
     """Undo the last change; raise `Conflict` if it is not the one that the page showed as the last."""
-    undoable = effective_changes(heart.history(memory_id))
+    undoable = undoable_changes(heart.history(memory_id))
     if undoable and str(undoable[0].id) != form.get("event"):
         raise Conflict(
             f"memory {memory_id} was changed since the page was opened: {undoable[0].action}; look at it again"
@@ -358,20 +358,23 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
     return back_to("/inbox", "decide")
 
 
+DOUBT_RULINGS: Mapping[str, tuple[Resolution, str]] = {
+    "keep": ("both_valid", "keep"),
+    "same": ("same", "join"),
+    "earlier": ("a_wins", "decide"),
+}
+"""How each button under a doubt decides it, and the message afterwards; the one without a name replaces."""
+
+
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, merge them, or record that both hold."""
+    """Replace the earlier fact by the later one, or the later by the earlier, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
-    if form.get("act") == "keep":
-        heart.keep_both(later, earlier, reason=reason_in(form))
-        return back_to("/inbox", "keep")
-    if form.get("act") == "same":
-        join(heart, heart.get_fact(earlier), heart.get_fact(later), why=reason_in(form))
-        return back_to("/inbox", "join")
-    heart.supersede_fact(earlier, later, reason=reason_in(form))
-    return back_to("/inbox", "replace")
+    ruling, done = DOUBT_RULINGS.get(form.get("act", ""), ("b_wins", "replace"))
+    settle_pair(heart, earlier, later, Ruling(ruling), why=reason_in(form))
+    return back_to("/inbox", done)
 
 
 def hold_all(request: Request, heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> Response:

@@ -251,6 +251,7 @@ def recall(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
         text = shortened(memory.level(memory.shown(details["detail"])) or memory.content)
         said_at = memory.said_at.isoformat(timespec="seconds")
         contested = f", contradicted by {', '.join(opposed)}" if opposed else ""
+        contested += f", begins on {each.begins_on}" if each.begins_on else ""
         lines.append(f"{place}. {memory.kind} {memory.id} ({said_at[:10]}{contested}): {quoted(text)}")
         values = {"id": str(memory.id), "kind": memory.kind, "text": text, "score": round(each.score, 3)}
         memories.append({**values, "said_at": said_at, "contradicted_by": opposed})

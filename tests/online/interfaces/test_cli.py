@@ -79,6 +79,21 @@ def test_an_answer_that_stands_before_a_better_one_says_why(nous: Callable[..., 
     assert "aisle" in lines[0]
 
 
+def test_a_change_that_is_yet_to_begin_stands_after_what_holds_today_and_says_from_when(nous: Callable[..., Answer]):
+    nous("learn", "The rent is 1,200 a month", "--learned-at", "2026-05-01T00:00:00Z")
+    nous("learn", "From September the rent is 1,350 a month", "--learned-at", "2026-05-02T00:00:00Z")
+
+    before, after = (
+        nous("recall", "how much is the rent?", "--as-of", f"2026-{month}-01T12:00:00Z").out.splitlines()
+        for month in ("06", "09")
+    )
+
+    assert "1,200" in before[0]
+    assert ["begins on 2026-09-01" in line for line in before if "said" in line] == [False, True]
+    assert "1,350" in after[0]
+    assert not any("begins on" in line for line in after)
+
+
 def test_a_memory_of_many_words_is_shown_in_three_lines_unless_all_of_it_is_asked_for(nous: Callable[..., Answer]):
     text = " ".join(f"Barge {number} carried rye to Olm." for number in range(30))
     learned = nous("learn", text)
@@ -159,7 +174,7 @@ def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tm
 
     assert (learned["action"], learned["memory"]["encoded_frame"]) == ("stored", "task")
     assert [each["memory"]["content"] for each in recalled["memories"]] == ["Ada prefers tea"]
-    assert set(recalled["memories"][0]) == {"score", "memory", "parts", "put_before", "contradicted_by"}
+    assert set(recalled["memories"][0]) == {"score", "memory", "parts", "put_before", "contradicted_by", "begins_on"}
     assert (imported["stored"], imported["bad"][0]["number"]) == (1, 2)
     assert status["memories"] == {"fact": {"active": 2}}
     assert (status["agent"], status["recalls"], status["waiting"]["episodes"]) == ("default", 1, 0)

@@ -312,6 +312,34 @@ def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     assert heart.get_fact(later.id).perhaps_replaces == [earlier.id]
 
 
+def test_of_a_doubt_the_earlier_is_kept_from_the_inbox_and_undo_opens_it_again(
+    heart: Heart, judge: ScriptedJudge, console: TestClient
+) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
+    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
+
+    assert led_to(pressed(console, "/inbox", "/doubts", act="earlier")) == "/inbox?done=decide"
+
+    assert "Nothing is in doubt" in shown(console, "/inbox?done=decide")
+    assert heart.get_fact(later.id).superseded_by == earlier.id
+    heart.undo(later.id, reason="it was a change after all")
+    assert "In doubt" in shown(console, "/inbox")
+    assert "Nothing is in doubt" not in shown(console, "/inbox")
+
+
+def test_a_night_that_changed_nothing_says_so_in_the_list(
+    heart: Heart, owner: psycopg.Connection, console: TestClient
+) -> None:
+    heart.learn("the boat is fast")
+    owner.execute("insert into lifecycle.health (agent_id, night, figures) values ('aria', %s, %s)", [NIGHT, "{}"])
+
+    listed = shown(console, "/nights")
+
+    assert "nothing changed" in listed
+    assert ">0<" not in listed
+
+
 def test_two_that_say_the_same_are_merged_from_the_inbox(heart: Heart, console: TestClient) -> None:
     found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Lima")
 

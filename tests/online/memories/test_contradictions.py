@@ -375,25 +375,29 @@ def test_undoing_a_ruling_for_a_side_that_had_given_way_asks_again(heart: Heart,
 
 def undo_it(heart: Heart, command: str) -> None:
     """Run the command that a message names."""
-    verb, memory_id = command.removeprefix("nous ").split()
-    {"undo": heart.undo, "restore": heart.restore}[verb](UUID(memory_id))
+    verb, memory_id, *options = command.removeprefix("nous ").split()
+    if verb == "undo":
+        heart.undo(UUID(memory_id))
+    else:
+        heart.restore(UUID(memory_id), is_active=options == ["--active"])
 
 
 @pytest.mark.parametrize(
-    ("retire", "count"),
+    "retire",
     [
-        (superseded, 1),
-        (merged, 1),
-        (undone, 1),
-        (lambda heart, fact: heart.forget(fact.id), 1),
-        (lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id)), 2),
-        (lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id), heart.restore(fact.id)), 3),
+        superseded,
+        merged,
+        undone,
+        lambda heart, fact: heart.forget(fact.id),
+        lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id)),
+        lambda heart, fact: (merged(heart, fact), heart.forget(fact.id)),
+        lambda heart, fact: (superseded(heart, fact), heart.forget(fact.id), heart.restore(fact.id)),
     ],
-    ids=["superseded", "merged", "undone", "forgotten", "superseded-forgotten", "superseded-restored"],
+    ids=["superseded", "merged", "undone", "forgotten", "superseded-forgotten", "merged-forgotten", "and-restored"],
 )
 @pytest.mark.parametrize("resolution", ["b_wins", "both_valid"])
-def test_a_ruling_for_a_side_that_something_else_retired_is_refused_with_the_commands_that_bring_it_back(
-    heart: Heart, pair, found: Contradiction, retire, count: int, resolution: Resolution
+def test_a_ruling_for_a_side_that_something_else_retired_is_refused_with_the_command_that_brings_it_back(
+    heart: Heart, pair, found: Contradiction, retire, resolution: Resolution
 ) -> None:
     retire(heart, pair[1])
     before = heart.get_fact(pair[1].id)
@@ -401,11 +405,9 @@ def test_a_ruling_for_a_side_that_something_else_retired_is_refused_with_the_com
     with pytest.raises(Conflict, match=f"fact {pair[1].id} is {before.state}, so it can't win or hold: ") as refused:
         heart.resolve_contradiction(found.id, resolution)
     assert heart.get_fact(pair[1].id) == before
-    commands = findall(r"`([^`]+)`", str(refused.value))
-    for command in commands:
-        undo_it(heart, command)
+    (command,) = findall(r"`([^`]+)`", str(refused.value))
+    undo_it(heart, command)
 
-    assert len(commands) == count
     assert heart.get_fact(pair[1].id).state == "active"
     assert heart.resolve_contradiction(found.id, resolution).resolution == resolution
 

@@ -191,6 +191,25 @@ def test_a_superseded_fact_is_forgotten_and_comes_back_as_superseded(heart: Hear
     assert (restored.state, restored.superseded_by) == ("superseded", new.id)
 
 
+@pytest.mark.parametrize("is_forgotten", [False, True])
+@pytest.mark.parametrize("is_same", [False, True])
+def test_a_superseded_fact_is_made_active_in_one_call_whatever_was_done_to_it_since(
+    heart: Heart, *, is_same: bool, is_forgotten: bool
+) -> None:
+    old, new = heart.learn("The office opens at nine").memory, heart.learn("Lunch is at noon").memory
+    heart.supersede_fact(old.id, new.id, is_same=is_same)
+    heart.update(old.id, tags=["office"])
+    if is_forgotten:
+        heart.forget(old.id, reason="asked for")
+
+    back = heart.restore(old.id, is_active=True)
+
+    assert (back.state, back.superseded_by, back.is_forgotten, back.tags) == ("active", None, False, ["office"])
+    assert heart.get_fact(new.id).confirmation_count == 0
+    assert old.id in recalled(heart)
+    assert heart.restore(old.id, is_active=True) == back
+
+
 def test_a_contradiction_is_no_question_while_one_side_is_forgotten(heart: Heart, judge) -> None:
     judge.verdicts[GATE, "The gate code is 4712"] = Verdict.CONTRADICTS
     fact = heart.learn(GATE).memory

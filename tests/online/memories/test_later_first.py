@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import permutations
 
 import pytest
@@ -118,6 +118,32 @@ def test_the_later_side_of_an_open_contradiction_comes_first_and_both_are_marked
 
     assert contents(found) == list(reversed(statements))
     assert [each.contradicted_by for each in found] == [(one.id,), (other.id,)]
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "first", "begins"),
+    [
+        (datetime(2026, 11, 28, tzinfo=UTC), "the rent is 1,200", date(2027, 1, 1)),
+        (datetime(2027, 1, 2, tzinfo=UTC), "from January the rent is 1,350", None),
+        (datetime(2027, 9, 1, tzinfo=UTC), "from January the rent is 1,350", None),
+    ],
+)
+@pytest.mark.parametrize("query", ["what is the rent", "is the rent in January 1,350"])
+def test_what_holds_today_comes_before_a_change_that_is_yet_to_begin(heart, judge, query, asked_at, first, begins):
+    today, coming = "the rent is 1,200", "from January the rent is 1,350"
+    judge.verdicts[today, coming] = Verdict.CONTRADICTS
+    november = datetime(2026, 11, 20, tzinfo=UTC)
+    heart.learn(today, learned_at=MAY)
+    heart.learn(coming, learned_at=november)
+    heart.learn("from January the bakery opens at six", learned_at=november)
+
+    found = heart.recall(query, at=asked_at)
+
+    rents = [each for each in found if "rent" in each.content]
+    assert [each.content for each in rents] == [first, *({today, coming} - {first})]
+    assert {each.content: each.begins_on for each in found if each.begins_on} == ({coming: begins} if begins else {})
+    assert rents[0].put_before in {None, rents[1].id}
+    assert heart.recall("what is the rent from January on", at=datetime(2026, 11, 28, tzinfo=UTC))[0].content == coming
 
 
 def test_a_contradiction_out_of_reach_is_no_mark(heart, owner, judge):

@@ -211,29 +211,49 @@ def test_two_facts_that_say_the_same_give_way_together(aria: Heart) -> None:
     assert learned.contradicts == ()
 
 
-def test_restoring_a_fact_that_another_had_superseded_says_how_to_make_it_active(
+def test_restoring_a_fact_that_another_had_superseded_says_what_holds_and_the_one_command_that_makes_it_active(
     aria: Heart, database_url: str, tmp_path: Path
 ) -> None:
-    old, new = aria.learn("We use Supabase for auth").memory, aria.learn("The office is in Lyon").memory
+    said = ("We use Supabase for auth", "The office is in Lyon", "Lunch is at noon")
+    old, new, last = (aria.learn(each).memory for each in said)
     aria.supersede_fact(old.id, new.id, reason="by mistake")
+    aria.supersede_fact(new.id, last.id)
     aria.forget(old.id)
     of_aria = ("--agent", "aria")
 
     with pointed_at(database_url, tmp_path):
         restored, again = (typed("restore", old.id, *of_aria) for _ in range(2))
-        left = restored.out + restored.err
-        for _ in range(left.count(f"`nous undo {old.id}`")):
-            typed("undo", old.id, *of_aria)
+        active = typed("restore", old.id, "--active", *of_aria)
 
+    left = " ".join((restored.out + restored.err).split())
     assert restored.out.startswith("restored")
-    assert "no recall finds it: it was superseded by agent (by mistake)" in " ".join(left.split())
+    assert "no recall finds it: it was superseded by agent (by mistake)" in left
+    assert f"`nous restore {old.id} --active` makes it active again" in left
+    assert f"in its place: Lunch is at noon ({str(last.id)[:8]}" in left
     assert "nothing to restore" in again.out
     assert "makes it active again" in " ".join((again.out + again.err).split())
-    assert aria.get_fact(old.id).state == "active"
+    assert active.out.startswith("restored")
+    assert [aria.get_fact(each.id).state for each in (old, new, last)] == ["active", "superseded", "active"]
+
+
+def test_undo_says_so_where_it_passes_over_a_contradiction_that_was_found(
+    aria: Heart, contradiction: Contradiction, database_url: str, tmp_path: Path
+) -> None:
+    earlier = next(
+        each for each in (contradiction.memory_a, contradiction.memory_b) if aria.get(each).content == HONEST
+    )
+
+    with pointed_at(database_url, tmp_path):
+        undone = typed("undo", earlier, "--agent", "aria")
+
+    told = " ".join((undone.out + undone.err).split())
+    assert undone.out.startswith("taken back  learned")
+    assert "its last change was contradicted (" in told
+    assert f"nous restore {str(earlier)[:8]}" in told
 
 
 @pytest.mark.parametrize("resolution", ["both_valid", "a_wins"])
-def test_undo_says_so_where_it_passes_over_a_ruling(
+def test_undo_of_a_ruling_says_that_it_is_asked_again(
     aria: Heart, contradiction: Contradiction, database_url: str, tmp_path: Path, resolution: Resolution
 ) -> None:
     aria.resolve_contradiction(contradiction.id, resolution, note="two accounts")
@@ -241,8 +261,7 @@ def test_undo_says_so_where_it_passes_over_a_ruling(
     with pointed_at(database_url, tmp_path):
         undone = typed("undo", contradiction.memory_b, "--agent", "aria")
 
-    told = " ".join((undone.out + undone.err).split())
-    is_passed_over = resolution == "both_valid"
-    assert undone.out.startswith(f"taken back  {'learned' if is_passed_over else 'superseded'}")
-    assert ("its last change was contradiction_resolved (contradiction resolved:" in told) == is_passed_over
-    assert (f"nous restore {str(contradiction.memory_b)[:8]}" in told) == is_passed_over
+    action = "contradiction_resolved" if resolution == "both_valid" else "superseded"
+    assert undone.out.startswith(f"taken back  {action}")
+    assert f"asked again: nous resolve {str(contradiction.id)[:8]}" in " ".join((undone.out + undone.err).split())
+    assert aria.contradictions() == [contradiction]

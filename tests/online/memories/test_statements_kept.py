@@ -12,15 +12,17 @@ from pathlib import Path
 import psycopg
 from conftest import ScriptedJudge, WordEmbedder
 from examples import examples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from night_runs import plan_of
 
 from nous_online.core.errors import NousError
+from nous_online.database.changes import Cause
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.exporting import export_agent, restore_agent
 from nous_online.language.pairs.judging import Verdict
+from nous_online.memories.contradictions import open_between
 from nous_online.memories.documents import Documents, Edit
 from nous_online.memories.store import unrecorded_count
 from nous_pipelines.plan.apply import apply_plan
@@ -56,6 +58,15 @@ class Life:
 
     def fact(self, number: int) -> uuid.UUID:
         return self.facts()[number % len(self.facts())]
+
+    def rows(self) -> list[object]:
+        """Its facts and contradictions, but for the columns that count versions."""
+        query = """
+            select to_jsonb(f) - array['row_version', 'written_xid'] from heart.facts f where agent_id = %(id)s
+            union all select to_jsonb(c) - array['row_version', 'written_xid'] from heart.contradictions c
+            where agent_id = %(id)s
+        """
+        return sorted((row[0] for row in self.owner.execute(query, {"id": self.agent_id})), key=lambda row: row["id"])
 
     def say(self) -> tuple[datetime, str]:
         """When and by whom the next thing is said."""
@@ -128,6 +139,25 @@ def resolve(life: Life, number: int) -> None:
         life.heart.resolve_contradiction(found.id, "merged", merged_into=life.fact(number))
 
 
+def rule_and_undo(life: Life, number: int) -> None:
+    """Rule on contradictions, undo that on either side, and find everything as it was; then rule so again."""
+    ruling = ("a_wins", "b_wins", "both_valid", "same")[number % 4]
+    active = [fact for fact in life.facts() if life.heart.get(fact).state == "active"]
+    if len(active) > 1:
+        one, other = (
+            life.heart.get_fact(each) for each in (active[number % len(active)], active[number // 9 % len(active)])
+        )
+        cause = Cause("agent", "contradicted", "they can't both be so", MAY)
+        with suppress(NousError), life.heart.agent.database.transaction(life.agent_id) as connection:
+            open_between(connection, life.agent_id, one, other, judgement={}, cause=cause)
+    for found in life.heart.contradictions():
+        before, sides = life.rows(), [found.memory_a, found.memory_b]
+        life.heart.resolve_contradiction(found.id, ruling)
+        life.heart.undo(sides[number // 4 % 2], reason="a mistake")
+        assert life.rows() == before
+        life.heart.resolve_contradiction(found.id, ruling)
+
+
 def undo_one(life: Life, number: int) -> None:
     life.heart.undo(life.fact(number), reason="a mistake")
 
@@ -164,12 +194,15 @@ def move(life: Life, _: int) -> None:
 
 DEEDS: tuple[Callable[[Life, int], None], ...] = (
     learn, learn, learn, replace_one, set_value, set_value, import_two, write_document, confirm, supersede, resolve,
-    undo_one, undo_one, split_one, split_one, forget_one, forget_one, restore_one, take_back_source, night, night,
-    undo_nights, move,
+    rule_and_undo, rule_and_undo, undo_one, undo_one, split_one, split_one, forget_one, forget_one, restore_one,
+    take_back_source, night, night, undo_nights, move,
 )  # fmt: skip
 
 
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(deeds=[(learn, 0), (night, 0), (forget_one, 1), (take_back_source, 1)])
+@example(deeds=[(import_two, 0), (night, 0), (take_back_source, 2)])
+@example(deeds=[(import_two, 1), (night, 0), (take_back_source, 2)])
 @given(deeds=st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 99)), min_size=4, max_size=14))
 def test_every_statement_is_found_word_for_word_whatever_is_done(
     deeds, database: Database, night_database: Database, owner: psycopg.Connection, tmp_path: Path

@@ -13,6 +13,7 @@ from nous_online.recall.ranking import (
     Period,
     RecallPolicy,
     Situation,
+    beginning_of,
     censor_boost,
     confidence,
     frame_boost,
@@ -280,6 +281,45 @@ def test_a_later_fact_of_another_frame_stays_behind_and_much_use_keeps_no_old_on
 
     assert later_order(earlier, later, situation=Situation("how?", frame="decision")) == [1, 2]
     assert later_order(replace(earlier, rank_weight=2.0), later) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("from January the rent is 1,350", (2027, 1, 1)),
+        ("As of 1 March 2027 the rent is 1,350", (2027, 3, 1)),
+        ("ab dem 15. Februar kostet es mehr", (2027, 2, 15)),
+        ("the fee goes up next month", (2026, 12, 1)),
+        ("das gilt ab nächstem Monat, also nächsten Monat", (2026, 12, 1)),
+        ("the fee goes up next year", (2027, 1, 1)),
+        ("from October the rent is 1,350", None),
+        ("the rent is 1,200", None),
+    ],
+)
+def test_the_day_from_which_a_statement_holds_is_counted_from_when_it_was_said(said, begins):
+    november = datetime(2026, 11, 27, 15, 30, tzinfo=UTC)
+
+    assert beginning_of(said, november) == (begins and datetime(*begins, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("trust", [0, 10])
+@pytest.mark.parametrize("relevance", [0.4, 0.6])
+@pytest.mark.parametrize("evidence", [{"same_ids": [ONE], "contradicted_by": [ONE]}, {"same_ids": [ONE]}])
+def test_what_is_yet_to_begin_comes_after_what_holds_until_then(relevance, evidence, trust):
+    two = UUID(int=2)
+    today = Memory(ONE, contradicted_by=[two] if "contradicted_by" in evidence else None)
+    coming = Memory(two, dense=relevance, lexical=relevance, **evidence)
+    other = Memory(UUID(int=3), dense=0.55, lexical=0.55)
+
+    def order(*memories: Memory, is_coming: bool) -> list[int]:
+        ranked = rank(memories, ASKED, POLICY, limit=10)
+        placed = later_first(ranked, POLICY, limit=10, is_coming=lambda each: is_coming and each.id == two)
+        return [memory.id.int for memory, _, _ in placed if memory.id != other.id]
+
+    assert order(today, coming, other, is_coming=True) == [1, 2]
+    assert order(today, coming, other, is_coming=False) == [2, 1]
+    more_trusted = replace(coming, trust=coming.trust + trust)
+    assert order(today, more_trusted, other, is_coming=True) == ([1, 2] if not trust or relevance < 0.5 else [2, 1])
 
 
 def sureness(best: Memory, *others: Memory) -> float:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from night_runs import events_in, usage_in
 
 from nous_online.core.domain import EPISODE
-from nous_online.core.errors import Conflict
+from nous_online.core.errors import Conflict, Refused, Unavailable
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.heart import Heart
 from nous_pipelines.phases.proposals import Change, Proposal, Read
+from nous_pipelines.plan import apply as applying
 from nous_pipelines.plan.apply import Applied, apply_plan
 from nous_pipelines.plan.planning import planned
 from nous_pipelines.plan.undo import Selection, undo
@@ -351,6 +352,48 @@ def test_a_night_that_retires_a_side_settles_the_contradiction_until_it_is_taken
     assert settled == ([], set())
     assert heart.contradictions() == [found]
     assert marked(heart) == {found.memory_a, found.memory_b}
+
+
+@pytest.mark.parametrize("resolution", ["both_valid", "a_wins", "same"])
+@pytest.mark.parametrize("side", ["memory_a", "memory_b"])
+def test_a_contradiction_that_a_night_found_is_taken_back_once_a_ruling_on_it_is_undone(
+    heart, store, night_database, resolution, side
+):
+    before = store.rows()
+    apply(night_database, store.contradiction(NIGHT))
+    (found,) = heart.contradictions()
+    heart.resolve_contradiction(found.id, resolution)
+
+    heart.undo(getattr(found, side))
+    with pytest.raises(Refused, match="nous undo --proposal"):
+        heart.undo(getattr(found, side))
+
+    assert heart.contradictions() == [found]
+    assert take_back(night_database).refused == {}
+    assert store.rows() == before
+
+
+def test_an_agent_whose_rows_are_locked_keeps_no_other_from_being_marked_and_is_by_the_next_run(
+    heart, store, night_database, database_url, monkeypatch
+):
+    monkeypatch.setattr(applying, "CHUNK_TIMEOUT_S", 0.5)
+    agent = heart.agent
+    other = Heart.open("ben", database=agent.database, embedder=agent.embedder, judge=agent.judge)
+    stores = [store, Store(other, store.owner)]
+    opened = [contradicting(each, its, NIGHT, *its.facts[:2]) for each, its in zip((heart, other), stores, strict=True)]
+    apply_plan(night_database, planned(NIGHT, opened, agent_ids=[], policy={}), run_id="r")
+    retired = [replacing(its, NEXT, its.facts[0], its.facts[2]) for its in stores]
+    plan = planned(NEXT, retired, agent_ids=[], policy={})
+
+    with psycopg.connect(database_url) as holder:
+        holder.execute("select from heart.facts where id = %s for update", [store.facts[1]])
+        with pytest.raises(Unavailable):
+            apply_plan(night_database, plan, run_id="r2")
+    while_locked = marked(heart), marked(other)
+    apply_plan(night_database, plan, run_id="r3")
+
+    assert while_locked == ({UUID(each) for each in store.facts[:2]}, set())
+    assert marked(heart) == set()
 
 
 def test_a_side_that_nights_retired_comes_back_by_the_ruling_or_by_the_commands_its_refusal_names(
