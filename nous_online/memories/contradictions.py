@@ -32,6 +32,7 @@ from nous_online.database.changes import (
 from nous_online.database.statements import fetch, statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
+from nous_online.memories.learning import check_begun
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -311,6 +312,8 @@ def apply_ruling(
     for loser, winner in lost.items():
         if facts[loser].state != "active":
             continue
+        if how == "replaced":
+            check_begun(facts[winner], facts[loser])
         if how == "merged":  # the version of the winner moves with each fact that is merged into it
             facts[winner] = merge_counts(connection, agent_id, facts[winner], facts[loser], cause=cause)
         values = {

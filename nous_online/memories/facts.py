@@ -30,6 +30,7 @@ from nous_online.memories.learning import (
     NamedFact,
     changed_together,
     check_active,
+    check_begun,
     decide_and_doubt,
     holds_since,
     is_later,
@@ -174,6 +175,7 @@ class FactVerbs(Verbs):
                 message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
                 raise Forbidden(f"{message}, so only an operator puts that one in its place")
             check_successor(connection, agent, new, one)
+            check_begun(new, old)
             moment = moment or max(old.learned_at, new.learned_at)
             if is_same:
                 check_active(new, "a successor")

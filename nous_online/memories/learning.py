@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import combinations
@@ -248,6 +248,18 @@ def overlap_in_time(new: NewFact, known: Fact) -> bool:
     is_after = known.valid_to is not None and new.valid_from is not None and new.valid_from >= known.valid_to
     is_before = new.valid_to is not None and known.valid_from is not None and known.valid_from >= new.valid_to
     return not (is_to_come or is_after or is_before)
+
+
+def check_begun(new: NewFact | Fact, known: Fact) -> None:
+    """Raise `Refused` where `known` still holds until `new`, which is to take its place, begins."""
+    begins, now = new.valid_from, datetime.now(UTC)
+    if begins is None or begins <= max(now, holds_since(known)) or is_past(known, now):
+        return
+    message = (
+        f"fact {known.id} holds until {begins:%Y-%m-%d}, when the other one begins, and would be gone from today on"
+    )
+    way = f"keep both (both_valid), and end it then: nous update {known.id} --valid-to {begins.isoformat()}"
+    raise Refused(f"{message}; {way}")
 
 
 def are_told_together(one: NewFact | Fact, other: Fact) -> bool:
@@ -496,8 +508,9 @@ def is_protected_value(new: NewFact, holder: Fact) -> bool:
 
 
 def check_replaceable(new: NewFact, replaced: Sequence[Neighbour]) -> None:
-    """Raise `Refused` for the first fact that is pinned, or trusted more than the new one."""
+    """Raise `Refused` for a fact that is pinned, trusted more than the new one, or holds until that begins."""
     for fact in (each.fact for each in replaced):
+        check_begun(new, fact)
         if fact.is_pinned:
             raise Refused(f"fact {fact.id} is pinned and can't be replaced; unpin it first, or supersede it by its id")
         if fact.trust > new.trust:

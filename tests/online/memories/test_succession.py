@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import psycopg
 import pytest
 from conftest import WordEmbedder
 
-from nous_online.core.errors import Conflict, InvalidInput, NotFound
+from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import OfflineJudge
@@ -47,6 +47,40 @@ def test_what_changes_a_part_leaves_the_rest_to_be_recalled(heart: Heart) -> Non
     assert learned.action == "stored"
     assert [each.fact.id for each in learned.contradicts] == [known.id]
     assert [each.content for each in heart.recall("how many guests has Tom's party")] == [later, earlier]
+
+
+def test_what_is_yet_to_begin_takes_no_value_away_that_holds_until_then(heart: Heart) -> None:
+    soon = datetime.now(UTC) + timedelta(days=30)
+    now = heart.learn("Tom's pocket money is 3 euros a week", learned_at=MAY).memory
+    coming = heart.learn("Tom's pocket money is 4 euros a week", learned_at=JUNE, valid_from=soon).memory
+    assert heart.get_fact(now.id).state == "active"
+
+    for replace_at_once in (
+        lambda: heart.supersede_fact(now.id, coming.id),
+        lambda: heart.learn("Tom's pocket money is 5 euros a week", valid_from=soon, replaces=now.id),
+    ):
+        with pytest.raises(Refused, match=f"holds until {soon:%Y-%m-%d}.*nous update {now.id} --valid-to"):
+            replace_at_once()
+
+    heart.update(now.id, valid_to=soon)
+    assert [each.content for each in heart.recall("how much is Tom's pocket money")] == [now.content]
+    later = heart.recall("how much is Tom's pocket money", as_of=soon + timedelta(days=1))
+    assert [each.content for each in later] == [coming.content]
+
+
+def test_a_ruling_for_what_is_yet_to_begin_is_refused_and_says_what_to_do(heart: Heart) -> None:
+    soon = datetime.now(UTC) + timedelta(days=30)
+    now = heart.learn("Tom's pocket money is 3 euros a week", trust=90, learned_at=MAY).memory
+    heart.learn("Tom's pocket money is 4 euros a week", learned_at=JUNE)
+    (asked,) = heart.contradictions()
+    later = next(each for each in (asked.memory_a, asked.memory_b) if each != now.id)
+    heart.update(later, valid_from=soon)
+
+    with pytest.raises(Refused, match="both_valid"):
+        heart.resolve_contradiction(asked.id, keep=later)
+
+    assert heart.resolve_contradiction(asked.id, "both_valid").status == "resolved"
+    assert heart.get_fact(now.id).state == "active"
 
 
 def test_a_value_that_returns_is_a_new_statement(heart: Heart) -> None:
