@@ -81,9 +81,9 @@ export interface AssembleBody {
   at?: string | null;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -129,9 +129,9 @@ export interface Censor {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -164,9 +164,9 @@ export interface CensorBody {
   learned_from_episode_id?: string | null;
   /** When it expires; by default never. */
   expires_at?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -229,9 +229,9 @@ export interface CheckBody {
   is_recorded?: boolean;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -441,9 +441,9 @@ export interface DeferredFactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -469,9 +469,9 @@ export interface EndBody {
   outcome?: "success" | "failure" | "partial" | "ongoing" | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -531,9 +531,9 @@ export interface Episode {
   trust: number;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -604,9 +604,9 @@ export interface Fact {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -648,9 +648,9 @@ export interface FactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -932,9 +932,9 @@ export interface PredictBody {
   session_id?: string | null;
   /** How many memories at most. */
   limit?: number;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
   /** Show what was known at that moment; by default now. */
   at?: string | null;
@@ -1032,9 +1032,9 @@ export interface Procedure {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -1080,9 +1080,9 @@ export interface ProcedureBody {
   censors?: Array<string> | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -1147,9 +1147,9 @@ export interface RecallBody {
   as_of?: string | null;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -1181,9 +1181,9 @@ export interface RecordBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -1310,9 +1310,9 @@ export interface StartBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;

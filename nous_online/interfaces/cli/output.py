@@ -303,7 +303,7 @@ def flush_output(code: str | int | None) -> str | int | None:
 # --- options that several commands have ---
 
 C = TypeVar("C", bound=Callable[..., object])
-UserOption = Annotated[str | None, Option(help="For whom; what is of other users stays out.")]
+UserOption = Annotated[str | None, Option(help="The user who asks: finds their own besides what is everybody's.")]
 ProjectOption = Annotated[str | None, Option(help="In which project.")]
 ReadProject = Annotated[
     str | None,

@@ -112,3 +112,14 @@ def test_a_memory_is_pinned_unpinned_and_corrected(nous: Callable[..., Result], 
     assert (pinned.is_pinned, corrected.is_pinned) == (True, False)
     assert (corrected.subject, corrected.tags, corrected.category) == ("gate code", ["home", "gate"], None)
     assert [each.action for each in heart.history(fact.id)] == ["changed", "unpinned", "pinned", "learned"]
+
+
+def test_what_is_told_for_a_project_is_found_by_its_other_users(nous: Callable[..., Result]) -> None:
+    told = nous("learn", "The tent is booked for July", "--project", "camping", "--user", "cleo", "--scope", "project")
+
+    found = nous("recall", "tent", "--project", "camping", "--user", "ben", "--json")
+
+    assert told.exit_code == 0, told.output
+    assert [each["memory"]["content"] for each in json.loads(found.stdout)["memories"]] == [
+        "The tent is booked for July"
+    ]
