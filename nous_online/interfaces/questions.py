@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from psycopg import Connection
@@ -119,7 +119,3 @@ def about(
         for each in questions
         if (source is None or source in (each.sources or ())) and (subject is None or subject.lower() == each.subject)
     ]
-
-
-def as_plain(question: OpenQuestion) -> dict[str, Any]:
-    return {"kind": question.kind, "id": question.id, "earlier": question.earlier_id, "later": question.later_id}

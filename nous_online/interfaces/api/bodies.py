@@ -40,6 +40,7 @@ from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 from nous_online.memories import decisions
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.doubts import Doubt
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
@@ -487,6 +488,7 @@ CensorList = wrapped("CensorList", "The active censors of an agent.", censors=li
 ContradictionList = wrapped(
     "ContradictionList", "Contradictions, the oldest first.", contradictions=list[Contradiction]
 )
+DoubtList = wrapped("DoubtList", "Facts that perhaps replace earlier ones, the oldest first.", doubts=list[Doubt])
 FactList = wrapped("FactList", "Facts, the latest first.", facts=list[Fact])
 FactCounts = wrapped("FactCounts", "How many facts there are in each state.", counts=dict[str, int])
 ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first.", changes=list[PastChange])

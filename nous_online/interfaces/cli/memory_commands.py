@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
 
@@ -13,7 +15,7 @@ from typer import Argument, Option
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.validation import checked_id
+from nous_online.core.validation import checked_id, checked_moment
 from nous_online.interfaces.cli.output import (
     AgentOption,
     ReadProject,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction, Ruling
+    from nous_online.memories.doubts import Doubt
     from nous_online.memories.undoing import PastChange
 
 
@@ -59,6 +62,8 @@ def learn(
     $ nous learn "We open at nine" --source-kind operator
     $ git log -1 --format=%B | nous learn - --source "git log"
     """
+    from nous_online.memories.learning import is_partial
+
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
@@ -69,10 +74,11 @@ def learn(
         show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
     for old in gone:
         show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo {brief(old.id)}[/dim]")
+    in_part = {each.fact.id for each in learned.near if is_partial(each.reason)}
     for each in learned.contradicts:
-        known = escaped(each.fact.content)
-        replaced = brief(each.fact.id)
-        show(f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {replaced}[/dim]")
+        does, when = ("replaces a part of", "all of it") if each.fact.id in in_part else ("contradicts", "it")
+        how = f"both stay; if {when} is replaced: --replaces {brief(each.fact.id)}"
+        show(f"[yellow]{does}[/yellow]  {escaped(each.fact.content)}  [dim]{how}[/dim]")
     for each in doubted:
         how = ruling_of_doubt(learned.memory, each.id)
         show(f"[yellow]perhaps replaces[/yellow]  {escaped(each.content)}  [dim]{how}[/dim]")
@@ -117,7 +123,8 @@ def recall(
         contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
-        show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
+        said = ", ".join([said_at, *origin_words(vars(each.memory))])
+        show(f"            [dim]{each.id}  said {escaped(said)}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
     fields = ("score", "memory", "parts", "put_before", "contradicted_by")
@@ -319,8 +326,13 @@ def show_one(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
         else:
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
-    trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
-    lines = [f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"]
+    about = ", ".join([memory.state, f"trust {memory.trust}", *origin_words(vars(memory))])
+    lines = [
+        f"[bold]{escaped(title)}[/bold]",
+        f"[dim]{memory.id}  {escaped(about)}[/dim]",
+        *lines,
+        "\nwhat became of it, the latest first",
+    ]
     for line in (*lines, *map(event_lines, events)):
         show(line)
     return {kind: memory, **fields, "events": events}
@@ -425,36 +437,48 @@ def contradictions(
     $ nous contradictions
     $ nous contradictions --status resolved --json
     """
-    from nous_online.interfaces.questions import as_plain, questions_of
-    from nous_online.memories.contradictions import sides_of
-
     with open_heart(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
-        rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
-        doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
-        facts = {one: heart.get_fact(one) for each in doubts for one in (each.earlier_id, each.later_id)}
-    for one, each in zip(found, rows, strict=True):
-        show(f"[bold]{one.id}[/bold]  {escaped(one.resolution or one.status)}")
-        for name, side in sorted(sides_of(one), key=lambda named: named[1]["learned_at"]):
-            show(side_line(name, side["content"], str(side["learned_at"])[:10], side["id"]))
-        if (proposed := each["proposed"]) and each["status"] == "open":
-            into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
-            why = f": {proposed['note']}" if proposed["note"] else ""
-            ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
-            show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
+        doubts = heart.doubts() if status != "resolved" else []
+    for one in found:
+        show_contradiction(one)
     for each in doubts:
-        earlier, later = facts[each.earlier_id], facts[each.later_id]
-        show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
-        for name, fact in (("a", earlier), ("b", later)):
-            show(side_line(name, fact.content, f"{fact.learned_at:%Y-%m-%d}", fact.id))
-        show(f"  [dim]{ruling_of_doubt(later, earlier.id)}[/dim]")
-    if not rows and not doubts:
+        show(f"[bold]{each.later.id}[/bold]  in doubt: b perhaps replaces a")
+        for name, fact in (("a", each.earlier), ("b", each.later)):
+            show(side_line(name, vars(fact)))
+        show(f"  [dim]{ruling_of_doubt(each.later, each.earlier.id)}[/dim]")
+    if not found and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
-    texts = [{"a": facts[each.earlier_id].content, "b": facts[each.later_id].content} for each in doubts]
-    listed = [{**as_plain(each), **text} for each, text in zip(doubts, texts, strict=True)]
-    return {"contradictions": rows, "doubts": listed}
+    rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
+    return {"contradictions": rows, "doubts": [doubt_row(each) for each in doubts]}
+
+
+def show_contradiction(found: Contradiction) -> None:
+    """Print a contradiction: both sides, the earlier first, why it is one, and how somebody would decide it."""
+    from nous_online.memories.contradictions import sides_of
+    from nous_online.memories.learning import is_partial
+
+    show(f"[bold]{found.id}[/bold]  {escaped(found.resolution or found.status)}")
+    for name, side in sorted(sides_of(found), key=lambda named: named[1]["learned_at"]):
+        show(side_line(name, side))
+    if reason := (found.judgement or {}).get("reason"):
+        rest = (
+            "; both_valid keeps both, and replacing the earlier would lose the rest of it" if is_partial(reason) else ""
+        )
+        show(f"  [dim]{escaped(brief(reason))}{rest}[/dim]")
+    if found.status == "open" and (proposed := found.proposed):
+        into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
+        why = f": {proposed['note']}" if proposed["note"] else ""
+        ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
+        show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
+
+
+def doubt_row(doubt: Doubt) -> dict[str, Any]:
+    later, earlier = doubt.later, doubt.earlier
+    ids = {"kind": "doubt", "id": later.id, "earlier": earlier.id, "later": later.id}
+    return {**ids, "a": earlier.content, "b": later.content}
 
 
 def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
@@ -463,9 +487,18 @@ def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
     return f"if so: nous resolve {brief(later.id)} b_wins{against}; if not: both_valid, or same"
 
 
-def side_line(name: str, text: str, day: str, fact_id: object) -> str:
-    """Return one side of a question: its name in rulings, its text, the day it was said, and its id."""
-    return f"  {name}  {escaped(text)}  [dim]{day}  {fact_id}[/dim]"
+def side_line(name: str, fact: Mapping[str, Any]) -> str:
+    """Return one side of a question: its name in rulings, its text, when and by whom it was said, and its id."""
+    said = ", ".join([str(fact["learned_at"])[:10], *origin_words(fact)])
+    return f"  {name}  {escaped(fact['content'])}  [dim]{escaped(said)}  {fact['id']}[/dim]"
+
+
+def origin_words(memory: Mapping[str, Any]) -> list[str]:
+    """Return the source and the user of a memory, as far as it has them, and from when it holds where that is ahead."""
+    begins = checked_moment("valid_from", memory.get("valid_from"))
+    words = [f"{word} {memory[name]}" for word, name in (("source", "source"), ("user", "user_id")) if memory.get(name)]
+    is_ahead = begins is not None and begins > datetime.now(UTC)
+    return [*words, f"holds from {begins.day} {begins:%B %Y}"] if is_ahead else words
 
 
 def question_named(text: str) -> object:

@@ -33,11 +33,11 @@ from nous_online.interfaces.questions import (
     OpenQuestion,
     alike,
     hold_both,
-    join,
     open_questions,
     questions_of,
+    settle_pair,
 )
-from nous_online.memories.contradictions import RESOLUTIONS, of_questions
+from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
 from nous_online.memories.status import status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
@@ -199,14 +199,16 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         pairs = named_rows(connection, of_questions(BLOCKS["open_contradictions"]), first)
-        doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
+        in_doubt = [each for each in questions if each.kind == "doubt"]
+        doubts = in_doubt[:WAITING]
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
         known = named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
+    shown["in_doubt"] = len(in_doubt)
     listed = {*(pair.id for pair in pairs), *(doubt.later_id for doubt in doubts)}
     shown["alike"] = {
         (each.id, each.earlier_id): {by: many for by in ALIKE if (many := all_alike(questions, each, by))}
@@ -299,6 +301,13 @@ def asset(request: Request) -> Response:
 # --- buttons ---
 
 DEFAULT_REASON = "decided in the console"
+DOUBT_ACTS: Mapping[str, tuple[Resolution, str]] = {
+    "earlier": ("a_wins", "replace"),
+    "later": ("b_wins", "replace"),
+    "keep": ("both_valid", "keep"),
+    "same": ("same", "join"),
+}
+"""What each button of a doubt decides, and the message after it."""
 ACTS = ("forget", "restore", "pin", "unpin")
 """Verbs that have a button on the page of a memory."""
 
@@ -360,18 +369,13 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
 
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, merge them, or record that both hold."""
+    """Put one of the two facts in the place of the other, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
-    if form.get("act") == "keep":
-        heart.keep_both(later, earlier, reason=reason_in(form))
-        return back_to("/inbox", "keep")
-    if form.get("act") == "same":
-        join(heart, heart.get_fact(earlier), heart.get_fact(later), why=reason_in(form))
-        return back_to("/inbox", "join")
-    heart.supersede_fact(earlier, later, reason=reason_in(form))
-    return back_to("/inbox", "replace")
+    ruling, done = DOUBT_ACTS[checked_choice("act", by or "later", [*DOUBT_ACTS])]
+    settle_pair(heart, earlier, later, Ruling(ruling), why=reason_in(form))
+    return back_to("/inbox", done)
 
 
 def hold_all(request: Request, heart: Heart, question_id: UUID, by: str, form: Mapping[str, str]) -> Response:
@@ -513,6 +517,8 @@ class ListedMemory:
     source: str | None
     user_id: str | None
     confirmation_count: int
+    begins_at: datetime | None
+    """From when a fact holds, where that lies ahead."""
 
 
 def named_rows(

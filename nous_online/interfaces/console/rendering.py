@@ -22,6 +22,7 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api.gate import read_body
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.request_checks import secrets_match
+from nous_online.memories.learning import is_partial
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -96,7 +97,7 @@ DONE = {
     "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
     "revoke": "Revoked: the key opens nothing any more.",
     "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",
-    "replace": "Replaced. Undo on the page of the earlier fact brings it back.",
+    "replace": "Replaced. Undo on the page of the fact that left brings it back.",
 }
 """Messages after a change, by the `done` parameter of the URL: a link can choose one, but can't write its own."""
 
@@ -131,7 +132,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure]
+    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure, is_partial]
     named = {each.__name__: each for each in filters}
     environment.filters.update(named)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment

@@ -73,6 +73,20 @@ def test_recall_and_feedback_count_as_usage(client: TestClient) -> None:
     assert (said.json(), again.json()) == ({"cited": 1, "ignored": 0}, {"cited": 0, "ignored": 0})
 
 
+def test_doubts_are_listed_with_both_facts_and_decided(client: TestClient, heart: Heart, judge: ScriptedJudge) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", source="Ana").memory
+    later = heart.learn("Ben took over the pager duty").memory
+
+    (doubt,) = client.get("/doubts").json()["doubts"]
+    settled = client.post(f"/facts/{doubt['earlier']['id']}/supersede", json={"new_id": doubt["later"]["id"]})
+
+    assert (doubt["earlier"]["id"], doubt["later"]["id"]) == (str(earlier.id), str(later.id))
+    assert doubt["earlier"]["source"] == "Ana"
+    assert settled.status_code == 200
+    assert client.get("/doubts").json()["doubts"] == heart.doubts() == []
+
+
 def test_what_a_recall_did_not_return_is_not_found(client: TestClient) -> None:
     recall_id = client.post("/recall", json={"query": "anything"}).json()["recall_id"]
 

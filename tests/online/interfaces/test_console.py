@@ -321,6 +321,17 @@ def test_two_that_say_the_same_are_merged_from_the_inbox(heart: Heart, console: 
     assert {heart.get_fact(each).succession for each in (found.memory_a, found.memory_b)} == {None, "merged"}
 
 
+def test_the_earlier_of_two_in_doubt_can_be_right(heart: Heart, judge: ScriptedJudge, console: TestClient) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ben", learned_at=MAY).memory
+    later = heart.learn("Ana took over the pager duty", learned_at=JUNE).memory
+
+    assert led_to(pressed(console, "/inbox", "/doubts", act="earlier")) == "/inbox?done=replace"
+
+    assert heart.get_fact(later.id).superseded_by == earlier.id
+    assert heart.get_fact(earlier.id).state == "active"
+
+
 def test_a_doubt_about_two_that_say_the_same_is_settled_from_the_inbox(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:
