@@ -30,6 +30,9 @@ MEASURING_SHARE = 0.25
 MOST_KEPT = 10_000  # agents
 
 
+MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
+
+
 @dataclass(frozen=True)
 class WaitingWork:
     """Work for the worker: closed episodes, how many of them failed so far, and undelivered events by consumer."""
@@ -152,8 +155,7 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
         ids = " ".join(map(str, waiting.set_aside_ids))
         yield f"{waiting.set_aside:,} closed episodes that failed too often: {ids}; `nous retry` tries one again"
     if nights.missed_changes:
-        runs = "run `nous night --backfill`, or `nous service install` for every night"
-        yield f"{waiting_in_words(nights)}: {runs}"
+        yield f"{waiting_in_words(nights)}: {MISSED}"
 
 
 def waiting_in_words(nights: Nights) -> str:
@@ -167,16 +169,20 @@ def waiting_in_words(nights: Nights) -> str:
     return f"what came today about earlier days waits for a night {changes}"
 
 
-def last_night_applied(connection: Connection) -> date | None:
-    """Return the last night that was applied for any agent, None where there was none; any role may call it."""
+def nights_of_all(connection: Connection) -> str:
+    """Return in words which night was the last, and how many agents have changes that no night has seen yet."""
     (last,) = connection.execute(SQL["last_night"]).fetchone() or (None,)
-    return last
-
-
-def agents_waiting(connection: Connection) -> int:
-    """Return the number of agents with changes that no night has seen, although their night is over."""
-    (count,) = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0,)
-    return count
+    waiting, missed = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0, 0)
+    state = f"the last was {last}" if last else "none yet"
+    if not waiting:
+        return state
+    if last is None:
+        what = f"memories wait for the first (agents: {waiting:,})"
+    elif missed:
+        what = f"nights were missed (agents that wait for one: {waiting:,})"
+    else:
+        what = f"what came today about earlier days waits for a night (agents: {waiting:,})"
+    return f"{state}; warning: {what}: {MISSED}"
 
 
 def last_night_end() -> datetime:

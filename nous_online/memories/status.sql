@@ -56,8 +56,12 @@ order by 1
 select max(night) from lifecycle.plans where state = 'applied'
 
 -- name: agents_waiting
--- How many agents have changes of nights that are over and came after the last night each was in, if it was in any.
-select count(*)
+-- How many agents have changes of nights that are over and came after the last night each was in, if it was in any; and
+-- of how many the store had one before the last of those nights ended, so that a night was missed.
+select count(*), count(*) filter (where exists (
+    select from lifecycle.events e
+    where e.agent_id = a.id and e.night is null and e.effective_at < %(over)s and e.recorded_at < %(over)s
+        and e.effective_at >= coalesce(l.ended, '-infinity')))
 from heart.agents a
 left join lateral (
     select least((h.night + 1)::timestamp at time zone 'UTC', h.measured_at) as ended

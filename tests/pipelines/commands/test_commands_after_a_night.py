@@ -104,8 +104,10 @@ def test_what_came_today_about_earlier_days_waits_for_a_night_that_was_not_misse
     nights, told = as_json(nous("status", "--agent", "aria", "--json"))["nights"], nous("status", "--agent", "aria")
 
     assert nights == {"last": "2026-06-01", "missed_from": None, "missed_changes": 1}
+    checked = " ".join(nous("doctor").output.split())
     waits = "what came today about earlier days waits for a night (changes that wait: 1): run `nous night --backfill`"
     assert waits in " ".join(told.output.split())
+    assert "what came today about earlier days waits for a night (agents: 1): run `nous night --backfill`" in checked
 
 
 def test_what_was_said_on_the_day_of_a_night_after_it_ran_waits_for_another(nous, heart, owner):
@@ -121,6 +123,7 @@ def test_what_was_said_on_the_day_of_a_night_after_it_ran_waits_for_another(nous
 
 def test_doctor_counts_an_agent_that_the_last_night_left_out(nous, owner):
     owner.execute("delete from lifecycle.health where agent_id = 'aria'")
+    came_when_said(owner)
 
     checked = nous("doctor").output
 
