@@ -19,6 +19,7 @@ from nous_online.database.connection import as_night
 from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import BLOCKS as CONTRADICTIONS
+from nous_online.memories.contradictions import REACH
 
 SQL = statements("nous_online.memories", "status.sql")
 STANDS_S = 60.0
@@ -146,6 +147,27 @@ def knows_project(connection: Connection, agent_id: str, project_id: str) -> boo
     """Return whether an agent has memories of a project, in any state."""
     row = connection.execute(SQL["knows_project"], {"agent_id": agent_id, "project_id": project_id}).fetchone()
     return row == (True,)
+
+
+@dataclass(frozen=True)
+class OutOfReach:
+    """Memories of a project, a user, or both."""
+
+    project_id: str | None
+    user_id: str | None
+    count: int
+
+    def __str__(self) -> str:
+        project = f" in project {self.project_id}" if self.project_id else ""
+        return f"{self.count:,}{project}{f' of user {self.user_id}' if self.user_id else ''}"
+
+
+def out_of_reach(connection: Connection, agent_id: str, *, user_id: str | None, project_id: str | None) -> str:
+    """Return in words what a question does not look among, since other users or projects own it; empty for nothing."""
+    key = {"agent_id": agent_id, "user_id": user_id, "project_id": project_id}
+    found = fetch(connection, OutOfReach, SQL["out_of_reach"], key, in_reach=REACH["in_reach"])
+    others = sum(each.count for each in found[MOST_NEAR:])
+    return ", ".join([*map(str, found[:MOST_NEAR]), *([f"{others:,} elsewhere"] if others else [])])
 
 
 def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:

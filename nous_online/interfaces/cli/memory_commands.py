@@ -20,6 +20,7 @@ from nous_online.interfaces.cli.output import (
     AgentOption,
     ReadProject,
     agent_named,
+    by_person,
     escaped,
     open_database,
     open_heart,
@@ -107,12 +108,15 @@ def recall(
     with open_heart(agent) as heart:
         details["project_id"] = project_to_read(heart, details["project_id"])
         found = heart.recall(text_or_stdin(query), **details)
+        missed = "" if found.is_confident else memories_missed(heart, details)
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if not found:
         show("nothing was found")
     elif not found.is_confident:
         show("nothing clearly answers this; the nearest are:")
+    if missed:
+        show_note(f"not looked at: {missed}; name them with --project and --user")
     places = {each.id: place for place, each in enumerate(found, start=1)}
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     for place, each in enumerate(found, start=1):
@@ -131,6 +135,15 @@ def recall(
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
+
+
+def memories_missed(heart: Heart, details: Mapping[str, Any]) -> str:
+    """Return in words what a recall did not look among, since it is another user's or project's."""
+    from nous_online.memories.status import out_of_reach
+
+    reach = {name: details[name] for name in ("user_id", "project_id")}
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        return out_of_reach(connection, heart.agent.id, **reach)
 
 
 def agents() -> object:
@@ -197,6 +210,7 @@ MemoryId = Annotated[UUID, Argument(metavar="ID", help="A memory of any kind, as
 Why = Annotated[str | None, Option(help="Why; kept with the event.")]
 
 
+@by_person
 def forget(
     memory_id: MemoryId, *, reason: Annotated[str, Option(help="Why; kept with the event.")], agent: AgentOption = None
 ) -> object:
@@ -216,6 +230,7 @@ def forget(
     return gone
 
 
+@by_person
 def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
@@ -231,10 +246,12 @@ def restore(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = Non
         memory = show_memory(done, heart.restore(memory_id, reason=reason))
         if memory.state == "superseded":
             with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-                show_note(f"no recall finds it: it was {way_back(connection, heart.agent.id, cast('Fact', memory))}")
+                back = way_back(connection, heart.agent.id, cast("Fact", memory))
+            show(f"no recall finds it: it was {escaped(back)}")
         return memory
 
 
+@by_person
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Pin a memory: no night archives or condenses it.
 
@@ -244,6 +261,7 @@ def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -
         return show_memory("pinned", heart.pin(memory_id, reason=reason))
 
 
+@by_person
 def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Unpin a memory: nights treat it like any other again.
 
@@ -253,6 +271,7 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None)
         return show_memory("unpinned", heart.unpin(memory_id, reason=reason))
 
 
+@by_person
 @with_options(MemoryChanges)
 def update(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, **details: Any) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
@@ -326,7 +345,7 @@ def show_one(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
         else:
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
-    about = ", ".join([memory.state, f"trust {memory.trust}", *origin_words(vars(memory))])
+    about = ", ".join([memory.state, f"trust {memory.trust}", *origin_words(cast("dict[str, Any]", vars(memory)))])
     lines = [
         f"[bold]{escaped(title)}[/bold]",
         f"[dim]{memory.id}  {escaped(about)}[/dim]",
@@ -388,6 +407,7 @@ def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
     return lines
 
 
+@by_person
 def split(
     statement_id: Annotated[UUID, Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
     *,
@@ -497,14 +517,16 @@ def origin_words(memory: Mapping[str, Any]) -> list[str]:
     """Return the source and the user of a memory, as far as it has them, and from when it holds where that is ahead."""
     begins = checked_moment("valid_from", memory.get("valid_from"))
     words = [f"{word} {memory[name]}" for word, name in (("source", "source"), ("user", "user_id")) if memory.get(name)]
-    is_ahead = begins is not None and begins > datetime.now(UTC)
-    return [*words, f"holds from {begins.day} {begins:%B %Y}"] if is_ahead else words
+    if begins is not None and begins > datetime.now(UTC):
+        words.append(f"holds from {begins.day} {begins:%B %Y}")
+    return words
 
 
 def question_named(text: str) -> object:
     return text if text == ALL else identifier(text)
 
 
+@by_person
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
         str,

@@ -38,9 +38,10 @@ from nous_online.interfaces.questions import (
     settle_pair,
 )
 from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
-from nous_online.memories.status import status_of
+from nous_online.memories.status import out_of_reach, status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import effective_changes
+from nous_online.recall.recall import Recall
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -71,9 +72,9 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
     shown: dict[str, Any] = {"asked": fields, "is_asked": bool(given), "kinds": KINDS, "states": STATES}
     if question := given.get("q"):
         details: RecallDetails = {"limit": ON_A_PAGE, "kinds": kinds_of(given), "user_id": given.get("user")}
-        return page(
-            request, "memories.html", **shown, answers=heart.recall(question, **details), found=[], further=None
-        )
+        answers = heart.recall(question, **details)
+        shown["missed"] = memories_missed(heart, answers, {"user": given.get("user", "")})
+        return page(request, "memories.html", **shown, answers=answers, found=[], further=None)
     conditions = {**list_conditions(given, query.get("before", "")), "agent_id": heart.agent.id}
     statement = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
@@ -277,7 +278,7 @@ def parse_night(text: str) -> date:
 def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
     """Show what a question recalls, and the context a model would get for it, each with its reasons."""
     fields = {name: query.get(name, "") for name in ("q", "frame", "user", "project", "budget")}
-    given, answers, context = non_empty(fields), None, None
+    given, answers, context, missed = non_empty(fields), None, None, ""
     if question := given.get("q"):
         budget = given.get("budget")
         if budget is not None and not budget.isdecimal():
@@ -286,7 +287,16 @@ def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
         frame, most = given.get("frame"), None if budget is None else int(budget)
         answers = heart.recall(question, limit=ANSWERS, frame=frame, **reach)
         context = heart.assemble_context(query=question, budget=most, frame=frame, **reach)
-    return page(request, "ask.html", asked=fields, answers=answers, context=context)
+        missed = memories_missed(heart, answers, given)
+    return page(request, "ask.html", asked=fields, answers=answers, context=context, missed=missed)
+
+
+def memories_missed(heart: Heart, answers: Recall, given: Mapping[str, str]) -> str:
+    """Return in words what a question did not look among, where nothing clearly answers it."""
+    if answers.is_confident:
+        return ""
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        return out_of_reach(connection, heart.agent.id, user_id=given.get("user"), project_id=given.get("project"))
 
 
 @router.get("/console.css")
@@ -434,6 +444,7 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
         is_live=True,
         needs=[*status.needs, *failed],
         stands=status,
+        held=sum(count for counts in status.memories.values() for count in counts.values()),
         states=sorted({state for counts in status.memories.values() for state in counts}),
         costs=costs,
         keys=found_keys,

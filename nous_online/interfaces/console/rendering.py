@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup, escape
 
 from nous_online.core.errors import Forbidden
+from nous_online.core.rights import ACTS_AS
 from nous_online.core.settings import settings
 from nous_online.core.validation import HIDDEN, visible
 from nous_online.heart import Heart
@@ -68,6 +69,7 @@ async def form_of(request: Request) -> dict[str, str]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise Forbidden("what was sent is no form of this console; open the page and use its button")
     body = await read_body(request.receive, most=MOST_FORM_BYTES, seconds=FORM_S) or b""
+    ACTS_AS.set("operator")  # of this request: each has a context of its own
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
     if not secrets_match(fields.get(FORM_TOKEN, ""), console.form_token):
         raise Forbidden("the form is of an earlier start of the console; open the page again and repeat it")
