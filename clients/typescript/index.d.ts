@@ -769,6 +769,7 @@ export interface FoundMemory {
   state: string;
   source: string | null;
   source_kind: string;
+  user_id: string | null;
   trust: number;
   is_pinned: boolean;
   encoded_censors: Array<string> | null;

@@ -75,6 +75,14 @@ def test_a_recall_that_finds_nothing_says_where_it_did_not_look(nous: Callable[.
     assert "in project camping" not in found.stderr
 
 
+def test_a_recall_says_who_said_what(nous: Callable[..., Result], heart: Heart) -> None:
+    heart.learn("The cat is ill", user_id="ana", source="a letter", learned_at="2026-05-01T09:00:00Z")
+
+    told = nous("recall", "the cat is ill", "--user", "ana").stdout
+
+    assert "said 2026-05-01 09:00, source a letter, user ana" in " ".join(told.split())
+
+
 def test_who_states_a_fact_and_how_far_it_is_trusted_can_be_typed(nous: Callable[..., Result]) -> None:
     typed = [
         nous("learn", "The shop opens at nine", "--source-kind", "operator", "--json"),
