@@ -303,6 +303,7 @@ def fact(item: str, *, lexical: float = 0.0) -> FoundMemory:
         state="active",
         source=None,
         source_kind="agent",
+        user_id=None,
         trust=50,
         is_pinned=False,
         encoded_censors=None,

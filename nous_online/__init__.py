@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nous_online.memories.checking import Activation, CensorCheck
     from nous_online.memories.contradictions import Contradiction
     from nous_online.memories.decisions import Decision
+    from nous_online.memories.doubts import Doubt
     from nous_online.memories.memory_verbs import Forgotten
     from nous_online.memories.sessions import WorkingMemory
     from nous_online.memories.undoing import SourceUndone
@@ -28,6 +29,7 @@ HOMES = {
     "Contradiction": "nous_online.memories.contradictions",
     "Database": "nous_online.database.connection",
     "Decision": "nous_online.memories.decisions",
+    "Doubt": "nous_online.memories.doubts",
     "Episode": "nous_online.core.domain",
     "Event": "nous_online.memories.agent",
     "Fact": "nous_online.core.domain",
@@ -53,6 +55,7 @@ __all__ = [
     "Contradiction",
     "Database",
     "Decision",
+    "Doubt",
     "Episode",
     "Event",
     "Fact",

@@ -43,6 +43,7 @@ from nous_online.memories.agent import Agent, Verbs, register
 from nous_online.memories.censors import CensorVerbs
 from nous_online.memories.contradictions import ContradictionVerbs
 from nous_online.memories.decisions import Decision
+from nous_online.memories.doubts import DoubtVerbs
 from nous_online.memories.episodes import EpisodeVerbs
 from nous_online.memories.facts import FactVerbs
 from nous_online.memories.memory_verbs import MemoryVerbs
@@ -124,6 +125,7 @@ class Heart(
     DecisionVerbs,
     EventVerbs,
     ContradictionVerbs,
+    DoubtVerbs,
     HistoryVerbs,
     MemoryVerbs,
     WebhookVerbs,

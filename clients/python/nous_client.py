@@ -366,6 +366,19 @@ class DeferredFactBody(TypedDict):
     active_censors: NotRequired[list[str] | None]
 
 
+class Doubt(TypedDict):
+    """A fact and an earlier one that it perhaps replaces; `keep_both` or `supersede_fact` decides it."""
+
+    earlier: Fact
+    later: Fact
+
+
+class DoubtList(TypedDict):
+    """Facts that perhaps replace earlier ones, the oldest first."""
+
+    doubts: list[Doubt]
+
+
 class EndBody(TypedDict):
     """What is to be kept of a session that ends."""
 
@@ -575,6 +588,7 @@ class FoundMemory(TypedDict):
     state: str
     source: str | None
     source_kind: str
+    user_id: str | None
     trust: int
     is_pinned: bool
     encoded_censors: list[str] | None
@@ -1484,6 +1498,10 @@ class Nous:
     def list_contradictions(self, *, options: CallOptions | None = None, status: Literal["open", "resolved", "any"] | None = None) -> ContradictionList:
         """Return the agent's contradictions in one status, the oldest first."""
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
+
+    def list_doubts(self, *, options: CallOptions | None = None) -> DoubtList:
+        """Return the facts that perhaps replace earlier ones, each with the earlier one, the oldest first. Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id, later.id)` that the later one replaces the earlier, or with `is_same` that both say the same."""
+        return cast("DoubtList", self.call("GET", "/doubts", None, None, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""

@@ -81,9 +81,9 @@ export interface AssembleBody {
   at?: string | null;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -129,9 +129,9 @@ export interface Censor {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -164,9 +164,9 @@ export interface CensorBody {
   learned_from_episode_id?: string | null;
   /** When it expires; by default never. */
   expires_at?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -229,9 +229,9 @@ export interface CheckBody {
   is_recorded?: boolean;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -441,9 +441,9 @@ export interface DeferredFactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -463,15 +463,26 @@ export interface DeferredFactBody {
   active_censors?: Array<string> | null;
 }
 
+/** A fact and an earlier one that it perhaps replaces; `keep_both` or `supersede_fact` decides it. */
+export interface Doubt {
+  earlier: Fact;
+  later: Fact;
+}
+
+/** Facts that perhaps replace earlier ones, the oldest first. */
+export interface DoubtList {
+  doubts: Array<Doubt>;
+}
+
 /** What is to be kept of a session that ends. */
 export interface EndBody {
   /** How it went. */
   outcome?: "success" | "failure" | "partial" | "ongoing" | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -531,9 +542,9 @@ export interface Episode {
   trust: number;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -604,9 +615,9 @@ export interface Fact {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -648,9 +659,9 @@ export interface FactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -758,6 +769,7 @@ export interface FoundMemory {
   state: string;
   source: string | null;
   source_kind: string;
+  user_id: string | null;
   trust: number;
   is_pinned: boolean;
   encoded_censors: Array<string> | null;
@@ -932,9 +944,9 @@ export interface PredictBody {
   session_id?: string | null;
   /** How many memories at most. */
   limit?: number;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
   /** Show what was known at that moment; by default now. */
   at?: string | null;
@@ -1032,9 +1044,9 @@ export interface Procedure {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
   /** The project it belongs to. */
   project_id: string | null;
@@ -1080,9 +1092,9 @@ export interface ProcedureBody {
   censors?: Array<string> | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -1147,9 +1159,9 @@ export interface RecallBody {
   as_of?: string | null;
   /** The session of the caller. */
   session_id?: string | null;
-  /** The user; memories of other users are left out. */
+  /** The user who asks: finds their own besides what is everybody's. */
   user_id?: string | null;
-  /** The project; those of others are left out. */
+  /** The project: what is in it is found besides what is in none. */
   project_id?: string | null;
 }
 
@@ -1181,9 +1193,9 @@ export interface RecordBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -1318,9 +1330,9 @@ export interface StartBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who can see it; `project` needs `project_id`. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
   scope?: "private" | "project" | "system";
-  /** The user it is about; by default none. */
+  /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
   /** The project it belongs to. */
   project_id?: string | null;
@@ -1635,6 +1647,8 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
+  /** Return the facts that perhaps replace earlier ones, each with the earlier one, the oldest first. Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id, later.id)` that the later one replaces the earlier, or with `is_same` that both say the same. */
+  listDoubts(options?: CallOptions): Promise<DoubtList>;
   /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */

@@ -249,6 +249,10 @@ export class Nous {
     return this.call("GET", `/contradictions`, undefined, query, options);
   }
 
+  listDoubts(options) {
+    return this.call("GET", `/doubts`, undefined, undefined, options);
+  }
+
   resolveContradiction(contradiction_id, body, options) {
     return this.call("POST", `/contradictions/${encodeURIComponent(contradiction_id)}/resolve`, body, undefined, options);
   }

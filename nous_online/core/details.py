@@ -89,7 +89,9 @@ ActiveCensors = Annotated[
 ]
 OtherCensors = Annotated[list[str] | None, Alias("Another name of `active_censors`.")]
 SessionId = Annotated[str | None, Line("The session it belongs to: its frame and censors are the defaults.", most=100)]
-UserId = Annotated[str | None, Line("The user it is about; by default none.", most=100, option="--user")]
+UserId = Annotated[
+    str | None, Line("The user whose own it is; by default nobody's, and so everybody's.", most=100, option="--user")
+]
 ProjectId = Annotated[str | None, Line("The project it belongs to.", most=100, option="--project")]
 IdempotencyKey = Annotated[
     str | None,
@@ -106,7 +108,15 @@ def band(name: str, about: str) -> Lines:
 class ReachDetails(TypedDict, total=False):
     """Who can see a memory."""
 
-    scope: Annotated[Scope, OneOf("Who can see it; `project` needs `project_id`.", default="private")]
+    scope: Annotated[
+        Scope,
+        OneOf(
+            "Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` "
+            "everybody in its `project_id`; `system` everybody.",
+            default="private",
+            option="",
+        ),
+    ]
     user_id: UserId
     project_id: ProjectId
 
@@ -457,8 +467,12 @@ AskedFrame = Annotated[
 ]
 AskedCensors = Annotated[Sequence[str] | None, Names("The active censors; by default those of the session.")]
 AskingSession = Annotated[str | None, Line("The session of the caller.", most=100, option="--session")]
-AskingUser = Annotated[str | None, Line("The user; memories of other users are left out.", most=100, option="--user")]
-AskingProject = Annotated[str | None, Line("The project; those of others are left out.", most=100, option="--project")]
+AskingUser = Annotated[
+    str | None, Line("The user who asks: finds their own besides what is everybody's.", most=100, option="--user")
+]
+AskingProject = Annotated[
+    str | None, Line("The project: what is in it is found besides what is in none.", most=100, option="--project")
+]
 
 
 class AskerDetails(TypedDict, total=False):

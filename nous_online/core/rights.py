@@ -6,6 +6,7 @@ Rights follow from the channel a call comes through, never from what the call sa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -87,6 +88,8 @@ class Rights:
         return Forbidden(f"{what} {self.holder} {act}".rstrip() + "; use a key that may, or ask an operator")
 
 
+ACTS_AS: ContextVar[str] = ContextVar("ACTS_AS", default="agent")
+"""Whom the history names for what a verb changes: `operator` for what a person decides in the console or a shell."""
 UNLIMITED = Rights()
 USER_TRUST = UNLIMITED.trust_of("user")
 WITHOUT_KEY = Rights(USER_TRUST, may_pin=False, is_operator=False, holder="a caller without a key")

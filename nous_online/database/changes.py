@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import Kind, M
 from nous_online.core.errors import InvalidInput, NotFound, Stale
+from nous_online.core.rights import ACTS_AS
 from nous_online.database.statements import statements
 
 BLOCKS = statements("nous_online.database", "changes.sql")
@@ -140,7 +141,9 @@ class Alteration(Generic[M]):
         before, after = self.noted.images if self.noted else ({}, {})
         read = {"id": str(self.read.id), "row_version": self.read.row_version, "values": dict(self.values)}
         stated = {"statement": dict(self.noted.values)} if isinstance(self.noted, ConfirmingStatement) else {}
-        return {**read, "abridged_before": before, "abridged_after": after, **json_values(vars(self.cause)), **stated}
+        cause = json_values(vars(self.cause))
+        cause["actor"] = ACTS_AS.get() if self.cause.actor == "agent" else self.cause.actor
+        return {**read, "abridged_before": before, "abridged_after": after, **cause, **stated}
 
 
 def version_of(kind: Kind[M], memory: M) -> Version[M]:

@@ -39,13 +39,12 @@ from nous_online.language.claude.chat import Chat
 from nous_online.language.claude.client import claude_of
 from nous_online.language.claude.spending import has_price
 from nous_online.language.embedding import default_embedder
-from nous_online.memories.status import agents_waiting, last_night_applied
+from nous_online.memories.status import nights_of_all
 
 SQL = statements("nous_online.interfaces", "doctor.sql")
 UNASKED = "the server can't be asked"
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
-MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
 MOST_EPISODES = 5
 """Of those set aside, named one by one."""
 UPGRADE = "warning: upgrade the server"
@@ -171,13 +170,7 @@ def look_at_nights() -> str:
         if not is_current(connection):
             return "not looked at: the schema is not current"
         act_as(connection, "nous_night")
-        last = last_night_applied(connection)
-        waiting = agents_waiting(connection)
-    state = f"the last was {last}" if last else "none yet"
-    if not waiting:
-        return state
-    missed = "nights were missed (agents that wait for one" if last else "memories wait for the first (agents"
-    return f"{state}; warning: {missed}: {waiting:,}): {MISSED}"
+        return nights_of_all(connection)
 
 
 def look_at_model() -> str:

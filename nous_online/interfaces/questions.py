@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import Literal
 from uuid import UUID
 
 from psycopg import Connection
@@ -96,13 +97,14 @@ def settle_pair(heart: Heart, earlier_id: UUID, later_id: UUID, ruling: Ruling, 
     for loser, winner in lost.items():
         # Of several, one may have left already, and the later fact leaves with the first.
         if ruling.resolution == "a_wins" or heart.get_fact(loser).state == "active":
-            heart.supersede_fact(loser, winner, reason=why)
+            heart.supersede_fact(loser, winner, reason=why, at=datetime.now(UTC))
 
 
 def join(heart: Heart, earlier: Fact, later: Fact, *, why: str | None) -> None:
     """Merge two facts that say the same into the one that is to be kept."""
     kept = keeper(earlier, later)
-    heart.supersede_fact(later.id if kept is earlier else earlier.id, kept.id, reason=why, is_same=True)
+    loser, now = later.id if kept is earlier else earlier.id, datetime.now(UTC)
+    heart.supersede_fact(loser, kept.id, reason=why, is_same=True, at=now)
 
 
 def alike(questions: Sequence[OpenQuestion], one: OpenQuestion, by: Alike) -> list[OpenQuestion]:
@@ -119,7 +121,3 @@ def about(
         for each in questions
         if (source is None or source in (each.sources or ())) and (subject is None or subject.lower() == each.subject)
     ]
-
-
-def as_plain(question: OpenQuestion) -> dict[str, Any]:
-    return {"kind": question.kind, "id": question.id, "earlier": question.earlier_id, "later": question.later_id}

@@ -61,7 +61,7 @@ class Contradiction:
     note: str | None
     judgement: Mapping[str, Any] | None
     a: Mapping[str, Any]
-    """`id`, `content` and `learned_at` of `memory_a`."""
+    """`id`, `content`, `learned_at`, `source`, `user_id` and `valid_from` of `memory_a`."""
     b: Mapping[str, Any]
     proposed: Mapping[str, Any] | None = None
     """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.

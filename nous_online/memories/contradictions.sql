@@ -12,10 +12,10 @@ returning id
     where side.agent_id = c.agent_id and side.id in (c.memory_a, c.memory_b) and side.state <> 'active'))
 
 -- name: sides
--- What both facts of a contradiction say, and since when.
-(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+-- What both facts of a contradiction say, when that was said and by whom, and since when it holds.
+(select to_jsonb(f) from (select id, content, learned_at, source, user_id, valid_from from heart.facts
                           where agent_id = c.agent_id and id = c.memory_a) f) as a,
-(select to_jsonb(f) from (select id, content, learned_at from heart.facts
+(select to_jsonb(f) from (select id, content, learned_at, source, user_id, valid_from from heart.facts
                           where agent_id = c.agent_id and id = c.memory_b) f) as b
 
 -- name: find_contradictions

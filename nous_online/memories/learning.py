@@ -547,11 +547,17 @@ def near_facts(
     return tuple(_shown(each, judgements.get(each.fact.id), is_opposed=each.fact.id in opposed) for each in nearest)
 
 
+def is_partial(reason: str | None) -> bool:
+    """Tell whether a judge said that a later statement leaves something which the earlier one says."""
+    return "replaces a part" in (reason or "")
+
+
 def _shown(near: Neighbour, judgement: Judgement | None, *, is_opposed: bool) -> Near:
     words = " ".join(near.fact.content.split())
     quoted = words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"
     verdict, reason = (judgement.verdict.value, judgement.reason) if judgement else (None, None)
     least = APART_FROM if verdict == Verdict.COMPATIBLE.value else WORTH_SAYING
     is_worth_saying = is_opposed or (near.similarity >= least and verdict != Verdict.SAME.value)
-    hint = f"perhaps replaces “{quoted}”; if so, learn it again with replaces='{near.fact.id}'"
+    does = "replaces a part of “{}”; if all of it" if is_partial(reason) else "perhaps replaces “{}”; if so"
+    hint = f"{does.format(quoted)}, learn it again with replaces='{near.fact.id}'"
     return Near(near.fact, near.similarity, verdict, reason, hint if is_worth_saying else None)

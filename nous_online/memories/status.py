@@ -19,6 +19,7 @@ from nous_online.database.connection import as_night
 from nous_online.database.statements import fetch, statements
 from nous_online.memories.agent import Agent
 from nous_online.memories.contradictions import BLOCKS as CONTRADICTIONS
+from nous_online.memories.contradictions import REACH
 
 SQL = statements("nous_online.memories", "status.sql")
 STANDS_S = 60.0
@@ -28,6 +29,9 @@ WORTH = 100.0
 MEASURING_SHARE = 0.25
 """Share of a call's time that measuring may take; a call whose agent can't be measured in it is allowed."""
 MOST_KEPT = 10_000  # agents
+
+
+MISSED = "run `nous night --backfill`, and `nous service install` for every night to come"
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,27 @@ def knows_project(connection: Connection, agent_id: str, project_id: str) -> boo
     return row == (True,)
 
 
+@dataclass(frozen=True)
+class OutOfReach:
+    """Memories of a project, a user, or both."""
+
+    project_id: str | None
+    user_id: str | None
+    count: int
+
+    def __str__(self) -> str:
+        project = f" in project {self.project_id}" if self.project_id else ""
+        return f"{self.count:,}{project}{f' of user {self.user_id}' if self.user_id else ''}"
+
+
+def out_of_reach(connection: Connection, agent_id: str, *, user_id: str | None, project_id: str | None) -> str:
+    """Return in words what a question does not look among, since other users or projects own it; empty for nothing."""
+    key = {"agent_id": agent_id, "user_id": user_id, "project_id": project_id}
+    found = fetch(connection, OutOfReach, SQL["out_of_reach"], key, in_reach=REACH["in_reach"])
+    others = sum(each.count for each in found[MOST_NEAR:])
+    return ", ".join([*map(str, found[:MOST_NEAR]), *([f"{others:,} elsewhere"] if others else [])])
+
+
 def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> Iterator[str]:
     """Yield what a person has to do, with the command for it."""
     yield from (question(name, count) for name, count in vars(questions).items() if count)
@@ -152,8 +177,7 @@ def needs_of(questions: OpenQuestions, waiting: WaitingWork, nights: Nights) -> 
         ids = " ".join(map(str, waiting.set_aside_ids))
         yield f"{waiting.set_aside:,} closed episodes that failed too often: {ids}; `nous retry` tries one again"
     if nights.missed_changes:
-        runs = "run `nous night --backfill`, or `nous service install` for every night"
-        yield f"{waiting_in_words(nights)}: {runs}"
+        yield f"{waiting_in_words(nights)}: {MISSED}"
 
 
 def waiting_in_words(nights: Nights) -> str:
@@ -167,16 +191,20 @@ def waiting_in_words(nights: Nights) -> str:
     return f"what came today about earlier days waits for a night {changes}"
 
 
-def last_night_applied(connection: Connection) -> date | None:
-    """Return the last night that was applied for any agent, None where there was none; any role may call it."""
+def nights_of_all(connection: Connection) -> str:
+    """Return in words which night was the last, and how many agents have changes that no night has seen yet."""
     (last,) = connection.execute(SQL["last_night"]).fetchone() or (None,)
-    return last
-
-
-def agents_waiting(connection: Connection) -> int:
-    """Return the number of agents with changes that no night has seen, although their night is over."""
-    (count,) = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0,)
-    return count
+    waiting, missed = connection.execute(SQL["agents_waiting"], {"over": last_night_end()}).fetchone() or (0, 0)
+    state = f"the last was {last}" if last else "none yet"
+    if not waiting:
+        return state
+    if last is None:
+        what = f"memories wait for the first (agents: {waiting:,})"
+    elif missed:
+        what = f"nights were missed (agents that wait for one: {waiting:,})"
+    else:
+        what = f"what came today about earlier days waits for a night (agents: {waiting:,})"
+    return f"{state}; warning: {what}: {MISSED}"
 
 
 def last_night_end() -> datetime:

@@ -5,6 +5,12 @@ select kind, state, count(*) from heart.memories where agent_id = %(agent_id)s g
 select project_id, count(*) from heart.memories where agent_id = %(agent_id)s and project_id is not null
 group by project_id order by count(*) desc, project_id
 
+-- name: out_of_reach
+-- What a question by a user in a project does not look among: of which other projects and users, the largest first.
+select f.project_id, f.user_id, count(*)::int as count from heart.memories f
+where f.agent_id = %(agent_id)s and f.state in ('active', 'open', 'closed', 'review') and ({in_reach}) is not true
+group by 1, 2 order by 3 desc, 1, 2
+
 -- name: knows_project
 select exists(select from heart.memories where agent_id = %(agent_id)s and project_id = %(project_id)s)
 
@@ -56,8 +62,12 @@ order by 1
 select max(night) from lifecycle.plans where state = 'applied'
 
 -- name: agents_waiting
--- How many agents have changes of nights that are over and came after the last night each was in, if it was in any.
-select count(*)
+-- How many agents have changes of nights that are over and came after the last night each was in, if it was in any; and
+-- of how many the store had one before the last of those nights ended, so that a night was missed.
+select count(*), count(*) filter (where exists (
+    select from lifecycle.events e
+    where e.agent_id = a.id and e.night is null and e.effective_at < %(over)s and e.recorded_at < %(over)s
+        and e.effective_at >= coalesce(l.ended, '-infinity')))
 from heart.agents a
 left join lateral (
     select least((h.night + 1)::timestamp at time zone 'UTC', h.measured_at) as ended

@@ -107,6 +107,7 @@ class FoundMemory:
     state: str
     source: str | None
     source_kind: str
+    user_id: str | None
     trust: int
     is_pinned: bool
     encoded_censors: list[str] | None

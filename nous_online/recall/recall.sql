@@ -108,7 +108,7 @@ with size as materialized (
 )
 -- Of the best facts: which earlier ones each resembles, and which it answers the same question as, or perhaps replaces.
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
-       superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind,
+       superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, user_id,
        trust, is_pinned, encoded_censors, rank_weight, dense, lexical, covered,
        earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by
 from scored c
@@ -227,7 +227,7 @@ union all
  cross join (select * from size where kind = {kind}) size)
 
 -- name: columns_of_kind
-f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.trust,
+f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.user_id, f.trust,
 f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight, f.word_count / size.average_length as length,
 greatest(f.context_word_count - f.word_count, 0) / size.average_context_length as context_length,
 {dense} as dense

@@ -90,7 +90,8 @@ def night(  # noqa: PLR0913 (one parameter for each option)
     day waits for the night that runs when the day is over. Without --agent it is for all agents, whatever NOUS_AGENT
     says. --backfill ages an imported history: closed episodes are completed, then every night that was not run yet is.
     Ctrl-C ends it when the night under way is whole, with exit code 130; run it again and it goes on. A database that
-    is lost on the way is waited for. Of several nights those that would change nothing are not run; --full runs all.
+    is lost on the way is waited for. Of several nights those with nothing new and nothing due are left out; --full runs
+    all.
     A night builds on what earlier ones compared and judged, and comes to the same; --full makes sure, at the price of a
     first night. What a language model was paid for is kept.
     Exit code 1 when a check or a step failed; then nothing of that night was applied. Exit code 3 when one failed for

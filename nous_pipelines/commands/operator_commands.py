@@ -18,6 +18,7 @@ from nous_online.interfaces.cli.output import (
     OneOfAllOption,
     OneOrAllOption,
     agent_if_set,
+    by_person,
     escaped,
     open_database,
     open_heart,
@@ -54,6 +55,7 @@ def known_kinds(incomplete: str) -> list[str]:
     return [kind for kind in PRECEDENCE if kind.startswith(incomplete)]
 
 
+@by_person
 def undo(  # noqa: PLR0913 (one parameter for each option)
     changed: Annotated[UUID | None, Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
     *,

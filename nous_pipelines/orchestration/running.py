@@ -288,14 +288,20 @@ def stored_report(database: Database, night: date, options: NightOptions, *, sho
 
 
 def why_not_run(database: Database, night: date) -> str:
-    """Return why a night has no report: it had nothing to do, or has not run."""
+    """Return why a night has no report: it had nothing to do, ran elsewhere, or has not run."""
     with database.transaction() as connection:
-        last = connection.execute(SQL["run_before_quiet"], {"night": night}).fetchone()
-    if last is None or last[0] is None:
+        found = connection.execute(SQL["night_record"], {"night": night}).fetchone()
+    is_applied, is_measured, before = found or (False, False, None)
+    if is_applied or (is_measured and before is None):
+        return (
+            f"night {night} ran before these memories were brought here, or its files are gone: it has no report, but "
+            f"what it changed is in the history of each memory; take it back: nous undo --night {night}"
+        )
+    if not is_measured:
         return f"night {night} has not run here; run it with: nous night --date {night}"
     return (
         f"night {night} was quiet: nothing was new and nothing became due, so it was not run, and the store stood as "
-        f"after night {last[0]}; see: nous report --night {last[0]}"
+        f"after night {before}; see: nous report --night {before}"
     )
 
 

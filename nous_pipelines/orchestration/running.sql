@@ -35,8 +35,8 @@ where not exists (
 group by 1
 order by 1
 
--- name: run_before_quiet
--- The last night that ran before one that was recorded without a run.
-select (select max(night) from lifecycle.plans where night < %(night)s)
-where exists (select from lifecycle.health where night = %(night)s)
-  and not exists (select from lifecycle.plans where night = %(night)s)
+-- name: night_record
+-- Of a night whose files are not here: whether it was applied, whether it was measured, and the last one applied before.
+select exists (select from lifecycle.plans where night = %(night)s and state = 'applied'),
+       exists (select from lifecycle.health where night = %(night)s),
+       (select max(night) from lifecycle.plans where night < %(night)s)

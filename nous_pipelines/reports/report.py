@@ -411,7 +411,7 @@ class NightReport:
     @property
     def late_note(self) -> str:
         """The memories that arrived after the night had run, as the end of the summary."""
-        return late_in_words("run again for memories that came after it", self.late) + self.unseen_note
+        return late_in_words("this run took in memories that came after the one before", self.late) + self.unseen_note
 
     @property
     def unseen_note(self) -> str:

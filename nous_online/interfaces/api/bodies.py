@@ -34,12 +34,13 @@ from nous_online.core.domain import Artifact, Censor, Fact, Memory, MemoryKind, 
 from nous_online.core.errors import Conflict
 from nous_online.core.fields import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
-from nous_online.core.validation import MAX_NAMES
+from nous_online.core.validation import MAX_NAMES, PLAIN_DATE
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.problems import MEDIA_TYPE, Problem, ProblemKind
 from nous_online.memories import decisions
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
+from nous_online.memories.doubts import Doubt
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
@@ -87,10 +88,12 @@ def parse_whole(value: object) -> object:
 
 
 def parse_moment(value: object) -> datetime:
-    """Return a moment in RFC 3339: a date, a time, and a zone."""
+    """Return a moment in RFC 3339: a date, a time, and a zone; a plain date is its beginning in UTC."""
+    if isinstance(value, str) and PLAIN_DATE.fullmatch(value):
+        value += "T00:00:00Z"
     # RFC 3339 allows "t" and "z" in lower case.
     if not isinstance(value, str) or "T" not in value.upper()[10:11]:
-        raise ValueError("must be a moment such as 2026-05-01T09:30:00Z")
+        raise ValueError("must be a moment such as 2026-05-01T09:30:00Z, or a date")
     moment = datetime.fromisoformat(value.upper())
     if moment.tzinfo is None:
         raise ValueError("names no time zone; add one, such as Z for UTC")
@@ -112,7 +115,11 @@ Tags = Annotated[list[Name], Field(max_length=MAX_NAMES)]
 Lines = Annotated[list[Line], Field(max_length=MAX_NAMES)]
 Flag = StrictBool
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
-Moment = Annotated[datetime, PlainValidator(parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+Moment = Annotated[
+    datetime,
+    PlainValidator(parse_moment),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": each} for each in ("date-time", "date")]}),
+]
 Ids = Annotated[list[UUID], Field(max_length=MOST_IDS)]
 Decision = Annotated[
     str,
@@ -489,6 +496,7 @@ CensorList = wrapped("CensorList", "The active censors of an agent.", censors=li
 ContradictionList = wrapped(
     "ContradictionList", "Contradictions, the oldest first.", contradictions=list[Contradiction]
 )
+DoubtList = wrapped("DoubtList", "Facts that perhaps replace earlier ones, the oldest first.", doubts=list[Doubt])
 FactList = wrapped("FactList", "Facts, the latest first.", facts=list[Fact])
 FactCounts = wrapped("FactCounts", "How many facts there are in each state.", counts=dict[str, int])
 ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first.", changes=list[PastChange])

@@ -8,21 +8,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from anyio import CapacityLimiter, to_thread
 
 from nous_online.core.deadline import within
 from nous_online.core.errors import DeadlineExceeded, NotFound, NousError, Unavailable, Unsupported
 from nous_online.core.policy import ApiPolicy
-from nous_online.database.connection import Database, act_as, as_login, open_url
+from nous_online.database.connection import Database, as_login, as_night, open_url
 from nous_online.database.schema import is_current
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder, default_embedder
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
 from nous_online.language.writing.writer import Writer
-from nous_online.memories.status import last_night_applied, last_night_end, unknown_agent
+from nous_online.memories.status import nights_of_all, unknown_agent
 
 
 def open_database() -> Database:
@@ -189,14 +188,9 @@ class ReadinessProbe:
         return f"{embedder.space.id} answers"
 
     def _nights(self) -> str:
-        """Return which night was the last, and whether one is due; never fails, as calls don't need the nights."""
+        """Return which night was the last, and what waits for one; never fails, as calls don't need the nights."""
         try:
-            url = self._hearts.database(seconds=PROBE_S).url
-            with as_login(url, seconds=PROBE_S) as connection, connection.transaction():
-                act_as(connection, "nous_app")
-                last = last_night_applied(connection)
+            with as_night(self._hearts.database(seconds=PROBE_S).url, seconds=PROBE_S) as connection:
+                return nights_of_all(connection)
         except NousError:
             return "not looked at"
-        due = (last_night_end() - timedelta(days=1)).date()
-        waits = f"; the night of {due} is due" if last and last < due else ""
-        return f"the last was {last}{waits}" if last else "none yet"

@@ -101,7 +101,7 @@ class KeyRecord:
     may_pin: bool
     is_read_only: bool
     last_used_at: datetime | None
-    """To the hour; None for one that was never used."""
+    """To the minute; None for one that was never used."""
 
     @property
     def rights(self) -> Rights:
@@ -172,7 +172,7 @@ def store(  # noqa: PLR0913 (one parameter for each column)
 def find_valid(connection: Connection, key: Key) -> KeyRecord | None:
     """Return the record of a key, None if it is unknown, revoked or expired, or its secret is wrong.
 
-    The secret is compared in constant time. The time of use is stored once an hour.
+    The secret is compared in constant time. The time of use is stored once a minute at most.
     """
     named = {"agent_id": key.agent_id, "id": key.id}
     row = connection.execute(SQL["find_key"], named).fetchone()

@@ -5,9 +5,9 @@ values (
 returning agent_id, id, name, created_at, expires_at, revoked_at, max_trust, may_pin, is_read_only, last_used_at
 
 -- name: find_key
--- A valid key: the hash of its secret, whether to store its time of use (once an hour, unless read-only), its columns.
+-- A valid key: the hash of its secret, whether to store its time of use (once a minute, unless read-only), its columns.
 select secret_sha256,
-       (last_used_at is null or last_used_at < now() - interval '1 hour')
+       (last_used_at is null or last_used_at < now() - interval '1 minute')
        and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off',
        agent_id, id, name, created_at, expires_at, revoked_at, max_trust, may_pin, is_read_only, last_used_at
 from heart.api_keys

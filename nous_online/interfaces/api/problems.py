@@ -235,8 +235,11 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     kind = OF_STATUS.get(error.status_code, ProblemKind(error.status_code, "refused-by-http", str(error.detail)))
     methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
     headers = {"Allow": ", ".join(methods)} if methods else error.headers
-    wrong = wrong_id(request.app.openapi()["paths"], request.url.path) if kind is NOT_FOUND else ""
-    return for_request(request, kind, as_utf8(wrong) or str(error.detail), headers=headers)
+    detail = str(error.detail)
+    if kind is NOT_FOUND:
+        unknown = f"{request.url.path[:SHOWN_CHARACTERS]!r} is not a path of this interface; /openapi.json lists them"
+        detail = as_utf8(wrong_id(request.app.openapi()["paths"], request.url.path) or unknown)
+    return for_request(request, kind, detail, headers=headers)
 
 
 def wrong_id(paths: Mapping[str, Mapping[str, Any]], path: str) -> str:

@@ -503,6 +503,7 @@ ROUTES = (
     VerbRoute(
         "GET /contradictions", list_contradictions, answer=answers.ContradictionList, query={"status": (Status, "open")}
     ),
+    VerbRoute("GET /doubts", Heart.doubts, answer=answers.DoubtList, name="list_doubts"),
     VerbRoute(
         "POST /contradictions/{contradiction_id:uuid}/resolve",
         Heart.resolve_contradiction,

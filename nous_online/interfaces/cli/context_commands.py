@@ -170,7 +170,7 @@ def check(
     )
 
 
-@with_options(CensorDetails)
+@with_options(CensorDetails, defaults={"scope": None})
 def add(
     trigger: Annotated[str, Argument(metavar="TRIGGER", help="What triggers it.")],
     reason: Annotated[str | None, Argument(metavar="REASON", help="Why not, or what to do instead.")] = None,
@@ -187,9 +187,8 @@ def add(
     if (reason is None) == (why is None):
         raise InvalidInput("say once why not, or what to do instead: as REASON or with --reason")
     with open_heart(agent, may_begin=True) as heart:
-        added = heart.add_censor(
-            trigger, reason or why or "", scope="project" if details["project_id"] else "private", **details
-        )
+        details["scope"] = details["scope"] or ("project" if details["project_id"] else "private")
+        added = heart.add_censor(trigger, reason or why or "", **details)
     show_censor(added.severity, added.trigger, added.reason)
     show(f"[dim]{added.id}[/dim]")
     return added

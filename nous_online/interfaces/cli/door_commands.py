@@ -140,7 +140,7 @@ def list_keys(*, admin: AdminOption = False, agent: AgentOption = None) -> objec
         return None
     table = Table("id", "name", "made", "last used", "good until", "may", box=None, header_style="bold")
     for each in found:
-        used = f"{each.last_used_at:%Y-%m-%d %H:00}" if each.last_used_at else "never"
+        used = f"{each.last_used_at:%Y-%m-%d %H:%M}" if each.last_used_at else "never"
         table.add_row(each.id, escaped(each.name), f"{each.created_at:%Y-%m-%d}", used, until(each), may(each))
     show(table)
     return {"keys": found}

@@ -322,17 +322,19 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
     if not dry_run and not yes:
         if IS_JSON.get():
             raise InvalidInput("erasing can't be taken back: say --yes with --json, or --dry-run to see what would go")
-        show_erased(run(is_dry_run=True))
+        show_erased(run(is_dry_run=True), of_user=user)
         what = f"{len(memory)} memories" if memory else f"user {user!r}" if user else "all"
         typer.confirm(f"Erase {what} of agent {name!r} for good?", abort=True, err=True)
     with waiting("erasing …"):
         done = run(is_dry_run=dry_run)
         left = rewrite_tables(url) if scrub and not dry_run else ()
-    show_erased(done, left=left, is_scrubbed=scrub)
+    show_erased(done, of_user=user, left=left, is_scrubbed=scrub)
     return {**vars(done), "is_scrubbed": scrub and not dry_run and not left, "left": left}
 
 
-def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool = False) -> None:
+def show_erased(
+    erased: Erased, *, of_user: str | None = None, left: tuple[str, ...] = (), is_scrubbed: bool = False
+) -> None:
     verb = "would be erased" if erased.is_dry_run else "erased"
     show(f"[bold]{escaped(erased.agent_id)}[/bold]: {sum(erased.rows.values())} rows {verb}")
     for name, count in {**erased.rows, **erased.copies}.items():
@@ -344,6 +346,8 @@ def show_erased(erased: Erased, *, left: tuple[str, ...] = (), is_scrubbed: bool
     ):
         for each in ids:
             show_note(f"{brief(each)} {what}")
+    if of_user:
+        show_note(f"what others said about {of_user} is theirs and stays: nous recall finds it, --memory erases it")
     if erased.is_dry_run:
         return
     where = "backups" if is_scrubbed else "backups and the write-ahead log"

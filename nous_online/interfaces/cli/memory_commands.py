@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
 
@@ -13,11 +15,12 @@ from typer import Argument, Option
 
 from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput, NotFound
-from nous_online.core.validation import checked_id
+from nous_online.core.validation import checked_id, checked_moment
 from nous_online.interfaces.cli.output import (
     AgentOption,
     ReadProject,
     agent_named,
+    by_person,
     escaped,
     open_database,
     open_heart,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from nous_online.core.domain import Episode, Fact, Memory, Procedure, Statement
     from nous_online.heart import Heart
     from nous_online.memories.contradictions import Contradiction, Ruling
+    from nous_online.memories.doubts import Doubt
     from nous_online.memories.undoing import PastChange
 
 
@@ -59,6 +63,8 @@ def learn(
     $ nous learn "We open at nine" --source-kind operator
     $ git log -1 --format=%B | nous learn - --source "git log"
     """
+    from nous_online.memories.learning import is_partial
+
     with open_heart(agent, may_begin=True) as heart:
         learned = heart.learn(text_or_stdin(text), **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
@@ -69,10 +75,11 @@ def learn(
         show(f"[yellow]hidden[/yellow]  {learned.hidden} of what looks like credentials")
     for old in gone:
         show(f"[yellow]was[/yellow]  {escaped(old.content)}  [dim]take it back: nous undo {brief(old.id)}[/dim]")
+    in_part = {each.fact.id for each in learned.near if is_partial(each.reason)}
     for each in learned.contradicts:
-        known = escaped(each.fact.content)
-        replaced = brief(each.fact.id)
-        show(f"[yellow]contradicts[/yellow]  {known}  [dim]both stay; if it is replaced: --replaces {replaced}[/dim]")
+        does, when = ("replaces a part of", "all of it") if each.fact.id in in_part else ("contradicts", "it")
+        how = f"both stay; if {when} is replaced: --replaces {brief(each.fact.id)}"
+        show(f"[yellow]{does}[/yellow]  {escaped(each.fact.content)}  [dim]{how}[/dim]")
     for each in doubted:
         how = ruling_of_doubt(learned.memory, each.id)
         show(f"[yellow]perhaps replaces[/yellow]  {escaped(each.content)}  [dim]{how}[/dim]")
@@ -101,12 +108,15 @@ def recall(
     with open_heart(agent) as heart:
         details["project_id"] = project_to_read(heart, details["project_id"])
         found = heart.recall(text_or_stdin(query), **details)
+        missed = "" if found.is_confident else memories_missed(heart, details)
     if found.is_by_words:
         show_note("the embedder failed, so only words were compared")
     if not found:
         show("nothing was found")
     elif not found.is_confident:
         show("nothing clearly answers this; the nearest are:")
+    if missed:
+        show_note(f"not looked at: {missed}; name them with --project and --user")
     places = {each.id: place for place, each in enumerate(found, start=1)}
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     for place, each in enumerate(found, start=1):
@@ -119,13 +129,23 @@ def recall(
         contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
-        show(f"            [dim]{each.id}  said {said_at}{moved}{contested}[/dim]")
+        said = ", ".join([said_at, *origin_words(vars(each.memory))])
+        show(f"            [dim]{each.id}  said {escaped(said)}{moved}{contested}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
     fields = ("score", "memory", "parts", "put_before", "contradicted_by", "begins_on")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
+
+
+def memories_missed(heart: Heart, details: Mapping[str, Any]) -> str:
+    """Return in words what a recall did not look among, since it is another user's or project's."""
+    from nous_online.memories.status import out_of_reach
+
+    reach = {name: details[name] for name in ("user_id", "project_id")}
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        return out_of_reach(connection, heart.agent.id, **reach)
 
 
 def agents() -> object:
@@ -192,6 +212,7 @@ MemoryId = Annotated[UUID, Argument(metavar="ID", help="A memory of any kind, as
 Why = Annotated[str | None, Option(help="Why; kept with the event.")]
 
 
+@by_person
 def forget(
     memory_id: MemoryId, *, reason: Annotated[str, Option(help="Why; kept with the event.")], agent: AgentOption = None
 ) -> object:
@@ -211,6 +232,7 @@ def forget(
     return gone
 
 
+@by_person
 def restore(
     memory_id: MemoryId,
     *,
@@ -233,7 +255,8 @@ def restore(
         show_memory("nothing to restore" if memory == was else "restored", memory)
         if memory.state == "superseded":
             with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-                show_note(f"no recall finds it: it was {way_back(connection, heart.agent.id, cast('Fact', memory))}")
+                back = way_back(connection, heart.agent.id, cast("Fact", memory))
+            show(f"no recall finds it: it was {escaped(back)}")
             last = cast("Fact", memory)
             while last.superseded_by:
                 last = heart.get_fact(last.superseded_by)
@@ -241,6 +264,7 @@ def restore(
         return memory
 
 
+@by_person
 def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Pin a memory: no night archives or condenses it.
 
@@ -250,6 +274,7 @@ def pin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -
         return show_memory("pinned", heart.pin(memory_id, reason=reason))
 
 
+@by_person
 def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None) -> object:
     """Unpin a memory: nights treat it like any other again.
 
@@ -259,6 +284,7 @@ def unpin(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None)
         return show_memory("unpinned", heart.unpin(memory_id, reason=reason))
 
 
+@by_person
 @with_options(MemoryChanges)
 def update(memory_id: MemoryId, *, reason: Why = None, agent: AgentOption = None, **details: Any) -> object:
     """Correct what is known about a memory besides its text; to say something else, learn it.
@@ -332,8 +358,13 @@ def show_one(memory_id: NamedMemory, *, agent: AgentOption = None) -> object:
         else:
             fields, lines = {}, [escaped(memory.reason)] if kind == "censor" else procedure_lines(memory)
     title = next((getattr(memory, name) for name in TITLES if getattr(memory, name, None)), kind)
-    trust = f"[dim]{memory.id}  {escaped(memory.state)}, trust {memory.trust}[/dim]"
-    lines = [f"[bold]{escaped(title)}[/bold]", trust, *lines, "\nwhat became of it, the latest first"]
+    about = ", ".join([memory.state, f"trust {memory.trust}", *origin_words(cast("dict[str, Any]", vars(memory)))])
+    lines = [
+        f"[bold]{escaped(title)}[/bold]",
+        f"[dim]{memory.id}  {escaped(about)}[/dim]",
+        *lines,
+        "\nwhat became of it, the latest first",
+    ]
     for line in (*lines, *map(event_lines, events)):
         show(line)
     return {kind: memory, **fields, "events": events}
@@ -389,6 +420,7 @@ def statement_lines(statements: list[Statement], unrecorded: int) -> list[str]:
     return lines
 
 
+@by_person
 def split(
     statement_id: Annotated[UUID, Argument(metavar="STATEMENT_ID", help="A statement, as `nous show` names it.")],
     *,
@@ -438,36 +470,48 @@ def contradictions(
     $ nous contradictions
     $ nous contradictions --status resolved --json
     """
-    from nous_online.interfaces.questions import as_plain, questions_of
-    from nous_online.memories.contradictions import sides_of
-
     with open_heart(agent) as heart:
         found = heart.contradictions(status=None if status == "any" else status)
-        rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
-        doubts = [each for each in questions_of(heart) if each.kind == "doubt"] if status != "resolved" else []
-        facts = {one: heart.get_fact(one) for each in doubts for one in (each.earlier_id, each.later_id)}
-    for one, each in zip(found, rows, strict=True):
-        show(f"[bold]{one.id}[/bold]  {escaped(one.resolution or one.status)}")
-        for name, side in sorted(sides_of(one), key=lambda named: named[1]["learned_at"]):
-            show(side_line(name, side["content"], str(side["learned_at"])[:10], side["id"]))
-        if (proposed := each["proposed"]) and each["status"] == "open":
-            into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
-            why = f": {proposed['note']}" if proposed["note"] else ""
-            ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
-            show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
+        doubts = heart.doubts() if status != "resolved" else []
+    for one in found:
+        show_contradiction(one)
     for each in doubts:
-        earlier, later = facts[each.earlier_id], facts[each.later_id]
-        show(f"[bold]{each.id}[/bold]  in doubt: b perhaps replaces a")
-        for name, fact in (("a", earlier), ("b", later)):
-            show(side_line(name, fact.content, f"{fact.learned_at:%Y-%m-%d}", fact.id))
-        show(f"  [dim]{ruling_of_doubt(later, earlier.id)}[/dim]")
-    if not rows and not doubts:
+        show(f"[bold]{each.later.id}[/bold]  in doubt: b perhaps replaces a")
+        for name, fact in (("a", each.earlier), ("b", each.later)):
+            show(side_line(name, vars(fact)))
+        show(f"  [dim]{ruling_of_doubt(each.later, each.earlier.id)}[/dim]")
+    if not found and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
-    texts = [{"a": facts[each.earlier_id].content, "b": facts[each.later_id].content} for each in doubts]
-    listed = [{**as_plain(each), **text} for each, text in zip(doubts, texts, strict=True)]
-    return {"contradictions": rows, "doubts": listed}
+    rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
+    return {"contradictions": rows, "doubts": [doubt_row(each) for each in doubts]}
+
+
+def show_contradiction(found: Contradiction) -> None:
+    """Print a contradiction: both sides, the earlier first, why it is one, and how somebody would decide it."""
+    from nous_online.memories.contradictions import sides_of
+    from nous_online.memories.learning import is_partial
+
+    show(f"[bold]{found.id}[/bold]  {escaped(found.resolution or found.status)}")
+    for name, side in sorted(sides_of(found), key=lambda named: named[1]["learned_at"]):
+        show(side_line(name, side))
+    if reason := (found.judgement or {}).get("reason"):
+        rest = (
+            "; both_valid keeps both, and replacing the earlier would lose the rest of it" if is_partial(reason) else ""
+        )
+        show(f"  [dim]{escaped(brief(reason))}{rest}[/dim]")
+    if found.status == "open" and (proposed := found.proposed):
+        into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
+        why = f": {proposed['note']}" if proposed["note"] else ""
+        ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
+        show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
+
+
+def doubt_row(doubt: Doubt) -> dict[str, Any]:
+    later, earlier = doubt.later, doubt.earlier
+    ids = {"kind": "doubt", "id": later.id, "earlier": earlier.id, "later": later.id}
+    return {**ids, "a": earlier.content, "b": later.content}
 
 
 def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
@@ -476,15 +520,26 @@ def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
     return f"if so: nous resolve {brief(later.id)} b_wins{against}; if not: both_valid, or same"
 
 
-def side_line(name: str, text: str, day: str, fact_id: object) -> str:
-    """Return one side of a question: its name in rulings, its text, the day it was said, and its id."""
-    return f"  {name}  {escaped(text)}  [dim]{day}  {fact_id}[/dim]"
+def side_line(name: str, fact: Mapping[str, Any]) -> str:
+    """Return one side of a question: its name in rulings, its text, when and by whom it was said, and its id."""
+    said = ", ".join([str(fact["learned_at"])[:10], *origin_words(fact)])
+    return f"  {name}  {escaped(fact['content'])}  [dim]{escaped(said)}  {fact['id']}[/dim]"
+
+
+def origin_words(memory: Mapping[str, Any]) -> list[str]:
+    """Return the source and the user of a memory, as far as it has them, and from when it holds where that is ahead."""
+    begins = checked_moment("valid_from", memory.get("valid_from"))
+    words = [f"{word} {memory[name]}" for word, name in (("source", "source"), ("user", "user_id")) if memory.get(name)]
+    if begins is not None and begins > datetime.now(UTC):
+        words.append(f"holds from {begins.day} {begins:%B %Y}")
+    return words
 
 
 def question_named(text: str) -> object:
     return text if text == ALL else identifier(text)
 
 
+@by_person
 def resolve(  # noqa: PLR0913 (one parameter for each option)
     question: Annotated[
         str,

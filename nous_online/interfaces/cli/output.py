@@ -42,6 +42,7 @@ from nous_online.core.fields import (
     rows_of,
 )
 from nous_online.core.policy import ContextPolicy
+from nous_online.core.rights import ACTS_AS
 from nous_online.core.validation import checked_agent
 from nous_online.interfaces.cli.short_ids import identifier, with_whole_ids
 
@@ -303,7 +304,7 @@ def flush_output(code: str | int | None) -> str | int | None:
 # --- options that several commands have ---
 
 C = TypeVar("C", bound=Callable[..., object])
-UserOption = Annotated[str | None, Option(help="For whom; what is of other users stays out.")]
+UserOption = Annotated[str | None, Option(help="The user who asks: finds their own besides what is everybody's.")]
 ProjectOption = Annotated[str | None, Option(help="In which project.")]
 ReadProject = Annotated[
     str | None,
@@ -381,6 +382,20 @@ def agent_if_set(agent: str | None) -> str | None:
     from nous_online.core.settings import settings
 
     return agent or (settings().agent if "agent" in settings().model_fields_set else None) or None
+
+
+def by_person(command: C) -> C:
+    """Have the history name an operator for what a command changes: a person decides it, not the agent."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> object:
+        before = ACTS_AS.set("operator")
+        try:
+            return command(*arguments, **options)
+        finally:
+            ACTS_AS.reset(before)
+
+    return cast("C", run)
 
 
 def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = False) -> Heart:

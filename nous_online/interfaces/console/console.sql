@@ -3,17 +3,17 @@
 -- name: rows
 -- Memories of all kinds for lists. Each branch is a plain select, so that the planner pushes conditions down to its index.
 select 'fact'::text as kind, id, agent_id, state, left(content, 1000) as text, subject as about, learned_at as at, trust, is_pinned,
-       is_forgotten, source, user_id, confirmation_count
+       is_forgotten, source, user_id, confirmation_count, case when valid_from > now() then valid_from end as begins_at
 from heart.facts
 union all
 select 'episode'::text, id, agent_id, state, left(coalesce(summary, compressed, detail, index_word, ''), 1000), title, started_at, trust, is_pinned,
-       is_forgotten, source, user_id, 0
+       is_forgotten, source, user_id, 0, null
 from heart.episodes
 union all
-select 'procedure'::text, id, agent_id, state, name, domain, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0
+select 'procedure'::text, id, agent_id, state, name, domain, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0, null
 from heart.procedures
 union all
-select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000), severity, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0
+select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000), severity, learned_at, trust, is_pinned, is_forgotten, source, user_id, 0, null
 from heart.censors
 
 -- name: list_memories
@@ -57,13 +57,6 @@ order by detected_at, id limit %(limit)s
 select id, memory_a, memory_b, detected_at, status, resolution, note, {is_question} as is_question
 from heart.contradictions c where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b)
 order by detected_at desc, id limit 20
-
--- name: doubts
--- Active facts that perhaps replace others which are active too, the latest first.
-select f.id as later_id, o.id as earlier_id
-from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
-where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
-order by f.learned_at desc, f.id, o.id limit %(limit)s
 
 -- name: list_nights
 -- Nights with figures or proposals of this agent, the latest first.

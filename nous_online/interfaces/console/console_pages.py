@@ -38,9 +38,10 @@ from nous_online.interfaces.questions import (
     settle_pair,
 )
 from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
-from nous_online.memories.status import status_of
+from nous_online.memories.status import out_of_reach, status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import undoable_changes
+from nous_online.recall.recall import Recall
 
 router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
@@ -71,9 +72,9 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
     shown: dict[str, Any] = {"asked": fields, "is_asked": bool(given), "kinds": KINDS, "states": STATES}
     if question := given.get("q"):
         details: RecallDetails = {"limit": ON_A_PAGE, "kinds": kinds_of(given), "user_id": given.get("user")}
-        return page(
-            request, "memories.html", **shown, answers=heart.recall(question, **details), found=[], further=None
-        )
+        answers = heart.recall(question, **details)
+        shown["missed"] = memories_missed(heart, answers, {"user": given.get("user", "")})
+        return page(request, "memories.html", **shown, answers=answers, found=[], further=None)
     conditions = {**list_conditions(given, query.get("before", "")), "agent_id": heart.agent.id}
     statement = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
@@ -199,14 +200,16 @@ def inbox(request: Request, heart: OpenHeart) -> HTMLResponse:
     first = {"agent_id": heart.agent.id, "limit": WAITING}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         pairs = named_rows(connection, of_questions(BLOCKS["open_contradictions"]), first)
-        doubts = named_rows(connection, BLOCKS["doubts"], first)
         questions = open_questions(connection, heart.agent.id)
+        in_doubt = [each for each in questions if each.kind == "doubt"]
+        doubts = in_doubt[:WAITING]
         ids = {each for pair in pairs for each in (pair.memory_a, pair.memory_b)}
         ids |= {each for doubt in doubts for each in (doubt.later_id, doubt.earlier_id)}
         known = named_memories(connection, heart.agent.id, [*ids])
     contradictions = [(each, sides_of(each, known)) for each in pairs]
     waiting = pairs[0].waiting if pairs else 0
     shown: dict[str, Any] = {"contradictions": contradictions, "waiting": waiting, "doubts": doubts, "known": known}
+    shown["in_doubt"] = len(in_doubt)
     listed = {*(pair.id for pair in pairs), *(doubt.later_id for doubt in doubts)}
     shown["alike"] = {
         (each.id, each.earlier_id): {by: many for by in ALIKE if (many := all_alike(questions, each, by))}
@@ -275,7 +278,7 @@ def parse_night(text: str) -> date:
 def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
     """Show what a question recalls, and the context a model would get for it, each with its reasons."""
     fields = {name: query.get(name, "") for name in ("q", "frame", "user", "project", "budget")}
-    given, answers, context = non_empty(fields), None, None
+    given, answers, context, missed = non_empty(fields), None, None, ""
     if question := given.get("q"):
         budget = given.get("budget")
         if budget is not None and not budget.isdecimal():
@@ -284,7 +287,16 @@ def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
         frame, most = given.get("frame"), None if budget is None else int(budget)
         answers = heart.recall(question, limit=ANSWERS, frame=frame, **reach)
         context = heart.assemble_context(query=question, budget=most, frame=frame, **reach)
-    return page(request, "ask.html", asked=fields, answers=answers, context=context)
+        missed = memories_missed(heart, answers, given)
+    return page(request, "ask.html", asked=fields, answers=answers, context=context, missed=missed)
+
+
+def memories_missed(heart: Heart, answers: Recall, given: Mapping[str, str]) -> str:
+    """Return in words what a question did not look among, where nothing clearly answers it."""
+    if answers.is_confident:
+        return ""
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        return out_of_reach(connection, heart.agent.id, user_id=given.get("user"), project_id=given.get("project"))
 
 
 @router.get("/console.css")
@@ -299,6 +311,13 @@ def asset(request: Request) -> Response:
 # --- buttons ---
 
 DEFAULT_REASON = "decided in the console"
+DOUBT_ACTS: Mapping[str, tuple[Resolution, str]] = {
+    "earlier": ("a_wins", "replace"),
+    "later": ("b_wins", "replace"),
+    "keep": ("both_valid", "keep"),
+    "same": ("same", "join"),
+}
+"""What each button of a doubt decides, and the message after it."""
 ACTS = ("forget", "restore", "pin", "unpin")
 """Verbs that have a button on the page of a memory."""
 
@@ -358,21 +377,13 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
     return back_to("/inbox", "decide")
 
 
-DOUBT_RULINGS: Mapping[str, tuple[Resolution, str]] = {
-    "keep": ("both_valid", "keep"),
-    "same": ("same", "join"),
-    "earlier": ("a_wins", "decide"),
-}
-"""How each button under a doubt decides it, and the message afterwards; the one without a name replaces."""
-
-
 @router.post("/doubts")
 def resolve_doubt(request: Request, form: FormFields, heart: OpenHeart) -> Response:
-    """Replace the earlier fact by the later one, or the later by the earlier, merge them, or record that both hold."""
+    """Put one of the two facts in the place of the other, merge them, or record that both hold."""
     earlier, later = (checked_id(name, form.get(name, "")) for name in ("earlier", "later"))
     if (by := form.get("act", "")) in ALIKE:
         return hold_all(request, heart, later, by, form)
-    ruling, done = DOUBT_RULINGS.get(form.get("act", ""), ("b_wins", "replace"))
+    ruling, done = DOUBT_ACTS[checked_choice("act", by or "later", [*DOUBT_ACTS])]
     settle_pair(heart, earlier, later, Ruling(ruling), why=reason_in(form))
     return back_to("/inbox", done)
 
@@ -433,6 +444,7 @@ def system(request: Request, heart: OpenHeart) -> HTMLResponse:
         is_live=True,
         needs=[*status.needs, *failed],
         stands=status,
+        held=sum(count for counts in status.memories.values() for count in counts.values()),
         states=sorted({state for counts in status.memories.values() for state in counts}),
         costs=costs,
         keys=found_keys,
@@ -516,6 +528,8 @@ class ListedMemory:
     source: str | None
     user_id: str | None
     confirmation_count: int
+    begins_at: datetime | None
+    """From when a fact holds, where that lies ahead."""
 
 
 def named_rows(

@@ -16,12 +16,14 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup, escape
 
 from nous_online.core.errors import Forbidden
+from nous_online.core.rights import ACTS_AS
 from nous_online.core.settings import settings
 from nous_online.core.validation import HIDDEN, visible
 from nous_online.heart import Heart
 from nous_online.interfaces.api.gate import read_body
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.request_checks import secrets_match
+from nous_online.memories.learning import is_partial
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,6 +69,7 @@ async def form_of(request: Request) -> dict[str, str]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise Forbidden("what was sent is no form of this console; open the page and use its button")
     body = await read_body(request.receive, most=MOST_FORM_BYTES, seconds=FORM_S) or b""
+    ACTS_AS.set("operator")  # of this request: each has a context of its own
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
     if not secrets_match(fields.get(FORM_TOKEN, ""), console.form_token):
         raise Forbidden("the form is of an earlier start of the console; open the page again and repeat it")
@@ -96,7 +99,7 @@ DONE = {
     "keep": "Both stay, side by side. Undo on the page of the later one opens the doubt again.",
     "revoke": "Revoked: the key opens nothing any more.",
     "unhook": "Removed: nothing more is sent there, and its secret is forgotten.",
-    "replace": "Replaced. Undo on the page of the earlier fact brings it back.",
+    "replace": "Replaced. Undo on the page of the fact that left brings it back.",
 }
 """Messages after a change, by the `done` parameter of the URL: a link can choose one, but can't write its own."""
 
@@ -131,7 +134,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure]
+    filters: list[Callable[..., Any]] = [shown, shown_with_code, cut, found, moment, words, figure, is_partial]
     named = {each.__name__: each for each in filters}
     environment.filters.update(named)  # pyright: ignore[reportUnknownMemberType] (the library does not say)
     return environment

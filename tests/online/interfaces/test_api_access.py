@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import psycopg
 import pytest
 from api_client import PROBLEM, app_over, bearer, client_of, key_of, served
 from conftest import WordEmbedder
@@ -79,6 +80,19 @@ def test_only_a_hash_of_the_secret_is_kept(database: Database) -> None:
     assert row is not None
     assert key.secret not in row[0]
     assert row[1] == hashlib.sha256(key.secret.encode()).hexdigest()
+
+
+def test_the_last_use_of_a_key_is_kept_to_the_minute(database: Database, owner: psycopg.Connection) -> None:
+    key = keys.parse_key(key_of(database, "aria"))
+    assert key is not None
+    owner.execute("update heart.api_keys set last_used_at = now() - interval '2 minutes'")
+
+    with database.transaction("aria") as connection:
+        keys.find_valid(connection, key)
+        (found,) = keys.list_keys(connection, "aria")
+
+    assert found.last_used_at is not None
+    assert datetime.now(UTC) - found.last_used_at < timedelta(minutes=1)
 
 
 def test_keys_of_one_agent_are_hidden_from_another(database: Database) -> None:

@@ -62,8 +62,8 @@ def test_the_examples_of_the_page_work(address: str, database_url: str, tmp_path
     found = parse_key(key)
     assert found is not None
     assert found.agent_id == "aria"
-    assert len(commands) == 6
-    assert [each.status_code for each in answers] == [200] * 6
+    assert len(commands) == 7
+    assert [each.status_code for each in answers] == [200] * 7
     assert answers[1].json()["memories"][0]["text"] == "Deploys go through blue/green since May"
     assert key not in made.err
 

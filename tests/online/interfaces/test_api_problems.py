@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from api_client import PROBLEM, app_over, bearer, client_of, key_of
+from cli_runs import pointed_at
 from conftest import WordEmbedder
 from starlette.testclient import TestClient
 from stopwatch import stopwatch
@@ -29,6 +30,7 @@ from nous_online.core.errors import (
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.interfaces import doctor
 from nous_online.interfaces.api import problems
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.hearts import Hearts
@@ -291,18 +293,23 @@ def test_readiness_tells_what_is_wrong(client: TestClient, embedder: WordEmbedde
     assert client.get("/ready").json()["is_ready"]
 
 
-def test_readiness_says_which_night_was_the_last_and_which_is_due(
-    client: TestClient, owner: psycopg.Connection
+def test_readiness_says_of_the_nights_what_the_doctor_says(
+    client: TestClient, heart: Heart, owner: psycopg.Connection, database_url: str, tmp_path: Path
 ) -> None:
     applied = (
         "insert into lifecycle.plans (hash, night, policy, state, applied_at) values ('a', %s, '{}', 'applied', now())"
     )
     owner.execute(applied, ["2026-06-01"])
 
+    heart.learn("The kettle is descaled", learned_at="2026-06-03T09:00:00Z")
+
     nights = client.get("/ready").json()["checks"][-1]
 
-    due = datetime.now(UTC).date() - timedelta(days=1)
-    assert nights == {"name": "nights", "is_ok": True, "message": f"the last was 2026-06-01; the night of {due} is due"}
+    with pointed_at(database_url, tmp_path):
+        checked = doctor.look_at_nights()
+    late = "what came today about earlier days waits for a night (agents: 1)"
+    assert nights == {"name": "nights", "is_ok": True, "message": checked}
+    assert checked.startswith(f"the last was 2026-06-01; warning: {late}: run `nous night --backfill`")
 
 
 def test_a_stranger_is_told_which_look_failed_and_an_administrator_why(

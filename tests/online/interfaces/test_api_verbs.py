@@ -73,6 +73,38 @@ def test_recall_and_feedback_count_as_usage(client: TestClient) -> None:
     assert (said.json(), again.json()) == ({"cited": 1, "ignored": 0}, {"cited": 0, "ignored": 0})
 
 
+def test_a_plain_date_is_its_beginning(client: TestClient, heart: Heart) -> None:
+    heart.learn("The tent is green", learned_at="2026-05-01T09:00:00Z")
+
+    before, after = (
+        client.post("/recall", json={"query": "tent", "as_of": day}).json()["memories"]
+        for day in ("2026-05-01", "2026-05-02")
+    )
+
+    assert (len(before), len(after)) == (0, 1)
+
+
+def test_an_unknown_path_is_told_where_the_known_ones_are(client: TestClient) -> None:
+    answer = client.get("/doubt")
+
+    assert answer.status_code == 404
+    assert answer.json()["detail"] == "'/doubt' is not a path of this interface; /openapi.json lists them"
+
+
+def test_doubts_are_listed_with_both_facts_and_decided(client: TestClient, heart: Heart, judge: ScriptedJudge) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ana", source="Ana").memory
+    later = heart.learn("Ben took over the pager duty").memory
+
+    (doubt,) = client.get("/doubts").json()["doubts"]
+    settled = client.post(f"/facts/{doubt['earlier']['id']}/supersede", json={"new_id": doubt["later"]["id"]})
+
+    assert (doubt["earlier"]["id"], doubt["later"]["id"]) == (str(earlier.id), str(later.id))
+    assert doubt["earlier"]["source"] == "Ana"
+    assert settled.status_code == 200
+    assert client.get("/doubts").json()["doubts"] == heart.doubts() == []
+
+
 def test_what_a_recall_did_not_return_is_not_found(client: TestClient) -> None:
     recall_id = client.post("/recall", json={"query": "anything"}).json()["recall_id"]
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from click.testing import Result
+from conftest import ScriptedJudge
 from typer.testing import CliRunner
 
 from nous_online import heart as hearts
@@ -40,6 +41,46 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert "The gate code is 4711" in forgotten.stdout
     assert state == "archived"
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
+
+
+def test_the_history_names_who_decided_and_when(
+    nous: Callable[..., Result], heart: Heart, judge: ScriptedJudge
+) -> None:
+    judge.change = 0.9
+    fact = heart.learn("The gate code is 4711").memory
+    earlier = heart.learn("the pager is with Ana", learned_at="2026-05-01T00:00:00Z").memory
+    later = heart.learn("Ben took over the pager duty", learned_at="2026-06-01T00:00:00Z").memory
+    began = datetime.now(UTC)
+
+    nous("pin", str(fact.id))
+    nous("resolve", str(later.id), "b_wins")
+    heart.unpin(fact.id)
+
+    assert [each.actor for each in heart.history(fact.id)] == ["agent", "operator", "agent"]
+    (superseded, learned) = heart.history(earlier.id)
+    assert (superseded.action, superseded.actor, learned.actor) == ("superseded", "operator", "agent")
+    assert superseded.effective_at >= began
+
+
+def test_a_recall_that_finds_nothing_says_where_it_did_not_look(nous: Callable[..., Result], heart: Heart) -> None:
+    for n in range(3):
+        heart.learn(f"The tent number {n} is green", project_id="camping", scope="project")
+    heart.learn("The cat is ill", user_id="ana")
+
+    missed = nous("recall", "tent")
+    found = nous("recall", "tent number 1 is green", "--project", "camping")
+
+    assert "nothing was found" in missed.stdout
+    assert "not looked at: 3 in project camping, 1 of user ana; name them with --project and --user" in missed.stderr
+    assert "in project camping" not in found.stderr
+
+
+def test_a_recall_says_who_said_what(nous: Callable[..., Result], heart: Heart) -> None:
+    heart.learn("The cat is ill", user_id="ana", source="a letter", learned_at="2026-05-01T09:00:00Z")
+
+    told = nous("recall", "the cat is ill", "--user", "ana").stdout
+
+    assert "said 2026-05-01 09:00, source a letter, user ana" in " ".join(told.split())
 
 
 def test_who_states_a_fact_and_how_far_it_is_trusted_can_be_typed(nous: Callable[..., Result]) -> None:
@@ -112,3 +153,25 @@ def test_a_memory_is_pinned_unpinned_and_corrected(nous: Callable[..., Result], 
     assert (pinned.is_pinned, corrected.is_pinned) == (True, False)
     assert (corrected.subject, corrected.tags, corrected.category) == ("gate code", ["home", "gate"], None)
     assert [each.action for each in heart.history(fact.id)] == ["changed", "unpinned", "pinned", "learned"]
+
+
+def test_what_is_told_for_a_project_is_found_by_its_other_users(nous: Callable[..., Result]) -> None:
+    told = nous("learn", "The tent is booked for July", "--project", "camping", "--user", "cleo", "--scope", "project")
+
+    found = nous("recall", "tent", "--project", "camping", "--user", "ben", "--json")
+
+    assert told.exit_code == 0, told.output
+    assert [each["memory"]["content"] for each in json.loads(found.stdout)["memories"]] == [
+        "The tent is booked for July"
+    ]
+
+
+def test_a_dry_run_of_erasing_a_user_says_that_the_words_of_others_stay(
+    nous: Callable[..., Result], heart: Heart
+) -> None:
+    heart.learn("Ada likes tea", user_id="ada")
+
+    planned = nous("erase", "aria", "--user", "ada", "--dry-run")
+
+    assert planned.exit_code == 0, planned.output
+    assert "what others said about ada is theirs and stays" in planned.stderr

@@ -349,6 +349,32 @@ def test_two_that_say_the_same_are_merged_from_the_inbox(heart: Heart, console: 
     assert {heart.get_fact(each).succession for each in (found.memory_a, found.memory_b)} == {None, "merged"}
 
 
+def test_a_question_that_finds_nothing_says_where_it_did_not_look(heart: Heart, console: TestClient) -> None:
+    heart.learn("The tent is green", project_id="camping")
+
+    asked, listed, named = (shown(console, page) for page in ("/ask?q=tent", "/?q=tent", "/ask?q=tent&project=camping"))
+
+    for page in (asked, listed):
+        assert "Nothing was found" in page
+        assert "1 in project camping" in page
+        assert "The chance that the first" not in page
+    assert "1 in project camping" not in named
+
+
+def test_the_earlier_of_two_in_doubt_can_be_right(heart: Heart, judge: ScriptedJudge, console: TestClient) -> None:
+    judge.change = 0.9
+    earlier = heart.learn("the pager is with Ben", learned_at=MAY).memory
+    later = heart.learn("Ana took over the pager duty", learned_at=JUNE).memory
+
+    assert led_to(pressed(console, "/inbox", "/doubts", act="earlier")) == "/inbox?done=replace"
+
+    assert heart.get_fact(later.id).superseded_by == earlier.id
+    assert heart.get_fact(earlier.id).state == "active"
+    assert [each.actor for each in heart.history(later.id)] == ["operator", "agent"]
+    heart.pin(earlier.id)
+    assert heart.history(earlier.id)[0].actor == "agent"
+
+
 def test_a_doubt_about_two_that_say_the_same_is_settled_from_the_inbox(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:

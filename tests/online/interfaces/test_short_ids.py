@@ -16,6 +16,7 @@ from nous_online.core.domain import Fact
 from nous_online.database.changes import Cause
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.short_ids import ShortId, brief, identifier
+from nous_online.language.pairs.judging import OfflineJudge
 from nous_online.memories.contradictions import open_between
 
 ID = UUID("01a2d3c4-e0bd-7d8c-b5bd-9313b051deb4")
@@ -143,6 +144,39 @@ def test_a_doubt_is_listed_with_both_texts_the_earlier_first_and_what_to_type(he
     assert line == f"if so: nous resolve {brief(later.id)} b_wins; if not: both_valid, or same"
     assert [(each["a"], each["b"]) for each in listed] == [(earlier.content, later.content)]
     assert (settled.code, heart.get_fact(earlier.id).superseded_by) == (0, later.id)
+
+
+def test_who_said_the_two_sides_of_a_question_and_from_when_they_hold_is_shown(heart: Heart, judge) -> None:
+    judge.change = 0.9
+    earlier = heart.learn(
+        "the pager is with Ana", learned_at="2026-05-01T00:00:00Z", user_id="ana", source="Ana"
+    ).memory
+    later = heart.learn(
+        "Ben takes over the pager duty",
+        learned_at="2026-06-01T00:00:00Z",
+        user_id="ana",
+        valid_from="2999-12-01T00:00:00Z",
+    ).memory
+
+    told = typed("contradictions").out.splitlines()
+    shown = typed("show", str(later.id)).out.splitlines()
+
+    assert told[1:3] == [
+        f"  a  {earlier.content}  2026-05-01, source Ana, user ana  {earlier.id}",
+        f"  b  {later.content}  2026-06-01, user ana, holds from 1 December 2999  {later.id}",
+    ]
+    assert shown[1] == f"{later.id}  active, trust 50, user ana, holds from 1 December 2999"
+
+
+def test_what_replaces_a_part_is_not_advised_to_replace_all_of_it(heart: Heart, monkeypatch) -> None:
+    monkeypatch.setattr("nous_online.language.claude.judge.judge_factory", lambda _: lambda _: OfflineJudge())
+    heart.learn("The club meets on Mondays at 6 in the hall, and pays 20 euros a month")
+
+    told, listed = typed("learn", "The club meets on Thursdays now").out, typed("contradictions").out
+
+    assert "replaces a part of  The club meets on Mondays" in told
+    assert "both stay; if all of it is replaced: --replaces" in told
+    assert "both_valid keeps both, and replacing the earlier would lose the rest of it" in listed
 
 
 def test_learning_names_what_it_perhaps_replaces_by_its_text(heart: Heart, judge, monkeypatch) -> None:

@@ -121,6 +121,7 @@ CASES: dict[str, Case] = {
     "undo": lambda h, w, d: h.undo(w.ids["undone"], reason="a slip", deadline_s=d),
     "undo_source": lambda h, w, d: h.undo_source("a page", reason="forged", deadline_s=d),
     "contradictions": lambda h, w, d: h.contradictions(deadline_s=d),
+    "doubts": lambda h, w, d: h.doubts(deadline_s=d),
     "keep_both": lambda h, w, d: h.keep_both(w.ids["new"], w.ids["old"], deadline_s=d),
     "reject_ruling": lambda h, w, d: h.reject_ruling(w.ids["proposed"], deadline_s=d),
     "resolve_contradiction": lambda h, w, d: h.resolve_contradiction(w.ids["rival"], "both_valid", deadline_s=d),

@@ -98,14 +98,29 @@ def test_status_and_doctor_say_which_night_was_the_last_and_what_was_missed(nous
     assert f"the last was 2026-06-01; {warned}" in " ".join(checked.split())
 
 
+def test_a_night_whose_files_are_elsewhere_is_not_said_to_have_never_run(nous, tmp_path):
+    shutil.rmtree(tmp_path / "home" / "snapshots")
+
+    answers = [nous(command, "--night", "2026-06-01") for command in ("report", "diff")]
+    undone = nous("undo", "--night", "2026-06-01", "--reason", "a test")
+
+    assert [each.exit_code for each in (*answers, undone)] == [1, 1, 0]
+    for each in answers:
+        told = " ".join(each.output.split())
+        assert "night 2026-06-01 ran before these memories were brought here, or its files are gone" in told
+        assert "take it back: nous undo --night 2026-06-01" in told
+
+
 def test_what_came_today_about_earlier_days_waits_for_a_night_that_was_not_missed(nous, heart):
     heart.learn("The kettle is descaled", learned_at=datetime(2026, 6, 3, 9, tzinfo=UTC))
 
     nights, told = as_json(nous("status", "--agent", "aria", "--json"))["nights"], nous("status", "--agent", "aria")
 
     assert nights == {"last": "2026-06-01", "missed_from": None, "missed_changes": 1}
+    checked = " ".join(nous("doctor").output.split())
     waits = "what came today about earlier days waits for a night (changes that wait: 1): run `nous night --backfill`"
     assert waits in " ".join(told.output.split())
+    assert "what came today about earlier days waits for a night (agents: 1): run `nous night --backfill`" in checked
 
 
 def test_what_was_said_on_the_day_of_a_night_after_it_ran_waits_for_another(nous, heart, owner):
@@ -121,6 +136,7 @@ def test_what_was_said_on_the_day_of_a_night_after_it_ran_waits_for_another(nous
 
 def test_doctor_counts_an_agent_that_the_last_night_left_out(nous, owner):
     owner.execute("delete from lifecycle.health where agent_id = 'aria'")
+    came_when_said(owner)
 
     checked = nous("doctor").output
 
