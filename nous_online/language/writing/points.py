@@ -1,8 +1,7 @@
 """Extracts the points of a transcript: statements by one speaker that stay true, each reworded to stand alone.
 
 A point is scored by its form, its figures and names, and by word lists for decisions, causes, fixes and lessons. The
-lists cover English, German, French and Spanish; in other languages only form, figures and names count. A failed episode
-also yields warnings of the action that went wrong.
+lists cover English, German, French and Spanish; in other languages only form, figures and names count.
 """
 
 from __future__ import annotations
@@ -60,14 +59,12 @@ from nous_online.language.lexicon import (
     WE,
     WISH,
     WISHING,
-    phrases,
     tables,
     word_list,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.reading import normalise, read, stem
-from nous_online.language.writing.credentials import holds_credential
+from nous_online.language.pairs.reading import normalise, read
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -78,7 +75,6 @@ from nous_online.language.writing.lexrank import (
     lexrank,
     needs_name,
     plain_opening,
-    strip_punctuation,
     without_openers,
     word_count,
 )
@@ -88,10 +84,8 @@ from nous_online.language.writing.sentences import (
     TALKING,
     Sentence,
     is_prose,
-    split_sentences,
     straighten_apostrophes,
     with_full_dates,
-    with_speaker,
 )
 
 POLICY = WritingPolicy()
@@ -138,6 +132,7 @@ LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
 ARTICLES = ("the ", "a ", "an ", "our ")
 GENERIC = word_list("generic")
+POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -359,7 +354,7 @@ def is_kept_wish(point: Point, text: str, plain: str) -> bool:
         return not QUOTING_ERROR.search(text)
     is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
     is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
-    is_pointing = _POINTS_BACK.search(text) and not is_anchored(text)
+    is_pointing = POINTS_BACK.search(text) and not is_anchored(text)
     return bool(is_told or WE.match(plain_opening(text))) and not (is_asked or is_pointing)
 
 
@@ -592,91 +587,3 @@ def category_of(point: Point) -> str | None:
     told = {"decision"} if speaker in ASSISTANTS else {"decision", "preference", "rule"}
     kinds = kinds if speaker in ASKING else kinds[:3]
     return next((kind for kind, pattern in kinds if kind in told and pattern.search(text)), None)
-
-
-LONGEST_TRIGGER = 20  # words of a trigger; a longer one tells a story and fits nothing else
-LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words; more with a pronoun: "taking it first" could be anything
-
-_ACTION = r"(?P<action>[^,.;!?]{3,160})"
-_FORBIDDEN = re.compile(
-    r"(?<!\bI )(?<!\bto )\b(?:never|do not|don't|avoid|stop|refrain from|must(?:n't| not)|should(?:n't| not)(?: have)?"
-    r"|(?<=\bnot )to)\s++(?:ever\s++)?(?P<action>[^.;!?]{3,160})",
-    re.IGNORECASE,
-)
-_OMITTED = re.compile(
-    r"\b(?:to|never|not|don't)\s++(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
-    re.IGNORECASE,
-)
-_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
-_ENDS_ACTION = re.compile(
-    r"(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
-    r"|it would|when it)\b)(?s:.*+)",
-    re.IGNORECASE,
-)
-_WRONG, _REMEDY = phrases("wrong"), phrases("remedy")
-_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
-_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
-_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
-_CAUSED = re.compile(
-    r"^(?P<action>[^,.;!?]{3,160}?)(?<!\s)\s++(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted"
-    r"|corrupted|overwrote)\b",
-    re.IGNORECASE,
-)
-_WHO = re.compile(
-    r"(?:and |so |but )?(?:i|we|you|they|he|she|it|the agent|the assistant)\s+(?:had |have |just |then )?",
-    re.IGNORECASE,
-)
-
-
-def find_cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
-    """Return at most three (trigger, reason) pairs: actions to avoid, taken from the lessons first.
-
-    The last comes from the transcript: `sentences` are sorted most central first, and the first of them that blames a
-    readable action for a failure is used.
-    """
-    taught = [
-        caution
-        for lesson in lessons
-        for text in split_sentences(" ".join(lesson.split()))
-        if (caution := forbidden_action(text))
-    ]
-    happened = next((caution for sentence in sentences if (caution := blamed_action(sentence))), None)
-    kept: list[tuple[str, str]] = []
-    for trigger, reason in [*taught, *([happened] if happened else [])]:
-        if not any(action_stems(trigger) <= action_stems(other) for other, _ in kept):
-            kept.append((trigger, reason))
-    return kept[: POLICY.most_censors]
-
-
-def action_stems(text: str) -> set[str]:
-    """Return the stems of an action's content words: "restarted" and "restart" are equal."""
-    return {stem(word) for word in content_words(text)}
-
-
-def forbidden_action(lesson: str) -> tuple[str, str] | None:
-    """Return the action one lesson forbids ("never …", "avoid …", "before doing …") and the lesson, or None."""
-    plain = straighten_apostrophes(lesson)
-    match = _FORBIDDEN.search(plain) or _OMITTED.search(plain) or _TOO_EARLY.search(plain)
-    trigger = clean_action(match) if match and not holds_credential(lesson) else None
-    return (trigger, lesson.strip()) if trigger else None
-
-
-def blamed_action(sentence: Sentence) -> tuple[str, str] | None:
-    """Return the action a sentence blames for a failure, and the sentence with its speaker, or None."""
-    text = straighten_apostrophes(sentence.text)
-    if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
-        return None
-    patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
-    match = next((match for pattern in patterns if (match := pattern.search(text))), None)
-    trigger = clean_action(match) if match else None
-    return (trigger, with_speaker(sentence)) if trigger else None
-
-
-def clean_action(match: re.Match[str]) -> str | None:
-    """Return the `action` group of a match as a short trigger without its actor, None where too few words are left."""
-    words = strip_punctuation(_ENDS_ACTION.sub("", match["action"]))
-    words = words[who.end() :] if (who := _WHO.match(words)) else words
-    trigger = strip_punctuation(first_words(words, LONGEST_TRIGGER))
-    least = LEAST_WHEN_POINTING if _POINTS_BACK.search(trigger) else LEAST_TRIGGER
-    return trigger if len(trigger.split()) > 1 and len(action_stems(trigger)) >= least else None

@@ -18,6 +18,7 @@ from nous_online.core.validation import is_blank
 from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
+from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
     ASKING,
@@ -39,7 +40,6 @@ from nous_online.language.writing.points import (
     best_outcomes,
     category_of,
     explained_turns,
-    find_cautions,
     finding_within,
     has_content,
     is_about_self,
