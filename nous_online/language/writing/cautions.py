@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import phrases
-from nous_online.language.pairs.reading import stem
+from nous_online.language.lexicon import WRONG, phrases
 from nous_online.language.writing.credentials import holds_credential
-from nous_online.language.writing.lexrank import content_words, first_words, strip_punctuation
-from nous_online.language.writing.points import POINTS_BACK
+from nous_online.language.writing.lexrank import first_words, strip_punctuation
+from nous_online.language.writing.points import POINTS_BACK, told_stems
 from nous_online.language.writing.sentences import (
     Sentence,
     is_prose,
@@ -39,7 +38,7 @@ _ENDS_ACTION = re.compile(
     r"|it would|when it)\b)(?s:.*+)",
     re.IGNORECASE,
 )
-_WRONG, _REMEDY = phrases("wrong"), phrases("remedy")
+_REMEDY = phrases("remedy")
 _CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
 _BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
 _AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
@@ -69,14 +68,9 @@ def find_cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list
     happened = next((caution for sentence in sentences if (caution := blamed_action(sentence))), None)
     kept: list[tuple[str, str]] = []
     for trigger, reason in [*taught, *([happened] if happened else [])]:
-        if not any(action_stems(trigger) <= action_stems(other) for other, _ in kept):
+        if not any(told_stems(trigger) <= told_stems(other) for other, _ in kept):
             kept.append((trigger, reason))
     return kept[: POLICY.most_censors]
-
-
-def action_stems(text: str) -> set[str]:
-    """Return the stems of an action's content words: "restarted" and "restart" are equal."""
-    return {stem(word) for word in content_words(text)}
 
 
 def forbidden_action(lesson: str) -> tuple[str, str] | None:
@@ -90,7 +84,7 @@ def forbidden_action(lesson: str) -> tuple[str, str] | None:
 def blamed_action(sentence: Sentence) -> tuple[str, str] | None:
     """Return the action a sentence blames for a failure, and the sentence with its speaker, or None."""
     text = straighten_apostrophes(sentence.text)
-    if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
+    if not WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
         return None
     patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
     match = next((match for pattern in patterns if (match := pattern.search(text))), None)
@@ -104,4 +98,4 @@ def clean_action(match: re.Match[str]) -> str | None:
     words = words[who.end() :] if (who := _WHO.match(words)) else words
     trigger = strip_punctuation(first_words(words, LONGEST_TRIGGER))
     least = LEAST_WHEN_POINTING if POINTS_BACK.search(trigger) else LEAST_TRIGGER
-    return trigger if len(trigger.split()) > 1 and len(action_stems(trigger)) >= least else None
+    return trigger if len(trigger.split()) > 1 and len(told_stems(trigger)) >= least else None

@@ -33,12 +33,15 @@ from nous_online.language.lexicon import (
     LABELLED,
     LEANING,
     MENDED,
+    MENDING,
     NO_SUBJECT,
     OWN,
     PASSING,
+    PAST,
     PLANNED,
     PREFERENCE,
     PROPERTY,
+    PROPOSING,
     QUOTED,
     QUOTING_ERROR,
     RAN,
@@ -59,12 +62,13 @@ from nous_online.language.lexicon import (
     WE,
     WISH,
     WISHING,
+    WRONG,
     tables,
     word_list,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
-from nous_online.language.pairs.reading import normalise, read
+from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -118,9 +122,11 @@ OUTCOME: Mapping[str, float] = {
 KEEPING: Mapping[str, float] = {
     "words": 0.6, "code": 0.2, "terms": 0.3, "refuses": 0.5, "rule": 0.5, "standing": 1.5, "property": 1.0,
     "mended": -0.5, "cause_label": 1.4, "passing": -0.7, "deed": -0.6, "pointing": -0.6, "verb": 0.7, "found": 0.9,
+    "choice": 1.2,
 }  # fmt: skip
 """Weights for a statement in an agent's session that is worth keeping: a logistic regression on 2,172 labelled ones of
-27 repositories, rounded (0.76 on repositories left out); `found` is set by hand (decision 0037)."""
+27 repositories, rounded (0.76 on repositories left out); `found`, and `choice`, a decision with its reason, are set by
+hand (decision 0037)."""
 LASTING_LABELS = frozenset({"decision", "cause", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
@@ -399,15 +405,16 @@ def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | Non
 
 
 def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
-    """Return the indexes of corrected sentences: by the next sentence, or by a later refusal with the same words."""
-    found = {
-        place - 1
-        for place, sentence in enumerate(sentences)
-        if place and CORRECTING.match(straighten_apostrophes(sentence.text))
-    }
+    """Return the indexes of what the next sentence corrects, a turn refuses, or is refused later in the same words."""
+    found: set[int] = set()
     said = [frozenset(_DIGITS.findall(sentence.text)) | content_words(sentence.text) for sentence in sentences]
     for place, sentence in enumerate(sentences):
-        for match in REFUSED.finditer(straighten_apostrophes(sentence.text)):
+        text = straighten_apostrophes(sentence.text)
+        # "No tests are left." after another sentence of the same speaker only counts.
+        is_new_turn = bool(place) and sentences[place - 1].turn != sentence.turn
+        if place and CORRECTING.match(text) and (is_new_turn or text[:3].casefold() != "no "):
+            found |= {place - 1, *proposed_before(sentences, place)}
+        for match in REFUSED.finditer(text):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
             for before in range(max(0, place - NEAR), place):
                 if ALTERNATIVES.search(sentences[before].text):
@@ -417,6 +424,57 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
                 if is_same and sentences[before].turn != sentence.turn:
                     found.add(before)
     return frozenset(found)
+
+
+def proposed_before(sentences: Sequence[Sentence], place: int) -> range:
+    """Return the indexes of what the turn before proposes, from its first proposal on, where a turn refuses it."""
+    before = sentences[place - 1]
+    if before.speaker == sentences[place].speaker:
+        return range(0)
+    start = next((i + 1 for i in range(place - 1, -1, -1) if sentences[i].turn != before.turn), 0)
+    texts = [straighten_apostrophes(each.text) for each in sentences[start:place]]
+    proposals = (i for i, text in enumerate(texts, start) if PROPOSING.search(text))
+    return range(next(proposals, place), place)
+
+
+def mended_points(points: Sequence[Point], sentences: Sequence[Sentence]) -> list[bool]:
+    """Tell of each point whether it states a fault, or how a thing is, that the same text mends or changes later."""
+    mends = [
+        (place, told_stems(MENDING.sub("", each.text))) for place, each in enumerate(sentences) if is_mending(each)
+    ]
+    return [is_mended(point, mends) for point in points]
+
+
+def is_mending(sentence: Sentence) -> bool:
+    """Tell whether a sentence tells what was mended or is other now: "Fixed.", "Fix: …", "the mill now reads it"."""
+    text = straighten_apostrophes(sentence.text)
+    label = LABELLED.match(text)
+    is_told = is_statement(sentence) or COURTESY.fullmatch(text)  # "Great, it works now!"
+    is_labelled = label and label.lastgroup == "fix" and first_word(text[label.end() :]) not in DEEDS
+    return bool((is_labelled or MENDING.search(text)) and is_told and not HEDGE.search(text))
+
+
+def is_mended(point: Point, mends: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    """Tell whether a sentence of `mends` (its index and the stems of what it mends) mends a point.
+
+    What was decided or is to hold stays, and so does what is told of the past or together with how it was mended.
+    """
+    text = straighten_apostrophes(point.text)
+    if is_decided(text) or any(map(is_standing, point.sentences)) or PAST.search(text) or MENDING.search(text):
+        return False
+    own, last = told_stems(text), point.places[-1]
+    is_fault = point.label == "cause" or WRONG.search(text)
+    return any(
+        len(own & words) >= max(LEAST_COMMON, POLICY.mended_share * min(len(own), len(words)))
+        or (is_fault and len(words) < LEAST_COMMON and place <= last + NEAR)
+        for place, words in mends
+        if place > last
+    )
+
+
+def told_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's content words: "restarted" and "restart" are equal."""
+    return frozenset(map(stem, content_words(text)))
 
 
 def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
@@ -491,6 +549,7 @@ def keeping_worth(point: Point) -> float:
         "code": min(MOST_CODE, text.count("`") // 2),
         "terms": min(MOST_TERMS, sum(map(is_term, QUOTED.sub("x", text).split()))),
         "cause_label": point.label == "cause",
+        "choice": bool(DECISION.search(text) and CAUSE.search(text)),
         "deed": first in DEEDS or first.endswith("ed"),
         "pointing": first in POINTING,
         "found": is_finding(point),

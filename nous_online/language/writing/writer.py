@@ -50,6 +50,7 @@ from nous_online.language.writing.points import (
     is_standing,
     is_statement,
     keeping_worth,
+    mended_points,
     outcome_weights,
     points_of,
     score_points,
@@ -178,7 +179,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-10"
+    prompt_version = "extract-11"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -289,7 +290,10 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
-    worths[[not may_become_fact(each, spoken) for each in points]] = -np.inf
+    mended = mended_points(points, spoken.sentences)
+    worths[
+        [is_mended or not may_become_fact(each, spoken) for each, is_mended in zip(points, mended, strict=True)]
+    ] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
     return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)
