@@ -439,23 +439,28 @@ def proposed_before(sentences: Sequence[Sentence], place: int) -> range:
 
 def mended_points(points: Sequence[Point], sentences: Sequence[Sentence]) -> list[bool]:
     """Tell of each point whether it states a fault, or how a thing is, that the same text mends or changes later."""
-    mends = [
-        (place, told_stems(MENDING.sub("", each.text))) for place, each in enumerate(sentences) if is_mending(each)
-    ]
+    mends = [(place, *mending) for place, each in enumerate(sentences) if (mending := mending_of(each))]
     return [is_mended(point, mends) for point in points]
 
 
-def is_mending(sentence: Sentence) -> bool:
-    """Tell whether a sentence tells what was mended or is other now: "Fixed.", "Fix: …", "the mill now reads it"."""
+def mending_of(sentence: Sentence) -> tuple[frozenset[str], int] | None:
+    """Return the stems of what a sentence says is mended or other now, and how far before it a fault need not be named.
+
+    "Fixed." mends a fault that stands near, "Fix: …" the one just before, and "The mill now reads it" what shares its
+    words. None for other sentences.
+    """
     text = straighten_apostrophes(sentence.text)
     label = LABELLED.match(text)
     is_told = is_statement(sentence) or COURTESY.fullmatch(text)  # "Great, it works now!"
     is_labelled = label and label.lastgroup == "fix" and first_word(text[label.end() :]) not in DEEDS
-    return bool((is_labelled or MENDING.search(text)) and is_told and not HEDGE.search(text))
+    if not (is_labelled or MENDING.search(text)) or not is_told or HEDGE.search(text):
+        return None
+    words = told_stems(MENDING.sub("", text))
+    return words, NEAR if len(words) < LEAST_COMMON else int(bool(is_labelled))
 
 
-def is_mended(point: Point, mends: Sequence[tuple[int, frozenset[str]]]) -> bool:
-    """Tell whether a sentence of `mends` (its index and the stems of what it mends) mends a point.
+def is_mended(point: Point, mends: Sequence[tuple[int, frozenset[str], int]]) -> bool:
+    """Tell whether a sentence of `mends`, its index before what `mending_of` returns of it, mends a point.
 
     What was decided or is to hold stays, and so does what is told of the past or together with how it was mended.
     """
@@ -466,8 +471,8 @@ def is_mended(point: Point, mends: Sequence[tuple[int, frozenset[str]]]) -> bool
     is_fault = point.label == "cause" or WRONG.search(text)
     return any(
         len(own & words) >= max(LEAST_COMMON, POLICY.mended_share * min(len(own), len(words)))
-        or (is_fault and len(words) < LEAST_COMMON and place <= last + NEAR)
-        for place, words in mends
+        or (is_fault and place <= last + reach)
+        for place, words, reach in mends
         if place > last
     )
 
