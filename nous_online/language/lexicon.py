@@ -195,8 +195,12 @@ PROPOSING = re.compile(
     re.IGNORECASE,
 )
 """How somebody proposes what others may turn down."""
+FAULT = re.compile(rf"{WRONG.pattern}|\b(?:problem|issue|bug)s?\b", re.IGNORECASE)
+"""Tells of a fault."""
 MENDING = re.compile(rf"{phrases('remedy').pattern}|(?<=\w )(?<!\bfor )(?<!\bfrom )(?<!\bright )now\b", re.IGNORECASE)
 """How somebody tells that what was wrong before is so no more: "is fixed", "now reads", "no longer"."""
+FIXING = re.compile(r"\b(?:fix|correct|repair|resolve)\b", re.IGNORECASE)
+"""Names the mending of a fault, done or announced."""
 PAST = re.compile(r"\b(?:was|were|had|did|wasn't|weren't|hadn't|didn't|war|waren|était|estaba)\b", re.IGNORECASE)
 """Tells how something was, which stays true."""
 REQUEST = re.compile(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from nous_online.language.lexicon import (
     COURTESY,
     DECISION,
     ENTRY,
+    FAULT,
+    FIXING,
     FOUND,
     HEDGE,
     INSTRUCTING,
@@ -62,7 +65,6 @@ from nous_online.language.lexicon import (
     WE,
     WISH,
     WISHING,
-    WRONG,
     tables,
     word_list,
 )
@@ -99,7 +101,8 @@ CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
-LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
+LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses, and what mends a fault with the fault
+MANY_COMMON = 3  # … however long the two are
 MOST_CODE, MOST_TERMS = 3, 4  # names in code, and terms outside of it, that count
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
@@ -164,6 +167,17 @@ class Point:
     def speaker(self) -> str | None:
         """The speaker as written in the transcript, None where nobody is named."""
         return self.sentences[0].speaker
+
+
+class Mending(NamedTuple):
+    """What a sentence says is mended or other now: where it stands, the stems of its words, and its reach.
+
+    A fault in as many blocks before it is mended without a word in common.
+    """
+
+    block: int
+    words: frozenset[str]
+    reach: int
 
 
 def points_of(sentences: Sequence[Sentence]) -> list[Point]:
@@ -437,43 +451,46 @@ def proposed_before(sentences: Sequence[Sentence], place: int) -> range:
     return range(next(proposals, place), place)
 
 
-def mended_points(points: Sequence[Point], sentences: Sequence[Sentence]) -> list[bool]:
-    """Tell of each point whether it states a fault, or how a thing is, that the same text mends or changes later."""
-    mends = [(place, *mending) for place, each in enumerate(sentences) if (mending := mending_of(each))]
-    return [is_mended(point, mends) for point in points]
+def mendings(sentences: Sequence[Sentence]) -> list[Mending]:
+    """Return what a text tells as mended or other than before, in order: all of it, whatever becomes no fact."""
+    return [mending for each in sentences if (mending := mending_of(each))]
 
 
-def mending_of(sentence: Sentence) -> tuple[frozenset[str], int] | None:
-    """Return the stems of what a sentence says is mended or other now, and how far before it a fault need not be named.
+def mending_of(sentence: Sentence) -> Mending | None:
+    """Return what a sentence says is mended or other now, None for other sentences.
 
-    "Fixed." mends a fault that stands near, "Fix: …" the one just before, and "The mill now reads it" what shares its
-    words. None for other sentences.
+    "Fixed." and "Let me fix that." mend a fault that stands near, "Fix: …" the one just before, and "The mill now reads
+    it" what shares its words.
     """
     text = straighten_apostrophes(sentence.text)
     label = LABELLED.match(text)
-    is_told = is_statement(sentence) or COURTESY.fullmatch(text)  # "Great, it works now!"
     is_labelled = label and label.lastgroup == "fix" and first_word(text[label.end() :]) not in DEEDS
-    if not (is_labelled or MENDING.search(text)) or not is_told or HEDGE.search(text):
+    is_announced = ANNOUNCED.search(text) and FIXING.search(text)
+    if not (is_labelled or is_announced or MENDING.search(text)) or is_question(sentence) or HEDGE.search(text):
         return None
-    words = told_stems(MENDING.sub("", text))
-    return words, NEAR if len(words) < LEAST_COMMON else int(bool(is_labelled))
+    if not (is_announced or is_statement(sentence) or COURTESY.fullmatch(text)):  # "Great, it works now!"
+        return None
+    words = told_stems(MENDING.sub("", FIXING.sub("", text)))
+    return Mending(sentence.block, words, NEAR if len(words) < LEAST_COMMON else int(bool(is_labelled)))
 
 
-def is_mended(point: Point, mends: Sequence[tuple[int, frozenset[str], int]]) -> bool:
-    """Tell whether a sentence of `mends`, its index before what `mending_of` returns of it, mends a point.
+def is_mended(point: Point, mends: Sequence[Mending]) -> bool:
+    """Tell whether a point states a fault that one of `mends` mends later.
 
     What was decided or is to hold stays, and so does what is told of the past or together with how it was mended.
     """
     text = straighten_apostrophes(point.text)
-    if is_decided(text) or any(map(is_standing, point.sentences)) or PAST.search(text) or MENDING.search(text):
+    plain = QUOTED.sub("x", text)
+    is_fault = point.label == "cause" or FAULT.search(plain)
+    is_lasting = is_decided(text) or any(map(is_standing, point.sentences)) or PAST.search(text) or MENDING.search(text)
+    if is_lasting or not (is_fault or (CAUSE.search(plain) and not DECISION.search(plain))):
         return False
-    own, last = told_stems(text), point.places[-1]
-    is_fault = point.label == "cause" or WRONG.search(text)
+    own, last = told_stems(text), point.sentences[-1].block
     return any(
-        len(own & words) >= max(LEAST_COMMON, POLICY.mended_share * min(len(own), len(words)))
-        or (is_fault and place <= last + reach)
-        for place, words, reach in mends
-        if place > last
+        len(common := own & each.words) >= max(LEAST_COMMON, POLICY.mended_share * min(len(own), len(each.words)))
+        or (is_fault and (len(common) >= MANY_COMMON or each.block <= last + each.reach))
+        for each in mends
+        if each.block > last
     )
 
 

@@ -35,6 +35,7 @@ from nous_online.language.writing.lexrank import (
     word_vectors,
 )
 from nous_online.language.writing.points import (
+    Mending,
     Point,
     answered_questions,
     best_outcomes,
@@ -45,12 +46,13 @@ from nous_online.language.writing.points import (
     is_about_self,
     is_decided,
     is_finding,
+    is_mended,
     is_question,
     is_report,
     is_standing,
     is_statement,
     keeping_worth,
-    mended_points,
+    mendings,
     outcome_weights,
     points_of,
     score_points,
@@ -213,6 +215,8 @@ class ParsedEpisode:
     """Whether a `user` speaks in it: besides them only the agent and its tools do."""
     explained: frozenset[int]
     """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
+    mends: Sequence[Mending]
+    """What it tells as mended: of the whole text, also where its sentences are a sample."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -253,6 +257,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         uses_tools=is_work,
         is_asked=any((each.speaker or "").casefold() in ASKING for each in own),
         explained=frozenset() if is_work else explained_turns(spoken),
+        mends=mendings(own),
     )
 
 
@@ -290,10 +295,8 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
-    mended = mended_points(points, spoken.sentences)
-    worths[
-        [is_mended or not may_become_fact(each, spoken) for each, is_mended in zip(points, mended, strict=True)]
-    ] = -np.inf
+    passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
+    worths[passing] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
     return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)

@@ -280,6 +280,7 @@ FAULT = (
     "mended",
     [
         "assistant: Fixed.",
+        "assistant: Let me fix that:",
         "assistant: Drawn. The plot of Olm now skips an empty log.",
         "assistant: Fix: skipped the empty log before `level` reads line 1",
         "assistant: An empty log is no longer read for the plot.",
@@ -302,6 +303,20 @@ def test_a_fault_that_the_same_session_mends_is_no_fact(mended: str) -> None:
 )
 def test_a_fault_that_is_not_mended_for_sure_stays(later: str) -> None:
     assert FAULT in facts(f"{WORKING}assistant: {FAULT}\n{later}")
+
+
+def test_what_mends_a_fault_is_heard_in_a_session_too_long_to_be_read_whole() -> None:
+    steps = [f"assistant: Gauge {n} of the weir at Olm and the mill at Veldt, line {n + 40}." for n in range(900)]
+    mended = "assistant: The CSV plot of Olm no longer fails on an empty log."
+
+    assert FAULT in facts("\n".join([WORKING.strip(), f"assistant: {FAULT}", *steps]))
+    assert FAULT not in facts("\n".join([WORKING.strip(), f"assistant: {FAULT}", *steps[:450], mended, *steps[450:]]))
+
+
+def test_what_is_no_fault_stays_whatever_is_new_about_the_same_thing() -> None:
+    told = "The mill of Olm only reads ropes with a hitch, so the JSON export must name one."
+
+    assert told in facts(f"{WORKING}assistant: {told}\nassistant: The JSON export of Olm now names a rope in bold.")
 
 
 def test_what_was_and_what_is_told_with_its_mending_stay() -> None:
