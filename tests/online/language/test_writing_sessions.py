@@ -374,6 +374,12 @@ def test_what_is_labelled_as_decided_or_learned_is_kept_in_chinese_and_japanese(
     assert facts(f"{WORKING}user: {told}\nassistant: 好的。") == [told]
 
 
+def test_a_label_that_opens_several_lines_is_nobodys_name() -> None:
+    told = ["决定: 继续用尼龙绳", "决定: 空日志不画图"]
+
+    assert [each.speaker for each in sentences_of("\n".join(told))] == [None, None]
+
+
 def test_a_figure_that_became_another_stands_in_the_summary() -> None:
     steps = [f"assistant: Gauge {n} of the weir at Olm is drawn from line {n + 40} of the log." for n in range(40)]
     became = "The level of the pond went 1.31 m -> 0.27 m."
