@@ -100,6 +100,8 @@ class WritingPolicy:
     """Content words of a sentence in the summary of a longer talk; shorter ones are mostly asides."""
     least_worth: float = 4.3
     """Least worth of a point that is kept: one point in ten of the 24 transcripts has less, most of small talk."""
+    mended_share: float = 0.4
+    """Share of the content words that a point and what mends it later have in common, of the shorter of the two."""
     least_keeping: float = 4.2
     """… and of a statement in an agent's session: a chance of 0.45, or of 0.25 for a finding (decision 0037)."""
     most_censors: int = 3

@@ -96,21 +96,21 @@ OPPOSITES = frozenset(
 )
 RIVALS = groups("rivals")
 NO_SUBJECT, UNANCHORED = word_list("no_subject"), word_list("unanchored")
-PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING, VERBS, TRAP = map(
+PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING, VERBS, TRAP, WRONG = map(
     phrases,
-    "preference decision rule cause mended planned hedge refusing instructing verbs trap".split(),  # noqa: SIM905 (names)
+    "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
 LABELLED = re.compile(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
-    r"|agreed|entscheidung|décision|decisión)"
+    r"|agreed|entscheidung|décision|decisión|决定|決定|결정)"
     r"|(?P<result>outcome|results?)|(?P<cause>(?:root )?causes?(?: confirmed| found)?|reason|problem|issue"
-    r"|key (?:finding|insight)s?|gotchas?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因)"
+    r"|key (?:finding|insight)s?|gotchas?|ursache|cause racine|causa(?: raíz)?|(?:根本)?原因|根因|结论|結論|결론)"
     r"|(?P<fix>fix(?:ed)?|solved|solution|(?:commit|pull request)(?=:\s*fix)|lösung|solución)"
     r"|(?P<commit>commit|pull request)|(?P<lesson>lessons?(?: learned| learnt| to keep)?|takeaways?|learnings?"
-    r"|lehren?|leçons?|lecciones|lección)"
+    r"|lehren?|leçons?|lecciones|lección|教训|教訓|교훈)"
     r"|(?P<plan>to[- ]?do|action(?: items?)?|next(?: steps?)?|open(?: questions?)?|order|plan|options?(?: \w)?"
     r"|alternatives?|suggest(?:ions?|ed\b[\w ]{0,20})|recommend(?:ations?|ed\b[\w ]{0,20})|workarounds?|approaches"
-    r"|questions?|offen|à faire|pendiente))"
+    r"|questions?|offen|à faire|pendiente|待办|待辦|今後の課題))"
     r"(?:,[^:]{1,30})?\s?(?:[:\uff1a](?:\*{1,2}|_{1,2})?|(?:\*{1,2}|_{1,2})[:\uff1a])",
     re.IGNORECASE,
 )
@@ -122,11 +122,11 @@ FOUND = re.compile(
 )
 """A whole sentence that announces a finding; what was found comes next."""
 CORRECTING = re.compile(
-    r"\A(?!oh,? no[.!])(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nein|non|sorry|correction|"
-    r"quatsch)(?=[,.:!\s]|$)"
+    r"\A(?!oh,? no[.!])(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nah|nein|nee|non|sorry|"
+    r"correction|quatsch)(?=[,.:!\s]|$)"
     r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
-    r"you're right|let's (?:say|make it|call it)(?=\s\D{0,12}\d)|"
-    r"my mistake|i was wrong|doch\b|pero si|eso dijo)",
+    r"let's (?:say|make it|call it)(?=\s\D{0,12}\d)|"
+    r"my mistake|i was wrong|doch\b|pero si|eso dijo|不是|不对|不對|不行|不[,\uff0c]|いや|いいえ|違)",
     re.IGNORECASE,
 )
 """A correction of what was said just before."""
@@ -189,6 +189,20 @@ PROPERTY = re.compile(
     re.IGNORECASE,
 )
 """Opens by saying of a thing what it does not do, only does, or does instead of something else."""
+PROPOSING = re.compile(
+    r"\b(?:let's|i(?:'d| would| (?:\w+ )?(?:suggest|propose|recommend))|we (?:could|should|can)|(?:how|what) about"
+    r"|recommend|ich würde|wir (?:könnten|sollten)|je propose|on pourrait|propongo|podríamos)\b|建议|建議|提案",
+    re.IGNORECASE,
+)
+"""How somebody proposes what others may turn down."""
+FAULT = re.compile(rf"{WRONG.pattern}|\b(?:problem|issue|bug)s?\b", re.IGNORECASE)
+"""Tells of a fault."""
+MENDING = re.compile(rf"{phrases('remedy').pattern}|(?<=\w )(?<!\bfor )(?<!\bfrom )(?<!\bright )now\b", re.IGNORECASE)
+"""How somebody tells that what was wrong before is so no more: "is fixed", "now reads", "no longer"."""
+FIXING = re.compile(r"\b(?:fix|correct|repair|resolve)\b", re.IGNORECASE)
+"""Names the mending of a fault, done or announced."""
+PAST = re.compile(r"\b(?:was|were|had|did|wasn't|weren't|hadn't|didn't|war|waren|était|estaba)\b", re.IGNORECASE)
+"""Tells how something was, which stays true."""
 REQUEST = re.compile(
     r"\A(?:(?:please|now|then|ok|okay|and|also|so)[,\s]+)*(?:run|start|show|open|list|check|read|look|try|generate|create"
     r"|write|give|tell|explain|describe|improve|continue|work on|implement|fix|format|install|build|refactor|debug|find"
@@ -215,10 +229,12 @@ STANDING = re.compile(
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
 WISH = re.compile(
-    r"\b(?:i|we) (?:\w+ )?(?:want|need|prefer|like)\b.{1,200}\b(?:because|not|instead|never|always|every|each)\b",
+    r"(?:\b(?:i|we) (?:\w+ )?(?:want|need|prefer|like)"
+    r"|\A(?:(?:no|nah|ok|okay|then|please)[,.]?\s){0,3}(?:keep|stay|stick))\b"
+    r".{1,200}\b(?:because|since|not|instead|never|always|every|each)\b",
     re.IGNORECASE,
 )
-"""How a user wishes for something with a reason, or for one thing and not the other."""
+"""How a user wishes for something, or stays with it, with a reason, or for one thing and not the other."""
 WISHING = re.compile(
     r"(?:and |also |so |then )?(?:let'?s\b|we (?:\w+ )?(?:need|want|should|could|can(?!'t|not)|have to)\b)",
     re.IGNORECASE,

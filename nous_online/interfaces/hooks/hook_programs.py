@@ -24,7 +24,7 @@ from nous_online.core.files import default_home, keep_private, make_directory
 from nous_online.core.settings import settings
 from nous_online.heart import Heart
 from nous_online.interfaces.hooks.hook import MOST_BYTES, SOCKET, log, made_by
-from nous_online.interfaces.hooks.session_notes import context_at_start, context_for_prompt
+from nous_online.interfaces.hooks.session_notes import Told, context_at_start, context_for_prompt
 from nous_online.interfaces.projects import project_of
 from nous_online.processes import record
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 IDLE_S = 3600.0
 LOOK_EVERY_S = 5.0
+MOST_SESSIONS = 64
+"""Sessions of which the server knows what they were told; the one it heard of least recently is forgotten."""
 NAME = "hooks"
 """Name of its record in the home, by which `nous down` finds it."""
 
@@ -48,6 +50,7 @@ class HookServer(ThreadingMixIn, UnixStreamServer):
         self.used_at = time.monotonic()
         self.is_stale = False
         self.hearts: dict[str, Heart] = {}
+        self.told: dict[tuple[str, str], Told] = {}
         self.lock = threading.Lock()
         # Left by a server that was killed: `serve` holds the lock, so none is running. Relative to the home, which is
         # the current folder: a whole path may be longer than a socket's address can hold.
@@ -61,6 +64,16 @@ class HookServer(ThreadingMixIn, UnixStreamServer):
             if name not in self.hearts:
                 self.hearts[name] = Heart.open(name, works_in_background=False)
             return self.hearts[name]
+
+    def told_in(self, request: Mapping[str, Any]) -> Told:
+        """Return what a request's session was told, to be added to; nothing where it starts or was compacted."""
+        session = request["agent"], str(request.get("session_id") or "")
+        with self.lock:
+            told = self.told.pop(session, [])
+            self.told[session] = [] if request["event"] == "SessionStart" or not session[1] else told
+            while len(self.told) > MOST_SESSIONS:
+                del self.told[next(iter(self.told))]
+            return self.told[session]
 
     def serve_until_idle(self) -> None:
         """Serve until an hour without requests, a request of other code, or the removal of the home."""
@@ -94,6 +107,7 @@ class HookRequest(StreamRequestHandler):
             return {"is_stale": True}
         heart, project_id = self.server.heart_of(request["agent"]), project_of(Path(request["folder"]))
         reach: dict[str, Any] = {"project_id": project_id, "session_id": request.get("session_id")}
+        reach["told"] = self.server.told_in(request)
         if request["event"] == "SessionStart":
             text = context_at_start(heart, deadline_s=request["within_s"], **reach)
         else:

@@ -1,15 +1,21 @@
-"""Notes for a coding session at its start and with a prompt: one line each, marked as notes."""
+"""Notes for a coding session at its start and with a prompt: one line each, marked as notes, and nothing twice."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
+from uuid import UUID
 
 from nous_online.context.context_lines import one_line, plain
+from nous_online.context.packing import render
 from nous_online.core.details import AskerDetails
 from nous_online.core.validation import is_blank, visible
 from nous_online.heart import Heart
+from nous_online.language.lexicon import ARTICLES
 from nous_online.language.writing.credentials import holds_credential
+from nous_online.language.writing.sentences import split_sentences
 from nous_online.recall.recall import Recalled
 
 TOKENS = 800
@@ -29,29 +35,86 @@ TAG = re.compile(r"<(?=\s*+(?:/\s*+)?(?:system|user|assistant|human|function|ant
 """The start of tags that chat models use: a memory must not close the block it stands in, nor open another."""
 
 
-def context_at_start(heart: Heart, *, project_id: str, session_id: str | None, deadline_s: float) -> str:
-    """Return the context of a repository and its user, about 800 tokens; empty without memories."""
+Told = list[str]
+"""What a session was told: the words of each line, in order, and the id of each fact."""
+LEAST_SAID = 4  # words behind the name of a speaker or a title that can be compared without it
+_LEFT_OUT = ARTICLES | {"is", "are", "am"}
+_WORD = re.compile(r"\w+")
+_DAYS = re.compile(r"\A\d{4}-\d\d-\d\d(?: \d\d:\d\d| to \d{4}-\d\d-\d\d)? ")
+
+
+def context_at_start(
+    heart: Heart, *, project_id: str, session_id: str | None, deadline_s: float, told: Told | None = None
+) -> str:
+    """Return the context of a repository and its user, about 800 tokens; empty without memories.
+
+    What it says is added to `told`, and not said twice.
+    """
     found = heart.assemble_context(budget=TOKENS, project_id=project_id, session_id=session_id, deadline_s=deadline_s)
-    return f"{BEGINNING}\n{harmless(found.text)}" if found.lines else ""
+    told = [] if told is None else told
+    lines = [
+        replace(line, text=text)
+        for line in found.lines
+        if (text := untold(line.kind, line.text, line.memory_ids, told))
+    ]
+    return f"{BEGINNING}\n{harmless(chr(10).join(render(lines).values()))}" if lines else ""
 
 
-def context_for_prompt(heart: Heart, prompt: str, *, deadline_s: float, **reach: Unpack[AskerDetails]) -> str:
+def context_for_prompt(
+    heart: Heart, prompt: str, *, deadline_s: float, told: Told | None = None, **reach: Unpack[AskerDetails]
+) -> str:
     """Return memories that answer a prompt, five lines at most; empty if recall is not confident.
 
-    Commands of the client and prompts with a likely credential are not recalled for, since queries are stored.
+    Commands of the client and prompts with a likely credential are not recalled for, since queries are stored. What
+    stands in `told` is left out, and what is returned is added to it.
     """
     question = visible(prompt).strip()[:MOST_OF_A_PROMPT]
     if is_blank(question) or question.startswith(COMMANDS) or any(map(holds_credential, question.splitlines())):
         return ""
     found = heart.recall(question, limit=MOST_LINES, detail="summary", deadline_s=deadline_s, **reach)
-    return "\n".join([FOUND, *map(line_of, found)]) if found and found.is_confident else ""
+    told = [] if told is None else told
+    lines = [line for each in found if (line := line_of(each, told))] if found.is_confident else []
+    return "\n".join([FOUND, *lines]) if lines else ""
 
 
-def line_of(found: Recalled) -> str:
+def line_of(found: Recalled, told: Told) -> str:
+    """Return a memory as a line, empty if all of it was told."""
     memory = found.memory
     text = plain(memory.level(memory.shown("summary")) or memory.content)
-    shown = text if len(text) <= MOST_OF_A_LINE else f"{text[:MOST_OF_A_LINE]} …"
-    return f"- {memory.said_at:%Y-%m-%d} {harmless(one_line(shown))}"
+    shown = untold(memory.kind, text, (memory.id,), told, most=MOST_OF_A_LINE)
+    return f"- {memory.said_at:%Y-%m-%d} {harmless(one_line(shown))}" if shown else ""
+
+
+def untold(kind: str, text: str, ids: Sequence[UUID], told: Told, *, most: int | None = None) -> str:
+    """Return the first `most` characters of what a line says that was not told yet, and add them to `told`.
+
+    Of an episode that are its other sentences, since its facts are sentences of it; a fact is told or not.
+    """
+    days = match[0] if (match := _DAYS.match(text)) else ""
+    said, names = text[len(days) :], [str(each) for each in ids]
+    if kind == "episode":
+        said = " ".join(each for each in split_sentences(said) if not is_told(said_by_nobody(each), told))
+    if not said or (kind == "fact" and (names[0] in told or is_told(said, told))):
+        return ""
+    shown = said if most is None or len(said) <= most else f"{said[:most]} …"
+    told += [words_of(shown), *names]
+    return days + shown
+
+
+def is_told(text: str, told: Told) -> bool:
+    """Tell whether one line that was told has all words of a text, one after the other."""
+    return any(words_of(text) in each for each in told)
+
+
+def said_by_nobody(sentence: str) -> str:
+    """Return a sentence of an episode without its speaker and the title before it."""
+    said = sentence.split(": ", 2)[-1]
+    return said if len(said.split()) >= LEAST_SAID else sentence
+
+
+def words_of(text: str) -> str:
+    """Return the words of a text in lower case, each between spaces, without those that shorter levels leave out."""
+    return f" {' '.join(word for word in _WORD.findall(text.casefold()) if word not in _LEFT_OUT)} "
 
 
 def harmless(text: str) -> str:

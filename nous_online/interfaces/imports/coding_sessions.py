@@ -269,7 +269,8 @@ def claude_result(result: Fields, session: CodingSession) -> tuple[list[str], Ar
         lines += [objection[1].strip()] if objection else failure_line(text)
     if call_id in session.asking:
         for asked, answer in ANSWERED.findall(text):
-            topic = ENDS_INSIDE.sub("; ", asked.strip()).rstrip("?!. ")  # one clause: the answer is read with it
+            # One clause: the answer is read with it.
+            topic = ENDS_INSIDE.sub("; ", asked.strip()).rstrip("?!.\uff1f\uff01\u3002 ")
             is_lasting = not PERMITTING.search(f"{asked} - {answer}")
             lines.append(
                 f"Decision: {topic} - {answer.rstrip('.')}." if is_lasting else f"{asked} {answer.rstrip('.')}."

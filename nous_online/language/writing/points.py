@@ -1,8 +1,7 @@
 """Extracts the points of a transcript: statements by one speaker that stay true, each reworded to stand alone.
 
 A point is scored by its form, its figures and names, and by word lists for decisions, causes, fixes and lessons. The
-lists cover English, German, French and Spanish; in other languages only form, figures and names count. A failed episode
-also yields warnings of the action that went wrong.
+lists cover English, German, French and Spanish; in other languages only form, figures and names count.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,18 +28,23 @@ from nous_online.language.lexicon import (
     COURTESY,
     DECISION,
     ENTRY,
+    FAULT,
+    FIXING,
     FOUND,
     HEDGE,
     INSTRUCTING,
     LABELLED,
     LEANING,
     MENDED,
+    MENDING,
     NO_SUBJECT,
     OWN,
     PASSING,
+    PAST,
     PLANNED,
     PREFERENCE,
     PROPERTY,
+    PROPOSING,
     QUOTED,
     QUOTING_ERROR,
     RAN,
@@ -60,14 +65,12 @@ from nous_online.language.lexicon import (
     WE,
     WISH,
     WISHING,
-    phrases,
     tables,
     word_list,
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
-from nous_online.language.writing.credentials import holds_credential
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -78,7 +81,6 @@ from nous_online.language.writing.lexrank import (
     lexrank,
     needs_name,
     plain_opening,
-    strip_punctuation,
     without_openers,
     word_count,
 )
@@ -88,10 +90,8 @@ from nous_online.language.writing.sentences import (
     TALKING,
     Sentence,
     is_prose,
-    split_sentences,
     straighten_apostrophes,
     with_full_dates,
-    with_speaker,
 )
 
 POLICY = WritingPolicy()
@@ -101,7 +101,8 @@ CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
-LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses
+LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses, and what mends a fault with the fault
+MANY_COMMON = 3  # … however long the two are
 MOST_CODE, MOST_TERMS = 3, 4  # names in code, and terms outside of it, that count
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
@@ -124,9 +125,11 @@ OUTCOME: Mapping[str, float] = {
 KEEPING: Mapping[str, float] = {
     "words": 0.6, "code": 0.2, "terms": 0.3, "refuses": 0.5, "rule": 0.5, "standing": 1.5, "property": 1.0,
     "mended": -0.5, "cause_label": 1.4, "passing": -0.7, "deed": -0.6, "pointing": -0.6, "verb": 0.7, "found": 0.9,
+    "choice": 1.2,
 }  # fmt: skip
 """Weights for a statement in an agent's session that is worth keeping: a logistic regression on 2,172 labelled ones of
-27 repositories, rounded (0.76 on repositories left out); `found` is set by hand (decision 0037)."""
+27 repositories, rounded (0.76 on repositories left out); `found`, and `choice`, a decision with its reason, are set by
+hand (decision 0037)."""
 LASTING_LABELS = frozenset({"decision", "cause", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
@@ -138,6 +141,7 @@ LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
 ARTICLES = ("the ", "a ", "an ", "our ")
 GENERIC = word_list("generic")
+POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -163,6 +167,17 @@ class Point:
     def speaker(self) -> str | None:
         """The speaker as written in the transcript, None where nobody is named."""
         return self.sentences[0].speaker
+
+
+class Mending(NamedTuple):
+    """What a sentence says is mended or other now: where it stands, the stems of its words, and its reach.
+
+    A fault in as many blocks before it is mended without a word in common.
+    """
+
+    block: int
+    words: frozenset[str]
+    reach: int
 
 
 def points_of(sentences: Sequence[Sentence]) -> list[Point]:
@@ -359,7 +374,7 @@ def is_kept_wish(point: Point, text: str, plain: str) -> bool:
         return not QUOTING_ERROR.search(text)
     is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
     is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
-    is_pointing = _POINTS_BACK.search(text) and not is_anchored(text)
+    is_pointing = POINTS_BACK.search(text) and not is_anchored(text)
     return bool(is_told or WE.match(plain_opening(text))) and not (is_asked or is_pointing)
 
 
@@ -404,15 +419,16 @@ def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | Non
 
 
 def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
-    """Return the indexes of corrected sentences: by the next sentence, or by a later refusal with the same words."""
-    found = {
-        place - 1
-        for place, sentence in enumerate(sentences)
-        if place and CORRECTING.match(straighten_apostrophes(sentence.text))
-    }
+    """Return the indexes of what the next sentence corrects, a turn refuses, or is refused later in the same words."""
+    found: set[int] = set()
     said = [frozenset(_DIGITS.findall(sentence.text)) | content_words(sentence.text) for sentence in sentences]
     for place, sentence in enumerate(sentences):
-        for match in REFUSED.finditer(straighten_apostrophes(sentence.text)):
+        text = straighten_apostrophes(sentence.text)
+        # "No tests are left." after another sentence of the same speaker only counts.
+        is_new_turn = bool(place) and sentences[place - 1].turn != sentence.turn
+        if place and CORRECTING.match(text) and (is_new_turn or text[:3].casefold() != "no "):
+            found |= {place - 1, *proposed_before(sentences, place)}
+        for match in REFUSED.finditer(text):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
             for before in range(max(0, place - NEAR), place):
                 if ALTERNATIVES.search(sentences[before].text):
@@ -422,6 +438,65 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
                 if is_same and sentences[before].turn != sentence.turn:
                     found.add(before)
     return frozenset(found)
+
+
+def proposed_before(sentences: Sequence[Sentence], place: int) -> range:
+    """Return the indexes of what the turn before proposes, from its first proposal on, where a turn refuses it."""
+    before = sentences[place - 1]
+    if before.speaker == sentences[place].speaker:
+        return range(0)
+    start = next((i + 1 for i in range(place - 1, -1, -1) if sentences[i].turn != before.turn), 0)
+    texts = [straighten_apostrophes(each.text) for each in sentences[start:place]]
+    proposals = (i for i, text in enumerate(texts, start) if PROPOSING.search(text))
+    return range(next(proposals, place), place)
+
+
+def mendings(sentences: Sequence[Sentence]) -> list[Mending]:
+    """Return what a text tells as mended or other than before, in order: all of it, whatever becomes no fact."""
+    return [mending for each in sentences if (mending := mending_of(each))]
+
+
+def mending_of(sentence: Sentence) -> Mending | None:
+    """Return what a sentence says is mended or other now, None for other sentences.
+
+    "Fixed." and "Let me fix that." mend a fault that stands near, "Fix: …" the one just before, and "The mill now reads
+    it" what shares its words.
+    """
+    text = straighten_apostrophes(sentence.text)
+    label = LABELLED.match(text)
+    is_labelled = label and label.lastgroup == "fix" and first_word(text[label.end() :]) not in DEEDS
+    is_announced = ANNOUNCED.search(text) and FIXING.search(text)
+    if not (is_labelled or is_announced or MENDING.search(text)) or is_question(sentence) or HEDGE.search(text):
+        return None
+    if not (is_announced or is_statement(sentence) or COURTESY.fullmatch(text)):  # "Great, it works now!"
+        return None
+    words = told_stems(MENDING.sub("", FIXING.sub("", text)))
+    return Mending(sentence.block, words, NEAR if len(words) < LEAST_COMMON else int(bool(is_labelled)))
+
+
+def is_mended(point: Point, mends: Sequence[Mending]) -> bool:
+    """Tell whether a point states a fault that one of `mends` mends later.
+
+    What was decided or is to hold stays, and so does what is told of the past or together with how it was mended.
+    """
+    text = straighten_apostrophes(point.text)
+    plain = QUOTED.sub("x", text)
+    is_fault = point.label == "cause" or FAULT.search(plain)
+    is_lasting = is_decided(text) or any(map(is_standing, point.sentences)) or PAST.search(text) or MENDING.search(text)
+    if is_lasting or not (is_fault or (CAUSE.search(plain) and not DECISION.search(plain))):
+        return False
+    own, last = told_stems(text), point.sentences[-1].block
+    return any(
+        len(common := own & each.words) >= max(LEAST_COMMON, POLICY.mended_share * min(len(own), len(each.words)))
+        or (is_fault and (len(common) >= MANY_COMMON or each.block <= last + each.reach))
+        for each in mends
+        if each.block > last
+    )
+
+
+def told_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's content words: "restarted" and "restart" are equal."""
+    return frozenset(map(stem, content_words(text)))
 
 
 def summary_candidates(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
@@ -496,6 +571,7 @@ def keeping_worth(point: Point) -> float:
         "code": min(MOST_CODE, text.count("`") // 2),
         "terms": min(MOST_TERMS, sum(map(is_term, QUOTED.sub("x", text).split()))),
         "cause_label": point.label == "cause",
+        "choice": bool(DECISION.search(text) and CAUSE.search(text)),
         "deed": first in DEEDS or first.endswith("ed"),
         "pointing": first in POINTING,
         "found": is_finding(point),
@@ -592,91 +668,3 @@ def category_of(point: Point) -> str | None:
     told = {"decision"} if speaker in ASSISTANTS else {"decision", "preference", "rule"}
     kinds = kinds if speaker in ASKING else kinds[:3]
     return next((kind for kind, pattern in kinds if kind in told and pattern.search(text)), None)
-
-
-LONGEST_TRIGGER = 20  # words of a trigger; a longer one tells a story and fits nothing else
-LEAST_TRIGGER, LEAST_WHEN_POINTING = 1, 3  # content words; more with a pronoun: "taking it first" could be anything
-
-_ACTION = r"(?P<action>[^,.;!?]{3,160})"
-_FORBIDDEN = re.compile(
-    r"(?<!\bI )(?<!\bto )\b(?:never|do not|don't|avoid|stop|refrain from|must(?:n't| not)|should(?:n't| not)(?: have)?"
-    r"|(?<=\bnot )to)\s++(?:ever\s++)?(?P<action>[^.;!?]{3,160})",
-    re.IGNORECASE,
-)
-_OMITTED = re.compile(
-    r"\b(?:to|never|not|don't)\s++(?P<action>[^,.;!?]{3,120}?\swithout\s[^\W\d_]+ing\b[^,.;!?]{0,80})",
-    re.IGNORECASE,
-)
-_TOO_EARLY = re.compile(r"\b(?:before|prior to)\s++(?P<action>[^\W\d_]+ing\b[^,.;!?]{2,160})", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
-_ENDS_ACTION = re.compile(
-    r"(?:[,;:]|\s-\s|\b(?:because|since|as it|as this|as that|so that|otherwise|or else|unless|until|which|it will"
-    r"|it would|when it)\b)(?s:.*+)",
-    re.IGNORECASE,
-)
-_WRONG, _REMEDY = phrases("wrong"), phrases("remedy")
-_CAUSE_FIRST = re.compile(rf"^(?:\w+ )?(?:when|after|because|since|once|as soon as|by)\s++{_ACTION},\s", re.IGNORECASE)
-_BECAUSE = re.compile(rf"\b(?:because(?: of)?|due to)\s++{_ACTION}", re.IGNORECASE)
-_AFTERWARDS = re.compile(rf"\b(?:after|when|by)\s++{_ACTION}", re.IGNORECASE)
-_CAUSED = re.compile(
-    r"^(?P<action>[^,.;!?]{3,160}?)(?<!\s)\s++(?:caused?|led to|broke|breaks|resulted in|crashed|triggered|deleted"
-    r"|corrupted|overwrote)\b",
-    re.IGNORECASE,
-)
-_WHO = re.compile(
-    r"(?:and |so |but )?(?:i|we|you|they|he|she|it|the agent|the assistant)\s+(?:had |have |just |then )?",
-    re.IGNORECASE,
-)
-
-
-def find_cautions(lessons: Sequence[str], sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
-    """Return at most three (trigger, reason) pairs: actions to avoid, taken from the lessons first.
-
-    The last comes from the transcript: `sentences` are sorted most central first, and the first of them that blames a
-    readable action for a failure is used.
-    """
-    taught = [
-        caution
-        for lesson in lessons
-        for text in split_sentences(" ".join(lesson.split()))
-        if (caution := forbidden_action(text))
-    ]
-    happened = next((caution for sentence in sentences if (caution := blamed_action(sentence))), None)
-    kept: list[tuple[str, str]] = []
-    for trigger, reason in [*taught, *([happened] if happened else [])]:
-        if not any(action_stems(trigger) <= action_stems(other) for other, _ in kept):
-            kept.append((trigger, reason))
-    return kept[: POLICY.most_censors]
-
-
-def action_stems(text: str) -> set[str]:
-    """Return the stems of an action's content words: "restarted" and "restart" are equal."""
-    return {stem(word) for word in content_words(text)}
-
-
-def forbidden_action(lesson: str) -> tuple[str, str] | None:
-    """Return the action one lesson forbids ("never …", "avoid …", "before doing …") and the lesson, or None."""
-    plain = straighten_apostrophes(lesson)
-    match = _FORBIDDEN.search(plain) or _OMITTED.search(plain) or _TOO_EARLY.search(plain)
-    trigger = clean_action(match) if match and not holds_credential(lesson) else None
-    return (trigger, lesson.strip()) if trigger else None
-
-
-def blamed_action(sentence: Sentence) -> tuple[str, str] | None:
-    """Return the action a sentence blames for a failure, and the sentence with its speaker, or None."""
-    text = straighten_apostrophes(sentence.text)
-    if not _WRONG.search(text) or _REMEDY.search(text) or text.endswith("?") or not is_prose(text):
-        return None
-    patterns = (_CAUSE_FIRST, _BECAUSE, _CAUSED, _AFTERWARDS)
-    match = next((match for pattern in patterns if (match := pattern.search(text))), None)
-    trigger = clean_action(match) if match else None
-    return (trigger, with_speaker(sentence)) if trigger else None
-
-
-def clean_action(match: re.Match[str]) -> str | None:
-    """Return the `action` group of a match as a short trigger without its actor, None where too few words are left."""
-    words = strip_punctuation(_ENDS_ACTION.sub("", match["action"]))
-    words = words[who.end() :] if (who := _WHO.match(words)) else words
-    trigger = strip_punctuation(first_words(words, LONGEST_TRIGGER))
-    least = LEAST_WHEN_POINTING if _POINTS_BACK.search(trigger) else LEAST_TRIGGER
-    return trigger if len(trigger.split()) > 1 and len(action_stems(trigger)) >= least else None

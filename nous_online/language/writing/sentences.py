@@ -350,7 +350,8 @@ def may_be_speaker(name: str) -> bool:
     words = name.casefold().split()
     is_error = words[-1].endswith(("error", "exception", "warning"))
     is_dated = words[0].isdigit() and find_date(name, after=date.max) is not None
-    return len(words) <= 4 and not is_error and not is_dated and not LABELS & set(words)  # noqa: PLR2004 — "Dr Ana de Souza" has four
+    is_label = LABELS & set(words) or LABELLED.match(f"{name}:")
+    return len(words) <= 4 and not (is_error or is_dated or is_label)  # noqa: PLR2004 — "Dr Ana de Souza" has four
 
 
 def strip_markdown(line: str) -> str:

@@ -18,6 +18,7 @@ from nous_online.core.validation import is_blank
 from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
+from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.lexrank import (
     ASKING,
@@ -34,22 +35,24 @@ from nous_online.language.writing.lexrank import (
     word_vectors,
 )
 from nous_online.language.writing.points import (
+    Mending,
     Point,
     answered_questions,
     best_outcomes,
     category_of,
     explained_turns,
-    find_cautions,
     finding_within,
     has_content,
     is_about_self,
     is_decided,
     is_finding,
+    is_mended,
     is_question,
     is_report,
     is_standing,
     is_statement,
     keeping_worth,
+    mendings,
     outcome_weights,
     points_of,
     score_points,
@@ -178,7 +181,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-10"
+    prompt_version = "extract-11"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -212,6 +215,8 @@ class ParsedEpisode:
     """Whether a `user` speaks in it: besides them only the agent and its tools do."""
     explained: frozenset[int]
     """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
+    mends: Sequence[Mending]
+    """What it tells as mended: of the whole text, also where its sentences are a sample."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -252,6 +257,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         uses_tools=is_work,
         is_asked=any((each.speaker or "").casefold() in ASKING for each in own),
         explained=frozenset() if is_work else explained_turns(spoken),
+        mends=mendings(own),
     )
 
 
@@ -289,7 +295,8 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
-    worths[[not may_become_fact(each, spoken) for each in points]] = -np.inf
+    passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
+    worths[passing] = -np.inf
     most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
     return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)

@@ -100,12 +100,15 @@ def test_a_session_is_told_what_is_remembered_of_its_repository_and_a_prompt_wha
         assert typed("learn", f"The staging database {text}", "--category", "convention", *options).code == 0
 
     first = told(hook(place, "SessionStart", *PATIENT, source="startup"))
-    second = told(hook(place, "UserPromptSubmit", *PATIENT, prompt="Which PostgreSQL does the staging database run?"))
+    question = {"prompt": "Which PostgreSQL does the staging database run?"}
+    again = hook(place, "UserPromptSubmit", *PATIENT, **question)
+    second = told(hook(place, "UserPromptSubmit", *PATIENT, session_id="s-2", **question))
     third = hook(place, "UserPromptSubmit", *PATIENT, prompt="Write a poem about bees in spring")
 
     assert "runs PostgreSQL 18" in first
     assert "listens on port 5433" in first
     assert "is blue" not in first + second
+    assert "PostgreSQL 18" not in again.stdout  # this session was told so at its start
     assert second.splitlines()[1].endswith("The staging database runs PostgreSQL 18")
     assert (third.returncode, third.stdout, third.stderr) == (0, "", "")
 

@@ -144,7 +144,8 @@ def test_leave_to_go_on_is_no_decision_and_what_the_editor_shows_is_not_said(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ):
     asking = {"type": "tool_use", "id": "c4", "name": "AskUserQuestion", "input": {}}
-    text = '"Which lock?"="The second one". "Should I go on?"="Yes". "Which key?"="You decide".'
+    answers = {"Which lock?": "The second one", "Should I go on?": "Yes", "Which key?": "You decide"}
+    text = " ".join(f'"{asked}"="{answer}".' for asked, answer in (answers | {"どの錠ですか\uff1f": "二番目"}).items())
     session = (
         said("assistant", 4, [asking]),
         said("user", 5, [{"type": "tool_result", "tool_use_id": "c4", "content": text}]),
@@ -159,6 +160,7 @@ def test_leave_to_go_on_is_no_decision_and_what_the_editor_shows_is_not_said(
         "user: Decision: Which lock - The second one.",
         "Should I go on? Yes.",
         "Which key? You decide.",
+        "Decision: どの錠ですか - 二番目.",
         "user: Go on.",
     ]
 

@@ -16,6 +16,7 @@ from nous_online.interfaces.hooks.session_notes import (
     context_at_start,
     context_for_prompt,
     harmless,
+    words_of,
 )
 from nous_online.interfaces.projects import project_of, project_of_session
 from nous_online.language.tokens import tokens_of
@@ -56,6 +57,42 @@ def test_a_session_is_not_told_the_bare_title_that_is_left_of_an_old_episode(hea
 
     assert "Payments are retried three times." in text
     assert "Committed the fix" not in text
+
+
+def test_a_session_is_told_nothing_twice(heart: Heart):
+    heart.learn("The staging database runs PostgreSQL 18", category="convention", project_id=HERE)
+    heart.learn("The staging database is not backed up", category="convention", project_id=HERE)
+    told: list[str] = []
+    asked = {"project_id": HERE, "session_id": "s-1", "deadline_s": 10.0, "told": told}
+
+    started = context_at_start(heart, **asked)
+    heart.learn("The staging database listens on port 5433", project_id=HERE)
+    first, second = (context_for_prompt(heart, "Which port has the staging database?", **asked) for _ in range(2))
+
+    assert "PostgreSQL 18" in started
+    assert "PostgreSQL" not in first
+    assert first.endswith("The staging database listens on port 5433")
+    assert second == ""
+
+
+def test_of_an_episode_is_told_what_its_facts_do_not_say(heart: Heart):
+    fact = "The staging database runs PostgreSQL 18."
+    heart.learn(fact, category="convention", project_id=HERE)
+    heart.record_episode("Long.", title="Staging", summary=f"user: {fact} Its disk is full.", project_id=HERE)
+    heart.record_episode("Long.", title="Staging", summary=f"{fact}", project_id=HERE)
+
+    text = start(heart)
+
+    assert text.count("PostgreSQL 18") == 1
+    assert text.count("Its disk is full.") == 1
+    assert text.count("Staging") <= 1
+
+
+def test_what_says_the_contrary_in_the_same_words_is_told(heart: Heart):
+    heart.learn("The staging database is not backed up by the night job", category="convention", project_id=HERE)
+    told = [words_of("The staging database is backed up by the night job")]
+
+    assert "not backed up" in context_at_start(heart, project_id=HERE, session_id="s-1", deadline_s=10, told=told)
 
 
 def test_a_session_of_which_nothing_is_known_starts_with_nothing(heart: Heart):

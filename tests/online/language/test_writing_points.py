@@ -6,8 +6,9 @@ from datetime import date
 
 import pytest
 
+from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.lexrank import word_vectors
-from nous_online.language.writing.points import find_cautions, points_of, standalone_text
+from nous_online.language.writing.points import points_of, standalone_text
 from nous_online.language.writing.sentences import (
     Sentence,
     find_date,
