@@ -212,6 +212,20 @@ REQUEST = re.compile(
     re.IGNORECASE,
 )
 """How people ask an assistant a question or for one thing now; what is to hold longer matches `STANDING` as well."""
+REACTION = re.compile(
+    r"\A(?:(?:oh|ok|okay|cool|great|and|also|so|well),? )*+"
+    r"(?:thanks|thank you|sounds|that(?:'s| is| sounds?| looks?| makes?)"
+    r"|i(?:'m| am) (?:glad|curious|wondering|looking for (?:some )?(?:advice|ideas|recommendations|suggestions|tips))"
+    r"|i (?:really )?need (?:some |your )?help|i(?:'d| would) (?:like|love) (?:some|your|to (?:hear|know|learn|see))"
+    r"|i(?: think i)?(?:'ll| will) (?:\w{1,12}ly |also |be sure to |make sure to )?(?:check|give|look|start|try))\b",
+    re.IGNORECASE,
+)
+"""How somebody takes up what an assistant said, or leads up to what they ask for."""
+LEAD_IN = re.compile(
+    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|btw|speaking of [^,]{1,60}),?\s)++",
+    re.IGNORECASE,
+)
+"""What leads from one subject to the next, and belongs to neither."""
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"

@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.core.policy import WritingPolicy
-from nous_online.language.lexicon import ADDRESSING, FUNCTION_WORDS, NEGATORS, OWN, UNSPACED, VERBS, WE, word_list
+from nous_online.language.lexicon import (
+    ADDRESSING,
+    FUNCTION_WORDS,
+    LEAD_IN,
+    NEGATORS,
+    OWN,
+    UNSPACED,
+    VERBS,
+    WE,
+    word_list,
+)
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.sentences import (
@@ -144,7 +154,7 @@ def plain_opening(text: str) -> str:
 
     Nor with the marks of bold type: a line cut short would keep one of the two.
     """
-    plain = " ".join(without_openers(BOLD.sub(r"\1", text).split())).lstrip(" ,;") or text
+    plain = " ".join(without_openers(LEAD_IN.sub("", BOLD.sub(r"\1", text)).split())).lstrip(" ,;") or text
     return plain if CODE_NAME.match(plain) else capitalised(plain)
 
 

@@ -48,6 +48,7 @@ from nous_online.language.lexicon import (
     QUOTED,
     QUOTING_ERROR,
     RAN,
+    REACTION,
     REFUSED,
     REFUSING,
     REPLY,
@@ -238,6 +239,8 @@ def is_statement(sentence: Sentence) -> bool:
         return False
     is_cut = text.count("`") % 2 or text.count("**") % 2  # in the middle of code or bold: "`ls ..."
     if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
+        return False
+    if speaker in ASKING and REACTION.match(text) and not is_anchored(text):
         return False
     is_empty = COURTESY.fullmatch(text) or FOUND.fullmatch(text)
     return not (is_empty or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
