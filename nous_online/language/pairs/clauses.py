@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from nous_online.language.lexicon import LEAD_IN
 from nous_online.language.pairs.reader import content_of
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -17,11 +18,6 @@ CLAUSE = re.compile(
     r"(?<=[.!?])\s+|\n+|[;:]\s|,\s(?:(?:and|but|so|which|while)\s)?|\s(?:and|but|so|because|while|though|und|et|y|en|och)\s|\s[-\u2013\u2014]\s",
     re.IGNORECASE,
 )
-LEAD_IN = re.compile(
-    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|speaking of [^,]{1,60}),?\s)++",
-    re.IGNORECASE,
-)
-"""What leads from one subject to the next, and belongs to neither."""
 LEAST_OF_CLAUSE, LEAST_OF_TWO = 2, 5
 """Content words of a clause that is read by itself, and of two parts together: "Thanks, Ana!" says nothing."""
 MOST_PARTS, MOST_READ, LEAST_SHARED = 12, 4, 0.2
