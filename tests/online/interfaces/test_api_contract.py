@@ -110,8 +110,9 @@ ODD = st.one_of(
     st.text(max_size=20), st.integers(-2, 300), st.floats(-1, 2), st.booleans(), st.none(),
     st.lists(st.sampled_from(["fact", "censor", "full", ""]), max_size=3), st.sampled_from(["full", "index", "fact"]),
 )  # fmt: skip
+NO_QUESTIONS = ("", " \n", "a\x00b", "\u200b\u3164", "x" * 32_769)
 ASKED = st.fixed_dictionaries(
-    {"query": st.one_of(st.text(max_size=60), st.text(min_size=1), ODD)},
+    {"query": st.one_of(st.text(max_size=60), st.text(min_size=1), st.sampled_from(NO_QUESTIONS), ODD)},
     optional={
         "limit": st.one_of(st.integers(-2, 300), ODD),
         "min_score": st.one_of(st.floats(0, 1), ODD),
