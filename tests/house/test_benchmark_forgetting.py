@@ -85,7 +85,7 @@ def test_a_whole_run_measures_ours_beside_every_peer(tmp_path, quick):
     rows = [
         {"repo": repo, "t": int(day * DAY), "commit": f"{day:04d}", "item": f"item{day * day % 37}"}
         for repo in ("a/b", "c/d")
-        for day in range(1, 140)
+        for day in range(1, 110)
     ]
     (tmp_path / "usage_trace_git.jsonl").write_text("\n".join(map(json.dumps, rows)))
 

@@ -57,13 +57,21 @@ class DaskCluster:
         assert self.scheduler is not None
         self.stop(self.scheduler)
 
-    def start_workers(self, count: int, *, path: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start workers of one thread, whose nannies share a process; what lies in `path` is found before all else."""
+    def start_workers(self, count: int) -> subprocess.Popen[bytes]:
+        """Start workers of one thread, whose nannies share a process."""
+        return self._start_worker("--nworkers", str(count))
+
+    def start_bare_worker(self, *, path: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a worker that nobody starts again; what lies in `path` is found before all else."""
         found = self._environment["PYTHONPATH"]
         more = {} if path is None else {"PYTHONPATH": f"{path}{os.pathsep}{found}"}
+        return self._start_worker("--no-nanny", environment=more)
+
+    def _start_worker(self, *more: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         address = f"tcp://127.0.0.1:{self.port}"
-        options = ("--nworkers", str(count), "--nthreads", "1", "--memory-limit", "0")
-        return self._start("worker", address, *options, "--local-directory", str(self._folder), environment=more)
+        options = (*more, "--nthreads", "1", "--memory-limit", "0")
+        own = ("--local-directory", str(self._folder))
+        return self._start("worker", address, *options, *own, environment=environment)
 
     def worker_pids(self) -> list[int]:
         """Return the ids of the processes that work, not of their nannies, nor of what the workers are forked from."""
@@ -102,12 +110,15 @@ class DaskCluster:
 
 
 @contextmanager
-def dask_cluster(folder: Path, **environment: str) -> Iterator[DaskCluster]:
-    """Run a scheduler and two workers for the length of a block."""
+def dask_cluster(folder: Path, *, is_bare: bool = False, **environment: str) -> Iterator[DaskCluster]:
+    """Run a scheduler for the length of a block, and two workers, or a bare one."""
     cluster = DaskCluster(folder, environment)
     try:
         cluster.start_scheduler()
-        cluster.start_workers(2)
+        if is_bare:
+            cluster.start_bare_worker()
+        else:
+            cluster.start_workers(2)
         yield cluster
     finally:
         cluster.close()

@@ -10,8 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import polars as pl
+import psycopg
 from drawn import NIGHT, drawn
+from night_runs import NIGHT as SNAPSHOT_NIGHT
 from night_runs import snapshot_of
+from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
 from nous_online.database.connection import Database
@@ -23,7 +26,7 @@ from nous_pipelines.plan.night_files import NightFiles
 from nous_pipelines.plan.planning import planned
 from nous_pipelines.reports.report import NightAccount, NightReport
 from nous_pipelines.reports.reporting import night_report
-from nous_pipelines.snapshots.snapshot import Snapshot
+from nous_pipelines.snapshots.snapshot import Snapshot, open_snapshot
 
 SAID = datetime(2026, 5, 1, 9, tzinfo=UTC)
 NINE, AGAIN, TEN = "The office opens at nine.", "The office opens at nine", "The office opens at ten."
@@ -34,6 +37,16 @@ DECIDED = """
                                      state, outcome, decided_at)
     values (%(id)s, %(agent_id)s, %(night)s, %(hash)s, %(kind)s, %(targets)s::uuid[], %(read_set)s, %(changes)s,
             %(reason)s, %(evidence)s, %(state)s, %(outcome)s, now())"""
+STORED = """
+    select table_schema, table_name, array_agg(column_name::text order by ordinal_position)
+    from information_schema.columns join information_schema.tables using (table_schema, table_name)
+    where table_schema in ('heart', 'brain', 'lifecycle') and table_type = 'BASE TABLE' and is_generated = 'NEVER'
+      and table_name not in ('embedding_spaces', 'transitions')
+    group by 1, 2"""
+LAID_DOWN = """
+    insert into {table} ({columns}) overriding system value
+    select {columns} from json_populate_recordset(null::{table}, %s::json)"""
+NUMBERED_ON = "select setval(format('%I.%I', schemaname, sequencename), 1000) from pg_sequences"
 USUAL_PAIR = {"agent_id": "aria", "is_across_users": False, "is_ordered": True, "confidence": 1.0, "model": "offline"}
 
 
@@ -101,7 +114,56 @@ class ReportedNight:
         return night_report(self.database, self.snapshot, self.files, **options)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The rows and files of a night that was made once, to be laid down again in an eighth of the time."""
+
+    ids: dict[str, str]
+    rows: list[tuple[Composed, str]]
+    files: dict[str, bytes]
+
+    @classmethod
+    def of(cls, night: ReportedNight, folder: Path) -> Kept:
+        rows = list[tuple[Composed, str]]()
+        with psycopg.connect(night.database.url, autocommit=True) as owner:
+            for schema, name, columns in owner.execute(STORED).fetchall():
+                table, written = Identifier(schema, name), SQL(", ").join(map(Identifier, columns))
+                query = SQL("select json_agg(t)::text from {} t").format(table)
+                ((found,),) = owner.execute(query).fetchall()
+                if found is not None:
+                    rows.append((SQL(LAID_DOWN).format(table=table, columns=written), found))
+        paths = [path for path in folder.rglob("*") if path.is_file()]
+        return cls(night.ids, rows, {str(path.relative_to(folder)): path.read_bytes() for path in paths})
+
+    def lay_down(self, database: Database, folder: Path) -> ReportedNight:
+        """Write the rows into an empty store, and the files into a folder."""
+        with psycopg.connect(database.url) as owner:
+            owner.execute("set session_replication_role = replica")  # they are written as they were
+            owner.execute("delete from heart.agents")
+            for insert, found in self.rows:
+                owner.execute(insert, [found])
+            owner.execute(NUMBERED_ON)
+        for name, content in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        snapshot = open_snapshot(folder / f"night={SNAPSHOT_NIGHT}")
+        assert snapshot is not None
+        return ReportedNight(database, snapshot, NightFiles(snapshot.folder), dict(self.ids))
+
+
+_kept: list[Kept] = []
+
+
 def reported_night(heart: Heart, database: Database, folder: Path) -> ReportedNight:
+    """Return a night over some facts, an episode, a procedure and a censor, without having proposed anything."""
+    if _kept:
+        return _kept[0].lay_down(database, folder)
+    night = new_reported_night(heart, database, folder)
+    _kept.append(Kept.of(night, folder))
+    return night
+
+
+def new_reported_night(heart: Heart, database: Database, folder: Path) -> ReportedNight:
     """Remember some facts, an episode, a procedure and a censor, and open the files of a night over them."""
     contents = (NINE, AGAIN, TEN, LONG, SHORT)
     heart.learn_deferred([

@@ -445,10 +445,10 @@ def test_help_imports_no_database_driver_and_no_model():
 
 
 def test_a_process_without_a_terminal_prints_no_colours(environment: None):
-    ended = subprocess.run([*NOUS, "doctor"], capture_output=True, text=True, check=True, env=os.environ)
+    ended = subprocess.run([*NOUS, "up"], capture_output=True, text=True, check=True, env=os.environ)
 
     assert "\x1b" not in ended.stdout + ended.stderr
-    assert ended.stdout.startswith("ok   python")
+    assert ended.stdout.startswith("ready")
 
 
 def test_an_import_stopped_by_ctrl_c_says_so_and_continues_when_run_again(

@@ -19,7 +19,6 @@ import pytest
 from api_client import key_of, served
 from conftest import ScriptedJudge, WordEmbedder
 from dagster_pages import started_browser, window_of
-from postgres_homes import wait_for
 from test_console import TOKEN, disputed
 
 from nous_online.core.settings import settings
@@ -89,8 +88,9 @@ def window(
     settings.cache_clear()
 
 
+@pytest.fixture(scope="module")
 def axe() -> str:
-    """Return axe-core's code; skip where it is not installed."""
+    """axe-core's code; skip, before any page is opened, where it is not installed."""
     named = os.environ.get("NOUS_AXE")
     npm = shutil.which("npm")
     if named is None and npm is not None:
@@ -112,15 +112,16 @@ def grave(page: Page) -> list[str]:
     ]
 
 
-def test_every_page_can_be_used_by_everybody_light_and_dark_and_on_a_phone(window: Page, lived: Heart) -> None:
-    code = axe()
+def test_every_page_can_be_used_by_everybody_light_and_dark_and_on_a_phone(
+    axe: str, window: Page, lived: Heart
+) -> None:
     memory = lived.recall("how many replicas")[0].id
     problems: dict[str, list[str]] = {}
     for path in (*PAGES, f"/memories/{memory}"):
         for scheme in ("light", "dark"):
             window.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             window.goto(path)
-            window.evaluate(code)
+            window.evaluate(axe)
             problems[f"{path} {scheme}"] = grave(window)
         window.set_viewport_size({"width": 390, "height": 844})
         wide = window.evaluate("document.documentElement.scrollWidth - window.innerWidth")
@@ -130,9 +131,17 @@ def test_every_page_can_be_used_by_everybody_light_and_dark_and_on_a_phone(windo
     assert {where: what for where, what in problems.items() if what} == {}
 
 
-def test_the_inbox_is_emptied_with_the_keyboard(window: Page, lived: Heart) -> None:
+def take_picture(window: Page, pictures: Path, name: str, *, height: int) -> None:
+    """Take a picture for the docs of the page that is open."""
+    window.set_viewport_size({"width": 1100, "height": height})
+    window.screenshot(path=pictures / name)
+    assert (pictures / name).stat().st_size > 10_000, "an empty page"
+
+
+def test_the_inbox_is_emptied_with_the_keyboard(window: Page, lived: Heart, pictures: Path) -> None:
     window.goto("/inbox")
     assert window.locator("article").count() == 2
+    take_picture(window, pictures, "console.png", height=760)
 
     window.keyboard.press("j")
     window.keyboard.press("2")
@@ -182,8 +191,11 @@ def test_a_page_shows_what_changed_by_itself_but_not_under_the_hands_of_somebody
     window.get_by_text("Backups run at two").first.wait_for(timeout=15_000)
 
 
-def test_a_key_is_revoked_and_a_webhook_removed_on_the_page_about_the_system(window: Page, lived: Heart) -> None:
+def test_a_key_is_revoked_and_a_webhook_removed_on_the_page_about_the_system(
+    window: Page, lived: Heart, pictures: Path
+) -> None:
     window.goto("/system")
+    take_picture(window, pictures, "console-system.png", height=450)
     assert window.get_by_text("2 contradictions are open").count() == 1
     assert window.get_by_role("row", name="aria this one").count() == 1
 
@@ -194,12 +206,3 @@ def test_a_key_is_revoked_and_a_webhook_removed_on_the_page_about_the_system(win
 
     assert lived.list_webhooks() == []
     assert window.locator("text=revoked 20").count() == 1
-
-
-def test_takes_the_pictures_of_the_docs(window: Page, pictures: Path) -> None:
-    for name, path, height in (("console.png", "/inbox", 760), ("console-system.png", "/system", 450)):
-        window.set_viewport_size({"width": 1100, "height": height})
-        window.goto(path)
-        window.screenshot(path=pictures / name)
-        wait_for(lambda name=name: (pictures / name).stat().st_size > 10_000)
-    print(f"pictures: {pictures}")  # noqa: T201 (where to look at them)

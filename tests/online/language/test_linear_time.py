@@ -138,7 +138,7 @@ def test_every_pattern_takes_linear_time_on_hostile_text() -> None:
     assert slow == {}
 
 
-@pytest.mark.parametrize("pattern", in_turn(SLOW, of=3))
+@pytest.mark.parametrize("pattern", in_turn(SLOW, of=len(SLOW)))
 def test_the_clock_finds_a_pattern_that_takes_longer(pattern: str) -> None:
     assert slowness(re.compile(pattern)) is not None
 

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from forks import forked, started, typed_line
+from forks import started, typed_line
 from night_commands import HERE, NINE, as_json, dagster_of_no_events, typed
 from night_runs import facts_in, proposals_in, remember
 
@@ -176,16 +176,16 @@ def bens(database, embedder, judge):
 
 
 def test_a_command_killed_in_the_middle_is_run_again_and_ends_where_it_should(
-    heart, bens, database_url, dagster_home, owner, tmp_path
-):  # fmt: skip
+    heart, bens, nous, dagster_home, owner, tmp_path
+):
     remember(heart, *["Room 0 has a window."] * 2)
     remember(bens, *[f"Room {number} has a window." for number in (1, 2)] * 2)
     owner.execute("""create function slow() returns trigger language plpgsql as
                      $$ begin if new.actor = 'night' then perform pg_sleep(0.3); end if; return new; end $$""")
     owner.execute("create trigger slow before insert on lifecycle.events for each row execute function slow()")
     environment = {
-        "NOUS_DATABASE_URL": database_url, "NOUS_HOME": str(tmp_path / "home"), "DAGSTER_HOME": str(dagster_home),
-        "NOUS_DAGSTER_DB_URL": "unused",
+        "NOUS_DATABASE_URL": heart.agent.database.url, "NOUS_HOME": str(tmp_path / "home"),
+        "DAGSTER_HOME": str(dagster_home), "NOUS_DAGSTER_DB_URL": "unused",
     }  # fmt: skip
     command, said = ("night", *HERE, "--json"), tmp_path / "said"
     process = started(typed_line, command, environment, said)
@@ -196,10 +196,10 @@ def test_a_command_killed_in_the_middle_is_run_again_and_ends_where_it_should(
                       "(select oid from pg_database where datname = current_database())")  # fmt: skip
     halfway = sorted(proposals_in(owner).values())
 
-    again = forked(typed_line, command, environment, said)
+    again = nous(*command)
 
     assert (process.exitcode, halfway) == (-signal.SIGKILL, ["applied"])
-    assert again == 0, said.read_text()
+    assert again.exit_code == 0, again.output
     assert sorted(proposals_in(owner).values()) == ["applied"] * 3
     assert sorted(columns["state"] for columns in facts_in(owner).values()) == ["active"] * 3 + ["superseded"] * 3
 

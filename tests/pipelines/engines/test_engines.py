@@ -53,7 +53,7 @@ def over_dask(store: Callable[[str], Store]) -> Store:
 
 @pytest.fixture(scope="module")
 def cluster(over_dask: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """Two workers for all tests of this file; the last one loses their scheduler."""
+    """Two workers for all tests of this file; the nights over Dask, at its end, lose their scheduler."""
     with dask_cluster(tmp_path_factory.mktemp("dask"), NOUS_DATABASE_URL=over_dask.url) as found:
         over_dask.engine = found.engine
         yield found
@@ -139,7 +139,7 @@ def test_a_worker_of_another_version_is_refused_by_name(cluster, tmp_path):
     (tmp_path / "nous_pipelines-9.9.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.4\nName: nous-pipelines\nVersion: 9.9\n"
     )
-    other = cluster.start_workers(1, path=tmp_path)
+    other = cluster.start_bare_worker(path=tmp_path)
 
     def open_until_it_has_come() -> None:
         while other.poll() is None:
@@ -159,6 +159,22 @@ def test_a_worker_of_another_version_is_refused_by_name(cluster, tmp_path):
 def test_a_scheduler_that_is_not_there_is_named_with_how_to_start_it():
     with pytest.raises(Unavailable, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9, .+: dask scheduler$"):
         engine_of(Settings(engine="dask://127.0.0.1:9"))
+
+
+def test_a_scheduler_that_is_lost_in_the_midst_of_chunks_is_named(chunks, tmp_path):
+    with (
+        dask_cluster(tmp_path, is_bare=True) as cluster,
+        closing(engine_of(Settings(engine=cluster.engine))) as engine,
+    ):
+        address = cluster.engine.replace("dask", "tcp")
+
+        def lose(_done: int, _total: int) -> None:  # the first call may tell of two chunks, one of each worker
+            assert cluster.scheduler is not None
+            if cluster.scheduler.poll() is None:
+                cluster.stop_scheduler()
+
+        with pytest.raises(Unavailable, match=rf"^the Dask scheduler at {address} was lost in the midst of a night"):
+            engine.map(whose_process, chunks, on_done=lose)
 
 
 def test_processes_end_with_their_engine(chunks):
@@ -322,9 +338,7 @@ def test_nights_on_two_workers_of_dask_end_the_same_also_when_one_is_killed_or_t
     killed, after_killed = over_dask.run(NIGHTS[0], tell=kill_soon(cluster.worker_pids())), over_dask.rows()
     lost = over_dask.run(NIGHTS[1], tell=lambda step: cluster.stop_scheduler() if step == "neighbours" else None)
     after_lost = over_dask.rows()
-    cluster.start_scheduler()
-    cluster.start_workers(2)  # the others ended with their scheduler
-    again, after_again = over_dask.run(NIGHTS[1]), over_dask.rows()
+    again, after_again = over_dask.run(NIGHTS[1], NOUS_ENGINE="in-process"), over_dask.rows()
 
     assert (killed.report, after_killed) == (here[0][0].report, here[0][1])
     assert lost.report is None
@@ -332,17 +346,3 @@ def test_nights_on_two_workers_of_dask_end_the_same_also_when_one_is_killed_or_t
     assert after_lost == after_killed
     assert (again.report, after_again) == (here[1][0].report, here[1][1])
     assert not list(over_dask.home.rglob("*.part"))
-
-
-def test_a_scheduler_that_is_lost_in_the_midst_of_chunks_is_named(cluster, chunks):
-    """The last test of this file: nobody starts the scheduler again."""
-    with closing(engine_of(Settings(engine=cluster.engine))) as engine:
-        address = cluster.engine.replace("dask", "tcp")
-
-        def lose(_done: int, _total: int) -> None:  # the first call may tell of two chunks, one of each worker
-            assert cluster.scheduler is not None
-            if cluster.scheduler.poll() is None:
-                cluster.stop_scheduler()
-
-        with pytest.raises(Unavailable, match=rf"^the Dask scheduler at {address} was lost in the midst of a night"):
-            engine.map(whose_process, chunks, on_done=lose)

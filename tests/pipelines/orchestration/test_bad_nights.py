@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from night_crashes import contents, ended_at, night_outcome, run_apart
+from night_crashes import contents, ended_at, night_outcome
 from night_runs import NIGHT, facts_in, options, part_of, proposals_in, remember
 from turns import TURN, in_turn
 
@@ -84,18 +84,6 @@ def test_the_most_read_table_stops_the_night_however_it_is_spoilt(store, folder,
 
     assert any("facts.parquet" in failure for failure in outcome.failures)
     assert contents(owner, without=()) == store
-
-
-@pytest.mark.parametrize("point", in_turn(["snapshot begins", "phases read"], of=2))
-def test_a_full_disk_stops_the_night_and_names_the_file(store, run, database_url, tmp_path, owner, point):
-    code, said = run_apart(database_url, tmp_path, NIGHT, point=point, way="full disk")
-
-    assert code == 0
-    is_success, failures = said
-    assert not is_success
-    assert any("can't be written" in failure and "is there space left" in failure for failure in failures)
-    assert contents(owner, without=()) == store
-    assert run().failures == ()
 
 
 @pytest.mark.parametrize(

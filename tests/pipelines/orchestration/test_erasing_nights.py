@@ -147,12 +147,6 @@ def home(database_url: str, tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-@pytest.fixture
-def ran(home: Path) -> Iterator[DagsterInstance]:
-    with dagster_instance() as instance:
-        yield instance
-
-
 @contextmanager
 def records_of(url: str) -> Iterator[psycopg.Connection]:
     """A connection to Dagster's own database."""
@@ -252,10 +246,10 @@ def there(gone: ErasedAgent) -> Iterator[DagsterInstance]:
         yield instance
 
 
-def test_a_connection_to_the_records_is_kept_for_the_next_query(ran: DagsterInstance) -> None:
+def test_a_connection_to_the_records_is_kept_for_the_next_query(there: DagsterInstance) -> None:
     backends = set()
     for _ in range(3):
-        with ran.event_log_storage.index_connection() as connection:
+        with there.event_log_storage.index_connection() as connection:
             backends.add(connection.execute(text("select pg_backend_pid()")).scalar())
 
     assert len(backends) == 1
@@ -365,9 +359,7 @@ def test_a_night_at_work_is_not_erased_under_its_hands(nights: Nights) -> None:
     assert nights.refused == list(AT_WORK)
 
 
-def test_copies_that_outlived_the_rows_are_erased_too(
-    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
-) -> None:
+def test_copies_that_outlived_the_rows_are_erased_too(home: Path, database_url: str, owner: psycopg.Connection) -> None:
     """An erasing was killed after the rows were gone: the files are found by the name in them."""
     erase_everywhere(database_url, NAME, reason="asked for", erasers=[])
     left = {path for path, _ in mentions(written(home)) if path.endswith(".parquet")}
@@ -378,7 +370,7 @@ def test_copies_that_outlived_the_rows_are_erased_too(
     assert {path for path, _ in mentions(written(home)) if path.endswith(".parquet")} == set()
 
 
-def test_a_swap_that_was_killed_is_finished(ran: DagsterInstance, home: Path, database_url: str) -> None:
+def test_a_swap_that_was_killed_is_finished(home: Path, database_url: str) -> None:
     (folder,) = [path for path in night_folders(database_url) if path.name == f"night={NIGHT}"]
     folder.rename(folder.with_name(f"{folder.name}.erased"))
     (folder.parent / f".night={NIGHT}.left").mkdir()
@@ -390,7 +382,7 @@ def test_a_swap_that_was_killed_is_finished(ran: DagsterInstance, home: Path, da
 
 
 def test_a_damaged_file_stops_the_erasing_before_the_rows_are_gone(
-    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
+    home: Path, database_url: str, owner: psycopg.Connection
 ) -> None:
     before = everything(owner)
     (folder, *_) = night_folders(database_url)
@@ -414,7 +406,7 @@ def erase_fact(database_url: str, owner: psycopg.Connection, content: str) -> Er
 
 
 def test_nothing_of_an_erased_memory_is_left_in_rows_files_and_records_and_the_others_stay(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
+    records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
 ) -> None:
     """Both wordings about the zinfandel, which a night merged; what is known of kumquats stays."""
     merged = owner.execute("select count(*) from heart.facts where succession = 'merged' and agent_id = %s", [NAME])
@@ -436,7 +428,7 @@ def test_nothing_of_an_erased_memory_is_left_in_rows_files_and_records_and_the_o
 
 
 def test_snapshots_without_an_erased_memory_are_whole_and_their_night_runs_again_without_a_change(
-    ran: DagsterInstance, home: Path, database_url: str, owner: psycopg.Connection
+    home: Path, database_url: str, owner: psycopg.Connection
 ) -> None:
     erase_fact(database_url, owner, "Kumquats are fed to 3 ocelots.")
     before = everything(owner)
@@ -451,7 +443,7 @@ def test_snapshots_without_an_erased_memory_are_whole_and_their_night_runs_again
 
 
 def test_everything_of_a_user_leaves_files_and_records(
-    ran: DagsterInstance, records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
+    records: psycopg.Connection, home: Path, database_url: str, owner: psycopg.Connection
 ) -> None:
     """All memories of the agent are made those of one user."""
     owner.execute("set session_replication_role = replica")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from night_crashes import EXIT_CODE, contents, night_outcome, run_apart
+from night_crashes import EXIT_CODE, TIMES, contents, night_outcome, run_apart
 from night_runs import NIGHT, remember
 from turns import IS_ALL, TURN, in_turn
 
@@ -106,9 +106,9 @@ def undisturbed(server, prepared, tmp_path_factory):
     raise AssertionError("a copy is always made")
 
 
-def read(url: str) -> dict[str, list[str]]:
+def read(url: str, *, without: Iterable[str] = TIMES) -> dict[str, list[str]]:
     with psycopg.connect(url, autocommit=True) as owner:
-        return contents(owner)
+        return contents(owner, without=without)
 
 
 def test_a_night_comes_by_every_numbered_step_in_their_order(undisturbed):
@@ -138,3 +138,17 @@ def test_a_night_that_ends_at_a_step_is_finished_as_if_nothing_had_been(store, t
     assert (finished.is_success, finished.failures) == (True, ())
     differing = {table for table, rows in read(store).items() if rows != undisturbed[1][table]}
     assert differing == set()
+
+
+@pytest.mark.parametrize("point", in_turn(["snapshot begins", "phases read"], of=2))
+def test_a_full_disk_stops_the_night_and_names_the_file(store, tmp_path, point):
+    before = read(store, without=())
+
+    code, said = run_apart(store, tmp_path, NIGHT, point=point, way="full disk")
+
+    assert code == 0
+    is_success, failures = said
+    assert not is_success
+    assert any("can't be written" in failure and "is there space left" in failure for failure in failures)
+    assert read(store, without=()) == before
+    assert night_outcome(store, tmp_path, NIGHT, go_on).failures == ()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -25,12 +24,11 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.memories.episodes import new_episode, store_deferred
 from nous_pipelines.orchestration.code_location import ASSETS
-from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
 from nous_pipelines.orchestration.running import NightOptions, nights_to_run, read_report, run_night, run_nights
 
 FIRST = date(2026, 3, 1)
-COUNT = 14
+COUNT = 12
 NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
 POLICY = {
     "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 4, "compressed_after_days": 8,
@@ -158,9 +156,12 @@ def test_a_history_without_its_quiet_nights_ends_as_one_with_all_of_them(
         assert len(ran) < COUNT
 
 
+DAYS = 14
+
+
 @dataclass(frozen=True)
 class Month:
-    """The nights of a month after two facts were learned: which of them ran, and where."""
+    """The first nights of a month after two facts were learned: which of them ran, and where."""
 
     heart: Heart
     options: NightOptions
@@ -182,23 +183,30 @@ def month(
         ) as heart,
     ):
         remember(heart, "Cats like fish.", "Rain falls in Lima.")
-        nights = [NIGHT + timedelta(days=day) for day in range(30)]
+        nights = [NIGHT + timedelta(days=day) for day in range(DAYS)]
         chosen = options(url, tmp_path_factory.mktemp("month"))
         yield Month(heart, chosen, instance, ran_without_quiet_nights(nights, chosen, instance))
 
 
 def test_no_partition_of_a_quiet_night_is_missing_and_none_is_left_to_run(month: Month) -> None:
-    assert month.ran == [NIGHT, NIGHT + timedelta(days=29)]
-    every = {(NIGHT + timedelta(days=day)).isoformat() for day in range(30)}
+    assert month.ran == [NIGHT, NIGHT + timedelta(days=DAYS - 1)]
+    every = {(NIGHT + timedelta(days=day)).isoformat() for day in range(DAYS)}
     assert all(month.instance.get_materialized_partitions(asset.key) == every for asset in ASSETS)
 
 
+def test_no_night_is_quiet_where_all_are_to_be_full(month: Month) -> None:
+    later = [NIGHT + timedelta(days=day) for day in range(1, DAYS)]
+
+    assert find_quiet_nights(NIGHT, later, replace(month.options, is_full=True), instance=month.instance) == []
+    assert find_quiet_nights(NIGHT, later, month.options, instance=month.instance) != []
+
+
 def test_the_figures_of_a_quiet_night_leave_none_to_run_but_for_what_comes_late(month: Month) -> None:
-    over = datetime.combine(NIGHT + timedelta(days=30), time(3), UTC)
+    over = datetime.combine(NIGHT + timedelta(days=DAYS), time(3), UTC)
 
     assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == []
 
-    late = NIGHT + timedelta(days=12)
+    late = NIGHT + timedelta(days=7)
     month.heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": datetime.combine(late, time(9), UTC)})])
     assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == [late]
 
@@ -208,13 +216,3 @@ def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Month)
         read_report(date(2026, 6, 9), month.options)
     with pytest.raises(NotFound, match="has not run here"):
         read_report(date(2026, 7, 9), month.options)
-
-
-def test_a_full_night_is_never_quiet(heart: Heart, database_url: str, tmp_path: Path) -> None:
-    remember(heart, "Cats like fish.")
-    nights = [NIGHT, NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)]
-
-    with unrecorded() as instance:
-        ran = ran_without_quiet_nights(nights, options(database_url, tmp_path, is_full=True), instance)
-
-    assert ran == nights

@@ -82,8 +82,10 @@ def changed_since(first: Snapshot, second: Snapshot) -> set[str]:
 
 
 def assert_same(one: Snapshot, other: Snapshot) -> None:
+    """Of some agents, tables of each kind: spread over parts, full, mostly empty, and in no part."""
     for name in SNAPSHOT_TABLES:
         assert one.table(name).equals(other.table(name)), name
+    for name in ("facts", "statements", "links", "agents"):
         for agents in ([], ["ben", "learned"], ["aria", "dora", "not-pinned", "pinned"]):
             assert one.table(name, agent_ids=agents).equals(other.table(name, agent_ids=agents)), name
     assert dict(one.counts) == dict(other.counts)
@@ -134,7 +136,7 @@ CHANGES: dict[str, Callable[[Heart, psycopg.Connection, object], object]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(TURN, TURN + examples(2)))
+@pytest.mark.parametrize("seed", range(TURN, TURN + examples(1)))
 def test_every_night_of_a_drawn_week_reads_as_one_that_reads_all(
     hearts, night_database, owner, tmp_path, monkeypatch, seed
 ):
