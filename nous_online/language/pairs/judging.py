@@ -570,7 +570,7 @@ def _held_same(seen: Seen, reading: Chances) -> float | None:
 def _likely(seen: Seen) -> tuple[Verdict, float, str]:
     """Return the verdict on a pair without an exact or sure sign: both statements stay."""
     if seen.part_chance:
-        return Verdict.UPDATES, UNSURE_UPDATE, "read part by part, the later one replaces a part of what the earlier says"
+        return Verdict.UPDATES, UNSURE_UPDATE, "by a part of it the later one replaces a part of what the earlier says"
     clash = 1 - UNREAD_HELD
     if seen.reading is not None:
         clash = max(clash, calibration().held("change", seen.reading.change))

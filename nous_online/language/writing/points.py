@@ -238,12 +238,18 @@ def is_statement(sentence: Sentence) -> bool:
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
     is_cut = text.count("`") % 2 or text.count("**") % 2  # in the middle of code or bold: "`ls ..."
-    if is_cut or (speaker in ASKING and REQUEST.match(text) and not any(cue.search(text) for cue in LONGER)):
-        return False
-    if speaker in ASKING and REACTION.match(text) and not is_anchored(text):
+    if is_cut or (speaker in ASKING and is_passing(text)):
         return False
     is_empty = COURTESY.fullmatch(text) or FOUND.fullmatch(text)
     return not (is_empty or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+
+
+def is_passing(text: str) -> bool:
+    """Tell whether a user asks an assistant for something, or takes up its answer, and tells nothing that lasts."""
+    if any(cue.search(text) for cue in LONGER):
+        return False
+    is_reaction = REACTION.match(text) and not (DECISION.search(text) or CAUSE.search(text) or is_anchored(text))
+    return bool(REQUEST.match(text) or is_reaction)
 
 
 def is_question(sentence: Sentence) -> bool:
