@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nous_online.memories.contradictions import Contradiction, Ruling
     from nous_online.memories.doubts import Doubt
     from nous_online.memories.undoing import PastChange
+    from nous_online.recall.recall import Recall, Recalled
 
 
 INDENT = " " * 11
@@ -117,26 +118,30 @@ def recall(
         show("nothing clearly answers this; the nearest are:")
     if missed:
         show_note(f"not looked at: {missed}; name them with --project and --user")
-    places = {each.id: place for place, each in enumerate(found, start=1)}
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns) - len(INDENT)
     for place, each in enumerate(found, start=1):
         lines = textwrap.wrap(" ".join(each.text.split()), columns, max_lines=MOST_LINES, placeholder=" … (--full)")
         shown = escaped(each.text if full else f"\n{INDENT}".join(lines))
-        before = places.get(each.put_before) if each.put_before else None
-        why = "said later than {0}" if before and not found[before - 1].begins_on else "holds until {0} begins"
-        moved = f"  {why.format(before)}, so before it" if before else ""
-        moved += f"  begins on {each.begins_on}" if each.begins_on else ""
-        contested = f"  contradicted by {', '.join(map(brief, each.contradicted_by))}" if each.contradicted_by else ""
         show(f"[bold]{place:>2}[/bold]  [cyan]{each.score:.3f}[/cyan]  {shown}")
         said_at = f"{each.memory.said_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")  # imported ones often have a date only
         said = ", ".join([said_at, *origin_words(vars(each.memory))])
-        show(f"            [dim]{each.id}  said {escaped(said)}{moved}{contested}[/dim]")
+        show(f"            [dim]{each.id}  said {escaped(said)}{standing_words(each, found)}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
     fields = ("score", "memory", "parts", "put_before", "contradicted_by", "begins_on")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
+
+
+def standing_words(answer: Recalled, found: Recall) -> str:
+    """Return why an answer stands before another, when it begins if that is to come, and what contradicts it."""
+    before = next((place for place, each in enumerate(found, start=1) if each.id == answer.put_before), None)
+    why = "said later than {0}" if before and not found[before - 1].begins_on else "holds until {0} begins"
+    words = [f"{why.format(before)}, so before it"] if before else []
+    words += [f"begins on {answer.begins_on}"] if answer.begins_on else []
+    words += [f"contradicted by {', '.join(map(brief, answer.contradicted_by))}"] if answer.contradicted_by else []
+    return "".join(f"  {each}" for each in words)
 
 
 def memories_missed(heart: Heart, details: Mapping[str, Any]) -> str:

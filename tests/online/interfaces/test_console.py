@@ -312,22 +312,6 @@ def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     assert heart.get_fact(later.id).perhaps_replaces == [earlier.id]
 
 
-def test_of_a_doubt_the_earlier_is_kept_from_the_inbox_and_undo_opens_it_again(
-    heart: Heart, judge: ScriptedJudge, console: TestClient
-) -> None:
-    judge.change = 0.9
-    earlier = heart.learn("the pager is with Ana", learned_at=MAY).memory
-    later = heart.learn("Ben took over the pager duty", learned_at=JUNE).memory
-
-    assert led_to(pressed(console, "/inbox", "/doubts", act="earlier")) == "/inbox?done=decide"
-
-    assert "Nothing is in doubt" in shown(console, "/inbox?done=decide")
-    assert heart.get_fact(later.id).superseded_by == earlier.id
-    heart.undo(later.id, reason="it was a change after all")
-    assert "In doubt" in shown(console, "/inbox")
-    assert "Nothing is in doubt" not in shown(console, "/inbox")
-
-
 def test_a_night_that_changed_nothing_says_so_in_the_list(
     heart: Heart, owner: psycopg.Connection, console: TestClient
 ) -> None:
@@ -373,6 +357,8 @@ def test_the_earlier_of_two_in_doubt_can_be_right(heart: Heart, judge: ScriptedJ
     assert [each.actor for each in heart.history(later.id)] == ["operator", "agent"]
     heart.pin(earlier.id)
     assert heart.history(earlier.id)[0].actor == "agent"
+    heart.undo(later.id, reason="it was a change after all")
+    assert "Nothing is in doubt" not in shown(console, "/inbox")
 
 
 def test_a_doubt_about_two_that_say_the_same_is_settled_from_the_inbox(

@@ -1,4 +1,4 @@
-"""Changes told in passing, in longer texts, and statements of one wording that may both hold."""
+"""What people tell in passing: facts drawn from it, changes noticed in it, and what may hold beside each other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import pytest
 from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.wordings import may_add
+from nous_online.language.writing.lexrank import word_vectors
+from nous_online.language.writing.points import points_of
+from nous_online.language.writing.sentences import human_text, sentences_of
+from nous_online.language.writing.writer import EndedEpisode, draft_facts, parse_episode
 
 EARLIER, LATER = (datetime(2026, month, 1, tzinfo=UTC) for month in (4, 5))
 IN_PASSING = [
@@ -68,6 +72,12 @@ def judged(earlier: str, later: str, *, similarity: float = 0.7) -> Judgement:
     return OfflineJudge().judge([Pair(*sides, similarity=similarity)])[0]
 
 
+def facts(detail: str) -> list[str]:
+    """What is drawn from a transcript by its words alone."""
+    spoken = parse_episode(EndedEpisode(detail))
+    return [fact.content for fact in draft_facts(spoken, word_vectors(spoken.sentences))]
+
+
 def rows(table: str) -> list[tuple[str, str]]:
     return [(a.strip(), b.strip()) for a, b in (line.split("|") for line in table.strip().splitlines())]
 
@@ -111,3 +121,37 @@ def test_another_time_or_thing_of_many_retires_nothing_by_itself(a: str, b: str)
 @pytest.mark.parametrize(("a", "b"), rows(TAKES_ITS_PLACE))
 def test_another_value_of_what_has_one_takes_its_place(a: str, b: str) -> None:
     assert not may_add(a, b)
+
+
+def test_what_leads_in_to_a_fact_is_no_part_of_it() -> None:
+    told = (
+        "User: Could you suggest a podcast? By the way, speaking of books, I'm on page 220 of the Stendhal now.\n"
+        "User: Oh, and also, my sister Emma has moved to Lisbon."
+    )
+
+    assert facts(told) == ["I'm on page 220 of the Stendhal now.", "My sister Emma has moved to Lisbon."]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Thanks for the suggestions, those really help me a lot!",
+        "I'll definitely check some of those out this weekend.",
+        "I need help finding something to read on the train.",
+        "That sounds like a really good plan for the evening.",
+    ],
+)
+def test_how_somebody_takes_up_an_answer_is_no_point(line: str) -> None:
+    assert points_of(sentences_of(human_text(f"User: {line}"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Thanks, and never book anything before nine for me again.",
+        "That is because the old boiler leaks when it freezes outside.",
+        "I'm glad that my sister Emma found a flat in Porto.",
+    ],
+)
+def test_what_lasts_or_names_something_stays_though_it_takes_up_an_answer(line: str) -> None:
+    assert points_of(sentences_of(human_text(f"User: {line}"))) != []

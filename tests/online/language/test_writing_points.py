@@ -681,37 +681,3 @@ def test_one_failure_leaves_three_cautions_at_most():
 )
 def test_what_mended_a_failure_is_not_blamed_for_it(sentence):
     assert blamed(sentence.replace("lost", "kept")) == []
-
-
-def test_what_leads_in_to_a_fact_is_no_part_of_it() -> None:
-    told = (
-        "User: Could you suggest a podcast? By the way, speaking of books, I'm on page 220 of the Stendhal now.\n"
-        "User: Oh, and also, my sister Emma has moved to Lisbon."
-    )
-
-    assert facts(told) == ["I'm on page 220 of the Stendhal now.", "My sister Emma has moved to Lisbon."]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Thanks for the suggestions, those really help me a lot!",
-        "I'll definitely check some of those out this weekend.",
-        "I need help finding something to read on the train.",
-        "That sounds like a really good plan for the evening.",
-    ],
-)
-def test_how_somebody_takes_up_an_answer_is_no_point(line: str) -> None:
-    assert points(f"User: {line}") == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Thanks, and never book anything before nine for me again.",
-        "That is because the old boiler leaks when it freezes outside.",
-        "I'm glad that my sister Emma found a flat in Porto.",
-    ],
-)
-def test_what_lasts_or_names_something_stays_though_it_takes_up_an_answer(line: str) -> None:
-    assert points(f"User: {line}") != []

@@ -68,7 +68,9 @@ def test_a_contradiction_says_what_both_sides_say_and_is_decided_by_naming_the_w
     (found,) = heart.contradictions()
 
     assert {found.a["content"], found.b["content"]} == {"The cellar is dry", "Water stands in the cellar"}
-    assert all(set(side) == {"id", "content", "learned_at"} for side in (found.a, found.b))
+    assert all(
+        {"id", "content", "learned_at", "source", "user_id", "valid_from"} == set(side) for side in (found.a, found.b)
+    )
     with pytest.raises(InvalidInput, match="keep names"):
         heart.resolve_contradiction(found.id, keep=uuid4())
     with pytest.raises(InvalidInput, match="or keep"):
