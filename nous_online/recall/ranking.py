@@ -158,6 +158,18 @@ def _months_later(moment: datetime, months: int) -> datetime:
     return moment.replace(year=max(year, 1), month=month + 1, day=1)
 
 
+AHEAD = re.compile(
+    r"\b(?:will|won't|going to|tomorrow|upcoming|next (?:week|month|year|spring|summer|autumn|winter)|wird|werden"
+    r"|demnächst|nächste[nrs]?|demain|prochaine?|mañana|próxim[oa]|volgende?)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_ahead(question: str, at: datetime) -> bool:
+    """Tell whether a question asks for what is to come: "Which school will Mia go to?", "the rent from January"."""
+    return bool(AHEAD.search(question)) or begins(question, at) is not None
+
+
 def beginning_of(text: str, said_at: datetime) -> datetime | None:
     """Return the day from which a statement says that it holds, where that was yet to come when it was said."""
     words = begins(text, said_at)

@@ -24,7 +24,6 @@ from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.validation import checked_id, checked_ids, checked_moment
 from nous_online.database.statements import statements
 from nous_online.language.minilm import Vectors
-from nous_online.language.pairs.beginnings import begins
 from nous_online.memories.agent import Agent, Verbs, loggable, with_session_frame
 from nous_online.memories.levels import levels_of
 from nous_online.memories.store import check_home
@@ -36,6 +35,7 @@ from nous_online.recall.ranking import (
     RecallPolicy,
     ScoreParts,
     Situation,
+    asks_ahead,
     beginning_of,
     confidence,
     later_first,
@@ -75,6 +75,8 @@ class Cue:
     """The days, months and years the question names; memories of the first one are nominated in any case."""
     at: datetime | None = None
     """When it was asked; None is now."""
+    is_ahead: bool = False
+    """Whether it asks for what is to come (`asks_ahead`), and so finds what is yet to begin."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
 def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: RecallPolicy) -> list[Recalled]:
     """Return the answers among ranked candidates, of facts about one thing the one that holds at the moment first.
 
-    A question about what is to come ("from January") finds that first.
+    A question about what is to come finds that first.
     """
     coming: dict[UUID, date] = {}
     moment = cue.as_of or cue.at or datetime.now(UTC)
@@ -233,7 +235,10 @@ def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: Recal
         if starts is None or starts <= moment:
             return False
         coming[row.id] = starts.date()
-        return begins(cue.query, moment) is None
+        return not cue.is_ahead
+
+    def begins_on(row: Row) -> date | None:
+        return row.valid_from.date() if row.valid_from and row.valid_from > moment else coming.get(row.id)
 
     placed = later_first(ranked, policy, limit=cue.limit, is_coming=is_coming)[: cue.limit]
     # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
@@ -244,7 +249,7 @@ def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: Recal
             cue.detail,
             put_before,
             tuple(row.contradicted_by or ()),
-            coming.get(row.id),
+            begins_on(row),
         )
         for row, parts, put_before in placed
         if parts.score >= cue.min_score
@@ -291,7 +296,8 @@ def send_search(
     """Send the one statement that finds candidates among `kinds`; `rows_of` fetches them. None without any kind."""
     if not kinds:
         return None
-    asked = {"past": cue.as_of is not None, "dated": bool(cue.periods), "by_words": cue.embedding is None}
+    asked = {"dated": bool(cue.periods), "by_words": cue.embedding is None, "ahead": cue.is_ahead}
+    asked |= {"past": cue.as_of is not None}
     traits = frozenset(trait for trait, is_so in asked.items() if is_so)
     statement, names = search_statement(kinds, space, policy, candidate_count(cue, policy), traits)
     wanted = {
@@ -348,10 +354,11 @@ def search_statement(
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the search statement for `kinds`, and the names of its numbered parameters in order.
 
-    `traits` are those of the question: of the `past`, `dated`, compared `by_words` only.
+    `traits` are those of the question: of the `past`, of what is `ahead`, `dated`, compared `by_words` only.
     """
     # Width and space must be constants for the index to be used, and limits for the plan to fit any agent.
     is_past, is_by_words = "past" in traits, "by_words" in traits
+    facts_of = "facts_then" if is_past else "facts_ahead" if "ahead" in traits else "facts_now"
     common: dict[str, Composable] = {
         **{name: Constant(value) for name, value in vars(policy).items()},
         "candidate_count": Constant(candidates),
@@ -359,7 +366,7 @@ def search_statement(
         "dimensions": Constant(space.dimensions),
         "space_id": Constant(space.id),
         "in_reach": SQL(BLOCKS["in_reach"]),
-        "fact_visible": SQL(BLOCKS[f"facts_{'then' if is_past else 'now'}"]),
+        "fact_visible": SQL(BLOCKS[facts_of]),
         "kinds": Constant(list(kinds)),
     }
     nominators = {"near": not is_by_words, "retired": is_past and not is_by_words, "dated": "dated" in traits}
@@ -388,7 +395,8 @@ def parts_of_kind(
 ) -> dict[str, Composable]:
     """Return the parts of the search for one kind: its table, conditions and columns, and the nominators in use."""
     table = KINDS[kind].table
-    visible = SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
+    is_fact = table == "facts"
+    visible = common["fact_visible"] if is_fact else SQL(BLOCKS[f"{table}_{'then' if is_past else 'now'}"])
     parts = {
         **common,
         "kind": Constant(kind),
@@ -506,7 +514,9 @@ class RecallVerbs(Verbs):
         vectors = agent.embed_if_able([text], deadline)
         vector = None if vectors is None else vectors[0]
         periods = periods_in(text, at=told["as_of"] or at)
-        cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, periods=periods, at=at, **told)
+        is_ahead = told["as_of"] is None and asks_ahead(text, at)
+        moment: dict[str, Any] = {"periods": periods, "at": at, "is_ahead": is_ahead}
+        cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, **moment, **told)
         check_kinds(cue)
         with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
             found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())

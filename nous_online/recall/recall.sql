@@ -276,6 +276,10 @@ null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_fra
 -- name: facts_now
 f.state = 'active' and coalesce(f.valid_from <= now(), true) and coalesce(f.valid_to > now(), true)
 
+-- name: facts_ahead
+-- A question about what is to come finds what is yet to begin, too.
+f.state = 'active' and coalesce(f.valid_to > now(), true)
+
 -- name: facts_then
 -- Learned by then, not superseded or archived until later, and valid at that moment. What was forgotten was never there.
 -- A value that gave way to the same one as another of its slot or key ended where that one, perhaps told later, began.

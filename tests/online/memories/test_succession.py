@@ -68,6 +68,29 @@ def test_what_is_yet_to_begin_takes_no_value_away_that_holds_until_then(heart: H
     assert [each.content for each in later] == [coming.content]
 
 
+@pytest.mark.parametrize(
+    ("question", "is_found"),
+    [
+        ("which school will Mia go to", True),
+        ("Mia's school next year", True),
+        ("Auf welche Schule wird Mia gehen, school?", True),
+        ("which school does Mia go to", False),
+        ("which school did Mia go to", False),
+    ],
+)
+def test_a_question_about_what_is_to_come_finds_what_is_yet_to_begin(
+    heart: Heart, question: str, *, is_found: bool
+) -> None:
+    soon = datetime.now(UTC) + timedelta(days=30)
+    now = heart.learn("Mia goes to the school in Mill Road", subject="Mia", valid_to=soon).memory
+    coming = heart.learn("Mia goes to the school at the harbour", subject="Mia's new school", valid_from=soon).memory
+
+    found = {each.id: each.begins_on for each in heart.recall(question)}
+
+    assert found == {now.id: None, **({coming.id: soon.date()} if is_found else {})}
+    assert coming.id not in {each for line in heart.assemble_context(query=question).lines for each in line.memory_ids}
+
+
 def test_a_ruling_for_what_is_yet_to_begin_is_refused_and_says_what_to_do(heart: Heart) -> None:
     soon = datetime.now(UTC) + timedelta(days=30)
     now = heart.learn("Tom's pocket money is 3 euros a week", trust=90, learned_at=MAY).memory
