@@ -26,9 +26,18 @@ update heart.recalls set cited_ids = cited_ids || %(ids)s::uuid[] where agent_id
 update heart.recalls set ignored_ids = ignored_ids || %(ids)s::uuid[] where agent_id = %(agent_id)s and id = %(recall_id)s
 
 -- name: count_cited
-update heart.usage set cited_count = cited_count + 1, last_used_at = greatest(last_used_at, %(at)s)
-where agent_id = %(agent_id)s and memory_id = any(%(ids)s::uuid[])
+-- Locked in id order first, as in `log_recall`: an update locks its rows in whatever order it finds them.
+with used as materialized (
+    select memory_id from heart.usage where agent_id = %(agent_id)s and memory_id = any(%(ids)s::uuid[])
+    order by memory_id for no key update
+)
+update heart.usage u set cited_count = cited_count + 1, last_used_at = greatest(last_used_at, %(at)s)
+from used where u.agent_id = %(agent_id)s and u.memory_id = used.memory_id
 
 -- name: count_ignored
-update heart.usage set ignored_count = ignored_count + 1
-where agent_id = %(agent_id)s and memory_id = any(%(ids)s::uuid[])
+with used as materialized (
+    select memory_id from heart.usage where agent_id = %(agent_id)s and memory_id = any(%(ids)s::uuid[])
+    order by memory_id for no key update
+)
+update heart.usage u set ignored_count = ignored_count + 1
+from used where u.agent_id = %(agent_id)s and u.memory_id = used.memory_id
