@@ -21,8 +21,8 @@ IN_PASSING = [
         "The lasagne was a success, thanks! Oh, and I'm on chapter 9 of the Stendhal now, which gets better.",
     ),
     (
-        "I've been running with the club for a while, about 12 kilometres each week, and my knees are fine so far.",
-        "I've been running with the club, about 20 kilometres each week, and I'm looking for softer shoes these days.",
+        "I've been spending about an hour each evening on the violin, which has helped my left hand a lot.",
+        "I've been spending about two hours each evening on the violin, and I'm excited to play in spring.",
     ),
     (
         "We had a great evening at the chess club, where I play on board 6 this season. What should I cook on Sunday?",
@@ -36,7 +36,7 @@ OTHER_MATTERS = [
     ),
     (
         "By the way, I'm on chapter 4 of the Stendhal, and it drags a bit. Could you suggest a podcast for drives?",
-        "I've been running with the club, about 20 kilometres each week, and I'm looking for softer shoes these days.",
+        "I've been running about 20 kilometres each week, and I'm looking for softer shoes these days.",
     ),
     (
         "We had a great evening at the chess club, where I play on board 6 this season. What should I cook on Sunday?",
@@ -105,8 +105,15 @@ def test_a_text_of_one_clause_has_no_clauses() -> None:
     assert clauses_of("I'm on page 20 of the Stendhal") == []
 
 
+def test_of_two_single_sentences_only_what_people_say_of_themselves_is_read_part_by_part() -> None:
+    one, other = "The index rose to 1,646, or 0.5 percent", "The index fell to 1,646, or 0.1 percent"
+
+    assert parts_in_common(one, other) == []
+    assert parts_in_common(f"Good news. {one}", other) != []
+
+
 def test_only_parts_with_words_in_common_are_read_and_few_of_them() -> None:
-    one = "; ".join(f"the red boat {name} leaves the harbour" for name in ("Ana", "Bea", "Cleo", "Dora"))
+    one = "; ".join(f"I take the red boat {name} to the harbour" for name in ("Ana", "Bea", "Cleo", "Dora"))
 
     assert parts_in_common(one, "The weather is fine today, and nobody works.") == []
     assert len(parts_in_common(one, one.replace("red", "blue"))) == MOST_READ
