@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeVar
 from nous_online.core.validation import invisible_difference
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins
-from nous_online.language.pairs.clauses import clauses_of, parts_in_common
+from nous_online.language.pairs.clauses import clauses_of, has_sentences, parts_in_common
 from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import (
@@ -374,8 +374,9 @@ def leave_a_part(
 ) -> list[bool]:
     """Tell of each pair that may retire the earlier statement whether a part of it is left as it is.
 
-    A value that the later one leaves unsaid is such a part (`left_unsaid`), unless it ends everything. Otherwise each
-    clause is read with the later statement: one has to change, and another, of other words, to be about something else.
+    A value that the later one leaves unsaid is such a part (`left_unsaid`), unless it ends everything, and so is
+    another sentence of the earlier. Otherwise each clause is read with the later statement: one has to change, and
+    another, of other words, to be about something else.
     """
     limits = calibration()
     partial = [False] * len(pairs)
@@ -386,6 +387,8 @@ def leave_a_part(
         may_leave = is_change if slot is None else NUMBER in slot  # another name takes the place of all of a name
         if may_leave and _leaves_a_value(pair, reading):
             partial[at] = True
+        elif is_change and slot is None and has_sentences(_in_order(pair)[0]):
+            partial[at] = True  # several sentences say several things
         elif is_change and slot is None:
             found = clauses_of(_in_order(pair)[0])
             clauses |= {at: found} if found else {}

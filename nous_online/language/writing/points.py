@@ -113,11 +113,11 @@ CUES = {
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
-    "standing": 1.5, "hedge": -1.5, "tally": -3.0,
+    "standing": 1.5, "own": 0.5, "hedge": -1.5, "tally": -3.0,
 }  # fmt: skip
 """Weights for a point worth keeping as a fact: a logistic regression on the 24 transcripts of `benchmarks episodes`,
-rounded (area under the curve 0.83 on transcripts left out). Labels, preferences, tallies and what a user tells an
-assistant to always or never do are set by hand, since those transcripts hardly have any."""
+rounded (area under the curve 0.83 on transcripts left out). Labels, preferences, tallies, what a user tells an
+assistant to always or never do and what they tell of themselves are set by hand: those transcripts hardly have any."""
 OUTCOME: Mapping[str, float] = {
     "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
@@ -143,6 +143,9 @@ HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap
 ARTICLES = ("the ", "a ", "an ", "our ")
 GENERIC = word_list("generic")
 POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
+FIRST_PERSON = re.compile(
+    r"(?:oh,? |and |also,? |but |so |well,? )*+(?:I(?:'\w+)?|my|we(?:'\w+)?|our)\b", re.IGNORECASE
+)
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -213,13 +216,17 @@ def is_joined(point: Point) -> bool:
 def statement_runs(
     sentences: Sequence[Sentence], places: Sequence[int], passing: frozenset[int]
 ) -> Iterator[list[int]]:
-    """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each; a label opens one."""
+    """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each.
+
+    A label opens one, and so does each sentence in which a user begins with themselves: one statement, one fact.
+    """
     held: list[int] = []
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
         is_full = words > MOST_WORDS and not LEANING.match(sentences[place].text)
-        if held and (not is_held or is_full or LABELLED.match(sentences[place].text)):
+        is_own = (sentences[place].speaker or "").casefold() in ASKING and FIRST_PERSON.match(sentences[place].text)
+        if held and (not is_held or is_full or is_own or LABELLED.match(sentences[place].text)):
             yield held
             held = []
         held += [place] if is_held else []
@@ -562,6 +569,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "label": point.label is not None,
         "answer": point.question is not None,
         "standing": any(map(is_standing, point.sentences)),
+        "own": is_about_self(point),
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
         **{name: bool(cue.search(text)) for name, cue in CUES.items()},
     }
@@ -633,10 +641,11 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
 
 
 def has_content(point: Point) -> bool:
-    """Tell whether a point has a name, figure or label, or a decision, cause, fix, plan, rule or preference."""
+    """Tell whether a point has a name, figure or label, a decision, cause, fix, plan, rule or preference, or a user's
+    own doing."""
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
-    return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names)
+    return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names) or is_about_self(point)
 
 
 def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:

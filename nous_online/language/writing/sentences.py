@@ -94,18 +94,25 @@ def _parse_date(parts: dict[str, str | None], after: date | None) -> date | None
         return None
 
 
+_YEARLY = re.compile(
+    r"(?:birth|name)days?\b|anniversar|\b(?:every|each) year\b|geburtstag|namenstag|jahrestag|anniversaire|cumpleaños"
+    r"|aniversari|compleann|verjaardag",
+    re.IGNORECASE,
+)
+
+
 @lru_cache(maxsize=4096)
 def with_full_dates(text: str, said_on: date | None) -> str:
     """Return a text with its dates completed: "by Friday (24 October 2025)", "on 7 February 2026".
 
     A bare weekday stays as it is, since its week is unknown. A date without a year becomes the one nearest to
     `said_on`, and stays as it is where that is more than half as far away as the next nearest: its year is unknown.
+    So does what comes every year, such as a birthday.
     """
     if said_on is None:
         return text
-    inserts = {
-        match.end(): f" {near.year}" for match in _NAMED.finditer(text) if (near := _nearest_year(match, said_on))
-    }
+    named = () if _YEARLY.search(text) else _NAMED.finditer(text)
+    inserts = {match.end(): f" {near.year}" for match in named if (near := _nearest_year(match, said_on))}
     for match in _RELATIVE.finditer(text):
         is_named = _NAMED.match(text, match.start("number") if match["number"] else match.end() + 1)
         if not is_named and (day := _relative_date(match, said_on)):

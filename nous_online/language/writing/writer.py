@@ -35,6 +35,7 @@ from nous_online.language.writing.lexrank import (
     word_vectors,
 )
 from nous_online.language.writing.points import (
+    LASTING_LABELS,
     Mending,
     Point,
     answered_questions,
@@ -309,6 +310,8 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     if point.sentences[0].turn in spoken.explained:
         return is_about_self(point)
     speaker = (point.speaker or "").casefold()
+    if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters
+        return not spoken.is_asked or point.label in LASTING_LABELS
     if not spoken.uses_tools or not speaker:
         return True
     if speaker in ASKING:

@@ -278,7 +278,7 @@ def test_a_fact_of_a_chat_holds_neither_a_label_of_who_speaks_nor_the_question_o
     drawn = facts(chat)
 
     assert not [each for each in drawn if re.search(r"(?i)\b(?:user|assistant):|\?", each)]
-    assert "Buchen Sie die Fähre früh. Calvi ist schön für Familien." in drawn
+    assert "Buchen Sie die Fähre früh. Calvi ist schön für Familien." not in drawn  # advice is no memory of the user
     assert "I moved to Lisbon in May, with my dog Rex." in drawn
     assert "I write in Vim with four spaces." in drawn
     assert "Postgres 16 from Porto." not in drawn, "a note says nothing without its question"
