@@ -236,9 +236,8 @@ class RecallPolicy:
     """Only so many of the best, or as many as are asked for, are put first for resembling another: from further down a
     later one would push out what answers better. Of the ten nearest of 100,000 facts 0.80 were shown without it."""
     same_score: float = 0.5
-    """The same where both fill one slot."""
-    contested_score: float = 0.2
-    """The same of two that contradict each other, undecided: one of them may say much else, and answer nothing."""
+    """The same where both fill one slot; of two that contradict each other, undecided, the later always comes first.
+    With 0.2 for those too the old value stands first for 0.092 of the questions of `wording`, without for 0.076."""
     doubted_score: float = 0.3
     """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own. With 0.2 a
     doubt stood above an answer four times as relevant; with 0.4 the old value stands first for 0.085 of the questions
@@ -413,7 +412,7 @@ def later_first(
         # A fact may be in several of these lists: the last one that has it counts.
         shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
         for each in candidate.same_ids or ():
-            shares[each] = policy.contested_score if each in (candidate.contradicted_by or ()) else policy.same_score
+            shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
         rivals, is_held = candidate.contradicted_by or (), candidate.id in held
         for place, (other, its, _) in enumerate(placed if shares or rivals or is_held else ()):
             is_later = other.id in shares and answers_as_well(parts, its, shares[other.id])

@@ -233,6 +233,16 @@ class TextLine:
     day: date | None = None
 
 
+LEAST_TOLD_BEFORE = 4  # words before a question in the same sentence that tell something
+_TOLD_FIRST = re.compile(
+    r"(?:oh,? |and |also,? |but |so |well,? |guess what,? |by the way,? )*+(?:I|my|we|our)\b", re.IGNORECASE
+)
+_ASKED_THEN = re.compile(
+    r",\s(?=(?:any|are|can|could|did|do|does|has|have|how|is|should|was|were|what|when|where|which|who|why|will|would)\b)",
+    re.IGNORECASE,
+)
+
+
 def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentence]:
     """Return the sentences of a transcript in order, without code, or the lines of code where there is nothing else."""
     prose, code = split_code_fences(text)
@@ -242,12 +252,23 @@ def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentenc
         join_wrapped_lines(parse_lines(prose, find_speakers(prose, [*participants, *senders])))
     ):
         of_block = Sentence("", block.speaker, block.turn, block.is_heading, number, block.day)
-        texts = [piece for sentence in split_sentences(block.text) for piece in cut_long_sentence(sentence)]
+        whole = [piece for sentence in split_sentences(block.text) for piece in told_and_asked(sentence)]
+        texts = [piece for sentence in whole for piece in cut_long_sentence(sentence)]
         heading = [block.text[:LONGEST_SENTENCE]]
         found += [replace(of_block, text=told_text(text)) for text in (heading if block.is_heading else texts)]
     return with_labels(found) or [
         Sentence(piece) for line in code for piece in cut_long_sentence(" ".join(line.split()))
     ]
+
+
+def told_and_asked(sentence: str) -> Iterator[str]:
+    """Yield what somebody tells of themselves, and what they ask then: "I moved to Ulm, do I have to register?"."""
+    cut = _ASKED_THEN.search(sentence) if sentence.endswith("?") and _TOLD_FIRST.match(sentence) else None
+    if cut is None or len(sentence[: cut.start()].split()) < LEAST_TOLD_BEFORE:
+        yield sentence
+    else:
+        yield f"{sentence[: cut.start()]}."
+        yield sentence[cut.end() :]
 
 
 def told_text(text: str) -> str:

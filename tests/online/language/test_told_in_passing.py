@@ -162,3 +162,60 @@ def test_how_somebody_takes_up_an_answer_is_no_point(line: str) -> None:
 )
 def test_what_lasts_or_names_something_stays_though_it_takes_up_an_answer(line: str) -> None:
     assert points_of(sentences_of(human_text(f"User: {line}"))) != []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "I gave up coffee last week.",
+        "I drink three cups of tea a day.",
+        "I don't eat meat.",
+        "I have two cats.",
+        "My sister is lactose intolerant.",
+        "I take the bus to work now.",
+    ],
+)
+def test_what_a_user_tells_of_themselves_is_a_fact_without_a_name_or_a_figure(told: str) -> None:
+    assert facts(f"User: {told}\nAssistant: I see, thanks for telling me.") == [told]
+
+
+def test_each_statement_of_a_user_about_themselves_is_a_fact_of_its_own() -> None:
+    told = "User: I gave up coffee last week. I get up at 7:15 these days, it is simply too dark before that."
+
+    assert facts(told) == [
+        "I gave up coffee last week.",
+        "I get up at 7:15 these days, it is simply too dark before that.",
+    ]
+
+
+def test_what_is_told_before_a_question_in_the_same_sentence_is_a_fact() -> None:
+    asked = "User: My flight is on 3 December at 7:10, can you remind me?\nUser: If I moved, would I have to register?"
+
+    assert facts(asked) == ["My flight is on 3 December at 7:10."]
+
+
+def test_an_assistants_advice_and_examples_are_no_memories_of_the_user() -> None:
+    chat = (
+        "User: Can you give me an example of a short bio?\n"
+        "Assistant: I live in Oslo and I work as a marine biologist. My dog Rex is 4 years old.\n"
+        "User: Nice. I live in Bergen myself."
+    )
+
+    assert facts(chat) == ["I live in Bergen myself."]
+
+
+def test_a_day_of_every_year_gets_no_year() -> None:
+    said = EndedEpisode("User: My sister's birthday is on 21 August.", ended_at=datetime(2026, 10, 23, tzinfo=UTC))
+    spoken = parse_episode(said)
+
+    (fact,) = draft_facts(spoken, word_vectors(spoken.sentences))
+
+    assert fact.content == "My sister's birthday is on 21 August."
+
+
+def test_a_change_of_one_sentence_retires_no_fact_of_several() -> None:
+    earlier = "It's fine. Since the clocks changed I get up at 7:15, it's simply too dark before that"
+    later = "Was great, I ran with the new shoes and my 5k time is 29 minutes 30 now!!"
+
+    assert judged(earlier, later).confidence < SURE_FROM
+    assert judged("Our rent is 900 euros. The flat is in Ulm.", "Our rent is 950 euros now").confidence < SURE_FROM
