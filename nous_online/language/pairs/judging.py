@@ -261,7 +261,8 @@ class OfflineJudge:
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
                 part_chance=in_parts[i],
-                may_add=bool(slots[i] or is_noticed(changed[i])) and may_add(pair.a.text, pair.b.text),
+                may_add=(slots[i] is not None or is_noticed(changed[i]))
+                and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
             )
             for i, pair in enumerate(pairs)
         ]

@@ -99,10 +99,11 @@ def other_names(a: str, b: str) -> tuple[str, str] | None:
     return (" ".join(first), " ".join(second)) if is_of_two else None
 
 
-def may_add(a: str, b: str) -> bool:
+def may_add(a: str, b: str, *, is_of_slot: bool = False) -> bool:
     """Tell whether one of two statements in the same wording may come on top of the other instead of replacing it.
 
     "Ana has piano on Mondays", "… on Thursdays": another time of what has many, or one more of what one may have many.
+    What fills a slot has one value ("plays the position of goalkeeper"), but perhaps several times.
     """
     replaced = _replaced(a, b)
     if len(replaced) != 1:
@@ -115,7 +116,8 @@ def may_add(a: str, b: str) -> bool:
     )
     if not is_at or any(word.removesuffix("s") not in TIMES and not word[0].isdigit() for word in words):
         is_counted = any(map(_is_quantity, sides))
-        return not is_counted and not OF_PERSONS.isdisjoint(shared) and SINGLING.isdisjoint(shared)
+        is_of_many = not OF_PERSONS.isdisjoint(shared) and SINGLING.isdisjoint(shared)
+        return is_of_many and not (is_counted or is_of_slot)
     is_often = any(word.endswith("s") and word.removesuffix("s") in WEEKDAYS for word in words)
     return is_often or OF_ONE_TIME.isdisjoint(shared)
 
