@@ -13,7 +13,9 @@ from functools import lru_cache
 from nous_online.language.lexicon import LEAD_IN, OWN
 from nous_online.language.pairs.reader import content_of
 
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE = re.compile(
+    r"(?<=[\w)\"'!?]{2}[.!?])(?<!\b[DMS][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)\s+|\n+"  # no initials, no titles
+)
 CLAUSE = re.compile(
     r"(?<=[.!?])\s+|\n+|[;:]\s|,\s(?:(?:and|but|so|which|while)\s)?|\s(?:and|but|so|because|while|though|und|et|y|en|och)\s|\s[-\u2013\u2014]\s",
     re.IGNORECASE,
