@@ -222,7 +222,8 @@ REACTION = re.compile(
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
 LEAD_IN = re.compile(
-    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|btw|speaking of [^,]{1,60}),?\s)++",
+    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|btw|guess what"
+    r"|speaking of [^,]{1,60}),?\s)++",
     re.IGNORECASE,
 )
 """What leads from one subject to the next, and belongs to neither."""

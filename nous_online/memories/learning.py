@@ -255,10 +255,8 @@ def check_begun(new: NewFact | Fact, known: Fact) -> None:
     begins, now = new.valid_from, datetime.now(UTC)
     if begins is None or begins <= max(now, holds_since(known)) or is_past(known, now):
         return
-    message = (
-        f"fact {known.id} holds until {begins:%Y-%m-%d}, when the other one begins, and would be gone from today on"
-    )
-    way = f"keep both (both_valid), and end it then: nous update {known.id} --valid-to {begins.isoformat()}"
+    message = f"fact {known.id} holds until {begins:%Y-%m-%d}, when the other one begins, and can't give way before"
+    way = f"learn that one beside it, or rule both_valid, then: nous update {known.id} --valid-to {begins.isoformat()}"
     raise Refused(f"{message}; {way}")
 
 

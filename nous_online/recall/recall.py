@@ -151,7 +151,7 @@ class Recalled:
     contradicted_by: tuple[UUID, ...] = ()
     """The facts in an open contradiction with it that the caller could recall too."""
     begins_on: date | None = None
-    """When it begins, where that is yet to come and an earlier fact about the same thing holds until then."""
+    """When it begins, where that is yet to come."""
 
     def __repr__(self) -> str:
         memory = self.memory

@@ -336,7 +336,7 @@ class Remembered(FromResult):
     contradicted_by: tuple[UUID, ...]
     """Facts that contradict it, undecided."""
     begins_on: date | None
-    """When it begins, where that is yet to come and an earlier fact about the same thing holds until then."""
+    """When it begins, where that is yet to come."""
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ from nous_online.language.writing.sentences import (
     TALKING,
     Sentence,
     is_prose,
+    opens_with_self,
     straighten_apostrophes,
     with_full_dates,
 )
@@ -143,9 +144,6 @@ HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap
 ARTICLES = ("the ", "a ", "an ", "our ")
 GENERIC = word_list("generic")
 POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
-FIRST_PERSON = re.compile(
-    r"(?:oh,? |and |also,? |but |so |well,? )*+(?:I(?:'\w+)?|my|we(?:'\w+)?|our)\b", re.IGNORECASE
-)
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
@@ -225,7 +223,7 @@ def statement_runs(
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
         is_full = words > MOST_WORDS and not LEANING.match(sentences[place].text)
-        is_own = (sentences[place].speaker or "").casefold() in ASKING and FIRST_PERSON.match(sentences[place].text)
+        is_own = (sentences[place].speaker or "").casefold() in ASKING and opens_with_self(sentences[place].text)
         if held and (not is_held or is_full or is_own or LABELLED.match(sentences[place].text)):
             yield held
             held = []
@@ -641,8 +639,7 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
 
 
 def has_content(point: Point) -> bool:
-    """Tell whether a point has a name, figure or label, a decision, cause, fix, plan, rule or preference, or a user's
-    own doing."""
+    """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is what a user says of themselves."""
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names) or is_about_self(point)

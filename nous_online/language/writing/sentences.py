@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, REMEMBER_THIS, word_list
+from nous_online.language.lexicon import FOUND, FUNCTION_WORDS, LABELLED, LEAD_IN, OWN, REMEMBER_THIS, WE, word_list
 
 _MONTHS = (
     "january januar jänner janvier enero", "february februar février febrero", "march märz mars marzo",
@@ -234,9 +234,6 @@ class TextLine:
 
 
 LEAST_TOLD_BEFORE = 4  # words before a question in the same sentence that tell something
-_TOLD_FIRST = re.compile(
-    r"(?:oh,? |and |also,? |but |so |well,? |guess what,? |by the way,? )*+(?:I|my|we|our)\b", re.IGNORECASE
-)
 _ASKED_THEN = re.compile(
     r",\s(?=(?:any|are|can|could|did|do|does|has|have|how|is|should|was|were|what|when|where|which|who|why|will|would)\b)",
     re.IGNORECASE,
@@ -263,12 +260,18 @@ def sentences_of(text: str, *, participants: Sequence[str] = ()) -> list[Sentenc
 
 def told_and_asked(sentence: str) -> Iterator[str]:
     """Yield what somebody tells of themselves, and what they ask then: "I moved to Ulm, do I have to register?"."""
-    cut = _ASKED_THEN.search(sentence) if sentence.endswith("?") and _TOLD_FIRST.match(sentence) else None
+    cut = _ASKED_THEN.search(sentence) if sentence.endswith("?") and opens_with_self(sentence) else None
     if cut is None or len(sentence[: cut.start()].split()) < LEAST_TOLD_BEFORE:
         yield sentence
     else:
         yield f"{sentence[: cut.start()]}."
         yield sentence[cut.end() :]
+
+
+def opens_with_self(text: str) -> bool:
+    """Tell whether a sentence opens with who says it ("I", "my", "we", in any language of `OWN`), lead-ins aside."""
+    told = LEAD_IN.sub("", text)
+    return bool(OWN.match(told) or WE.match(told))
 
 
 def told_text(text: str) -> str:
