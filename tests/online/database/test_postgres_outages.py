@@ -31,14 +31,19 @@ def opened(home: Path) -> Heart:
     )
 
 
+def end_server(home: Path) -> None:
+    """Kill the server, and wait for those it served: a call that they still take is cut off in its midst."""
+    server = postgres.running(home)
+    assert server is not None
+    served = [child.pid for child in psutil.Process(server.pid).children()]
+    kill(server.pid)
+    wait_for(lambda: not any(map(lives, served)))
+
+
 def test_an_open_memory_starts_its_dead_server_again_within_the_call(home: Path) -> None:
     heart = opened(home)
     heart.learn("Tea helps")
-    first = postgres.running(home)
-    assert first is not None
-    served = [child.pid for child in psutil.Process(first.pid).children()]
-    kill(first.pid)
-    wait_for(lambda: not any(map(lives, served)))  # who is served until then is cut off in the midst of a call
+    end_server(home)
 
     found = heart.recall("tea", deadline_s=20)
 
@@ -52,7 +57,7 @@ def test_a_server_that_can_not_start_again_is_told_with_its_reason_and_found_onc
     configuration = home / "pgdata" / "postgresql.conf"
     good = configuration.read_text()
     configuration.write_text(good + "\nshared_buffers = plenty\n")
-    (server := postgres.running(home)) and kill(server.pid)
+    end_server(home)
 
     with pytest.raises(Unavailable, match=r'(?s)can\'t connect to PostgreSQL: .*"shared_buffers": "plenty"') as refused:
         heart.learn("Tea helps", deadline_s=4)
@@ -67,7 +72,7 @@ def test_a_server_that_can_not_start_again_is_told_with_its_reason_and_found_onc
 def test_a_server_that_was_stopped_stays_stopped_however_often_it_is_called(home: Path, *, had_died: bool) -> None:
     heart = opened(home)
     if had_died:
-        (server := postgres.running(home)) and kill(server.pid)
+        end_server(home)
     postgres.stop(home)
 
     with pytest.raises(Unavailable, match="was stopped; start it: `nous up`"):
@@ -100,7 +105,7 @@ def small_disk() -> Iterator[Path]:
 def test_a_full_disk_is_called_one_and_once_it_is_freed_the_same_memory_goes_on(small_disk: Path) -> None:
     heart = opened(small_disk / "home")
     heart.learn("Tea helps")
-    (server := postgres.running(small_disk / "home")) and kill(server.pid)
+    end_server(small_disk / "home")
     free, filler = os.statvfs(small_disk), small_disk / "filler"
     filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize))
 
