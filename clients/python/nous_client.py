@@ -970,6 +970,7 @@ class Remembered(TypedDict):
     put_before: str | None
     contradicted_by: list[str]
     begins_on: str | None
+    changed_by: list[str]
 
 
 class ResolutionBody(TypedDict):

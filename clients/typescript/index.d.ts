@@ -1233,6 +1233,7 @@ export interface Remembered {
   put_before: string | null;
   contradicted_by: Array<string>;
   begins_on: string | null;
+  changed_by: Array<string>;
 }
 
 /** What became of a decision. */

@@ -164,7 +164,8 @@ BULLET = "- "
 MARKS = {"procedure": "how to: ", "decision": "decided: "}
 """Beginnings of lines that are not statements."""
 MARKED = re.compile(
-    r"(how to|decided|unresolved|failed|still open|open question|note|in doubt|fact)\s*[:\uff1a]", re.IGNORECASE
+    r"(how to|decided|unresolved|failed|still open|open question|note|in doubt|changed since in part|fact)\s*[:\uff1a]",
+    re.IGNORECASE,
 )
 """Beginnings that mark a kind of line: a statement that begins like one gets the mark of a fact."""
 LONGEST_TOPIC = 50

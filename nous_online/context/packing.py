@@ -219,7 +219,8 @@ def answer_entry(answer: Recalled, of: Answered) -> ContextEntry:
     elif of.cue == FILE:
         about = f"the file {of.text}"
     reason = f"recalled: {answer.score:.2f} for {about}"
-    return entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
+    entry = entry_of(answer.memory.kind, vars(answer.memory), reason, value=min(answer.score, MOST_SURE))
+    return with_mark(entry, "changed since in part: ") if answer.changed_by else entry
 
 
 def likely_entries(known: Known) -> Iterator[ContextEntry]:

@@ -242,6 +242,8 @@ class RecallPolicy:
     """The same where the later one perhaps replaces the earlier, as a judge read them, in words of its own. With 0.2 a
     doubt stood above an answer four times as relevant; with 0.4 the old value stands first for 0.085 of the questions
     of `wording`, with 0.3 for 0.079."""
+    changed_score: float = 0.5
+    """The same for a fact that replaced, or contradicts, what an episode tells."""
     confident_cosine: float = 6.6
     confident_lead: float = 6.4
     confident_words: float = 3.6
@@ -382,6 +384,11 @@ class Comparable(Protocol):
         """Facts that contradict it, undecided."""
         ...
 
+    @property
+    def changed_ids(self) -> Sequence[UUID] | None:
+        """Episodes that tell what it replaced or contradicts."""
+        ...
+
 
 R = TypeVar("R", bound=Comparable)
 
@@ -397,12 +404,13 @@ def later_first(
     limit: int,
     is_coming: Callable[[R], bool] = is_never,
 ) -> list[tuple[R, ScoreParts, UUID | None]]:
-    """Return the candidates, of two facts about one thing the later one first, and the fact each was moved in front of.
+    """Return the candidates, of two facts about one thing the later one first, and what each was moved in front of.
 
-    A later fact takes the place of the first earlier one that resembles it, if it answers about as well and its trust
-    is no lower; of two facts in an open contradiction, the one with the higher trust comes first. The others keep their
-    order. A later fact that only resembles an earlier one must be among the `limit` best, or the best ten. One that
-    `is_coming` at the moment of the question is put before none, and an earlier value of the same thing before it.
+    A later fact takes the place of the first earlier one that resembles it, or of the first episode that tells what it
+    replaced, if it answers about as well and its trust is no lower; of two facts in an open contradiction, the one with
+    the higher trust comes first. The others keep their order. A later fact that only resembles an earlier one must be
+    among the `limit` best, or the best ten. One that `is_coming` at the moment of the question is put before none, and
+    an earlier value of the same thing before it.
     """
     placed: list[tuple[R, ScoreParts, UUID | None]] = []
     held: set[UUID] = set()  # what holds until something begins that is placed already
@@ -411,6 +419,7 @@ def later_first(
         shares = dict.fromkeys((candidate.near_ids or ()) if is_in_reach else (), policy.near_score)
         # A fact may be in several of these lists: the last one that has it counts.
         shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
+        shares |= dict.fromkeys(candidate.changed_ids or (), policy.changed_score)
         for each in candidate.same_ids or ():
             shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
         rivals, is_held = candidate.contradicted_by or (), candidate.id in held

@@ -146,12 +146,14 @@ class Recalled:
     detail: Detail = "full"
     """The level that was asked for."""
     put_before: UUID | None = None
-    """The fact about the same thing that scored higher and that this one was moved in front of: an earlier one, or one
-    that is yet to begin."""
+    """What scored higher and this fact was moved in front of: a fact about the same thing that is earlier or yet to
+    begin, or an episode that tells what has changed since."""
     contradicted_by: tuple[UUID, ...] = ()
     """The facts in an open contradiction with it that the caller could recall too."""
     begins_on: date | None = None
     """When it begins, where that is yet to come."""
+    changed_by: tuple[UUID, ...] = ()
+    """The facts found that replaced, or contradict, something that this episode tells."""
 
     def __repr__(self) -> str:
         memory = self.memory
@@ -210,11 +212,12 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     if len(KINDS_OF_AGENT) >= MOST_AGENTS:  # a missing guess costs a round trip at most: no order of eviction is needed
         KINDS_OF_AGENT.clear()
     KINDS_OF_AGENT[agent_id] = held
-    missed = tuple(kind for kind in asked if kind in held and kind not in likely)
-    if missed:
-        candidates = send_search(connection, agent_id, cue, missed, space=space, policy=policy)
+    if any(kind in held and kind not in likely for kind in asked):
+        # All of them again: what facts say of the episodes found is known where both are searched at once.
+        known = tuple(kind for kind in asked if kind in held)
+        candidates = send_search(connection, agent_id, cue, known, space=space, policy=policy)
         concluded = send_conclusion(connection, agent_id)
-        found += rows_of(candidates)
+        found = rows_of(candidates)
         conclusion_of(concluded, agent_id, space)
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = answers_of(ranked, cue, policy)
@@ -240,7 +243,12 @@ def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: Recal
     def begins_on(row: Row) -> date | None:
         return row.valid_from.date() if row.valid_from and row.valid_from > moment else coming.get(row.id)
 
-    placed = later_first(ranked, policy, limit=cue.limit, is_coming=is_coming)[: cue.limit]
+    ordered = later_first(ranked, policy, limit=cue.limit, is_coming=is_coming)[: cue.limit]
+    placed = [each for each in ordered if each[1].score >= cue.min_score]
+    changed_by: dict[UUID, list[UUID]] = {}
+    for row, _, _ in placed:
+        for episode_id in row.changed_ids or ():
+            changed_by.setdefault(episode_id, []).append(row.id)
     # Candidates are ranked as the tuples they come as; only the few answers are made into dataclasses.
     return [
         Recalled(
@@ -250,9 +258,9 @@ def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: Recal
             put_before,
             tuple(row.contradicted_by or ()),
             begins_on(row),
+            tuple(changed_by.get(row.id, ())),
         )
         for row, parts, put_before in placed
-        if parts.score >= cue.min_score
     ]
 
 
@@ -369,6 +377,9 @@ def search_statement(
         "fact_visible": SQL(BLOCKS[facts_of]),
         "kinds": Constant(list(kinds)),
     }
+    has_both = {"fact", "episode"} <= set(kinds)
+    common["changed"] = SQL(BLOCKS["changed_episodes"] if has_both else "").format(**common)
+    common["changed_ids"] = SQL(BLOCKS["changed_ids"] if has_both else "null::uuid[]")
     nominators = {"near": not is_by_words, "retired": is_past and not is_by_words, "dated": "dated" in traits}
     dense = SQL(BLOCKS["no_vector" if is_by_words else "cosine"]).format(**common)
     parts = [parts_of_kind(kind, {**common, "dense": dense}, nominators, is_past=is_past) for kind in kinds]

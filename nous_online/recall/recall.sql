@@ -105,12 +105,12 @@ with size as materialized (
     from (select id, said_at from scored where kind = 'fact' order by dense + lexical desc, id limit {compared_count}) best
     join heart.facts f on f.agent_id = %(agent_id)s and f.id = best.id
     where f.embedding_space_id = {space_id}
-)
+){changed}
 -- Of the best facts: which earlier ones each resembles, and which it answers the same question as, or perhaps replaces.
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
        superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, user_id,
        trust, is_pinned, encoded_censors, rank_weight, dense, lexical, covered,
-       earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by
+       earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by, {changed_ids} as changed_ids
 from scored c
 left join lateral (
     select array_agg(o.id) filter (where 1 - (t.embedding <=> o.embedding)
@@ -131,6 +131,36 @@ left join lateral (
     where c.contradiction_status = 'open' and k.agent_id = %(agent_id)s and k.status = 'open'
       and c.id in (k.memory_a, k.memory_b) and {fact_visible} and {in_reach}
 ) contradicting on true
+
+-- name: changed_episodes
+-- Which of the episodes found tell what one of the best facts replaced since, or contradicts, and do not tell that fact.
+, earlier_value as materialized (
+    with recursive value(id, later_id, is_other) as (
+        select f.id, t.id, f.succession = 'replaced'
+        from top t join heart.facts f on f.agent_id = %(agent_id)s and f.superseded_by = t.id
+        union
+        select o.id, t.id, true
+        from top t
+        join top o on o.holds_from < t.holds_from and t.is_contested and o.is_contested
+        join heart.contradictions k on k.agent_id = %(agent_id)s and k.status = 'open'
+             and k.memory_a = least(t.id, o.id) and k.memory_b = greatest(t.id, o.id)
+        union
+        select f.id, v.later_id, v.is_other or f.succession = 'replaced'
+        from value v join heart.facts f on f.agent_id = %(agent_id)s and f.superseded_by = v.id
+    )
+    select id, later_id from value where is_other
+), changed as materialized (
+    select v.later_id, array_agg(distinct s.episode_id) as episode_ids
+    from earlier_value v
+    join heart.statements s on s.agent_id = %(agent_id)s and s.fact_id = v.id
+    where s.episode_id in (select id from scored where kind = 'episode')
+      and not exists (select from heart.statements own
+                      where own.agent_id = %(agent_id)s and own.fact_id = v.later_id and own.episode_id = s.episode_id)
+    group by v.later_id
+)
+
+-- name: changed_ids
+(select episode_ids from changed where later_id = c.id)
 
 -- name: size_of_kind
 -- How many memories of a kind there are and how long they are. Up to a limit, which grows with the table as an index

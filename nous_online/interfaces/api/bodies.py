@@ -332,11 +332,14 @@ class Remembered(FromResult):
     parts: ScoreParts
     memory: FoundMemory
     put_before: UUID | None
-    """The fact about the same thing that it was put before: an earlier one, or one that is yet to begin."""
+    """What it was put before: a fact about the same thing that is earlier or yet to begin, or an episode that tells
+    what has changed since."""
     contradicted_by: tuple[UUID, ...]
     """Facts that contradict it, undecided."""
     begins_on: date | None
     """When it begins, where that is yet to come."""
+    changed_by: tuple[UUID, ...]
+    """The facts among the answers that replaced, or contradict, something that this episode tells."""
 
 
 @dataclass(frozen=True)

@@ -128,19 +128,22 @@ def recall(
         show(f"            [dim]{each.id}  said {escaped(said)}{standing_words(each, found)}[/dim]")
     if found:
         show_note(f"say what was used: nous feedback {brief(found.id)} --cite ID")
-    fields = ("score", "memory", "parts", "put_before", "contradicted_by", "begins_on")
+    fields = ("score", "memory", "parts", "put_before", "contradicted_by", "begins_on", "changed_by")
     memories = [{name: getattr(each, name) for name in fields} for each in found]
     confidence = {"is_confident": found.is_confident, "is_by_words": found.is_by_words}
     return {"recall_id": found.id, "project_id": details["project_id"], **confidence, "memories": memories}
 
 
 def standing_words(answer: Recalled, found: Recall) -> str:
-    """Return why an answer stands before another, when it begins if that is to come, and what contradicts it."""
-    before = next((place for place, each in enumerate(found, start=1) if each.id == answer.put_before), None)
+    """Return why an answer stands before another, when it begins, and what changed or contradicts it."""
+    places = {each.id: place for place, each in enumerate(found, start=1)}
+    before = places.get(answer.put_before) if answer.put_before else None
     why = "said later than {0}" if before and not found[before - 1].begins_on else "holds until {0} begins"
     words = [f"{why.format(before)}, so before it"] if before else []
     words += [f"begins on {answer.begins_on}"] if answer.begins_on else []
     words += [f"contradicted by {', '.join(map(brief, answer.contradicted_by))}"] if answer.contradicted_by else []
+    changed_by = ", ".join(str(places[each]) for each in answer.changed_by)
+    words += [f"changed since by {changed_by}"] if changed_by else []
     return "".join(f"  {each}" for each in words)
 
 

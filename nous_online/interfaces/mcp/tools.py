@@ -252,6 +252,7 @@ def recall(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer:
         said_at = memory.said_at.isoformat(timespec="seconds")
         contested = f", contradicted by {', '.join(opposed)}" if opposed else ""
         contested += f", begins on {each.begins_on}" if each.begins_on else ""
+        contested += f", changed since by {', '.join(map(str, each.changed_by))}" if each.changed_by else ""
         lines.append(f"{place}. {memory.kind} {memory.id} ({said_at[:10]}{contested}): {quoted(text)}")
         values = {"id": str(memory.id), "kind": memory.kind, "text": text, "score": round(each.score, 3)}
         memories.append({**values, "said_at": said_at, "contradicted_by": opposed})

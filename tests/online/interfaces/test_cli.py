@@ -174,7 +174,8 @@ def test_prints_one_json_object_and_nothing_else(nous: Callable[..., Answer], tm
 
     assert (learned["action"], learned["memory"]["encoded_frame"]) == ("stored", "task")
     assert [each["memory"]["content"] for each in recalled["memories"]] == ["Ada prefers tea"]
-    assert set(recalled["memories"][0]) == {"score", "memory", "parts", "put_before", "contradicted_by", "begins_on"}
+    standing = {"put_before", "contradicted_by", "begins_on", "changed_by"}
+    assert set(recalled["memories"][0]) == {"score", "memory", "parts", *standing}
     assert (imported["stored"], imported["bad"][0]["number"]) == (1, 2)
     assert status["memories"] == {"fact": {"active": 2}}
     assert (status["agent"], status["recalls"], status["waiting"]["episodes"]) == ("default", 1, 0)

@@ -120,6 +120,47 @@ def test_the_later_side_of_an_open_contradiction_comes_first_and_both_are_marked
     assert [each.contradicted_by for each in found] == [(one.id,), (other.id,)]
 
 
+SEATS = (
+    "I take window seats on every flight",
+    "I take aisle seats on every flight",
+    "I take the last row on every flight",
+)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UPDATES, Verdict.CONTRADICTS])
+def test_an_episode_that_tells_what_was_replaced_since_stands_after_it_and_says_so(heart, judge, verdict):
+    window, aisle, last = SEATS
+    judge.verdicts = dict.fromkeys(permutations(SEATS, 2), verdict)
+    talk = heart.record_episode(f"User: {window}, every single one, and which seats do I take?", started_at=MAY)
+    heart.learn(window, learned_at=MAY, source_episode_id=talk.id)
+    other = heart.record_episode(f"User: {aisle} now", started_at=JUNE)
+    heart.learn(aisle, learned_at=JUNE, source_episode_id=other.id)
+    heart.learn(last, learned_at=JULY)
+
+    found = heart.recall("which seats do I take on every flight?")
+    places = {each.id: place for place, each in enumerate(found)}
+    fact = next(each for each in found if each.content == last)
+    episodes = {each.id: each for each in found if each.memory.kind == "episode"}
+
+    assert places[fact.id] < min(places[talk.id], places[other.id])
+    assert fact.id in episodes[talk.id].changed_by
+    assert episodes[other.id].changed_by == (fact.id,)
+    better = heart.recall("which seats do I take on every flight?", min_score=fact.score + 0.01)
+    assert [each.changed_by for each in better if each.id == other.id] == [()]
+
+
+def test_an_episode_that_tells_the_later_value_too_is_no_earlier_one(heart, judge):
+    window, aisle, _ = SEATS
+    judge.verdicts = dict.fromkeys(permutations(SEATS, 2), Verdict.UPDATES)
+    talk = heart.record_episode(f"User: {window}. Since June {aisle}.", started_at=MAY)
+    heart.learn(window, learned_at=MAY, source_episode_id=talk.id)
+    heart.learn(aisle, learned_at=JUNE, source_episode_id=talk.id)
+
+    episode = next(each for each in heart.recall("which seats do I take on every flight?") if each.id == talk.id)
+
+    assert episode.changed_by == ()
+
+
 @pytest.mark.parametrize(
     ("asked_at", "first", "begins"),
     [

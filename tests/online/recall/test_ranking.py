@@ -50,6 +50,7 @@ class Memory:
     doubted_ids: Sequence[UUID] | None = None
     same_ids: Sequence[UUID] | None = None
     contradicted_by: Sequence[UUID] | None = None
+    changed_ids: Sequence[UUID] | None = None
     covered: float = 0.5
 
 
@@ -220,6 +221,8 @@ def later_order(*memories: Memory, situation: Situation = ASKED, limit: int = 3)
         (0.16, {"doubted_ids": [ONE]}, [2, 1, 3]),
         (0.14, {"doubted_ids": [ONE]}, [1, 3, 2]),
         (0.24, {"same_ids": [ONE], "contradicted_by": [ONE]}, [2, 1, 3]),
+        (0.26, {"changed_ids": [ONE]}, [2, 1, 3]),
+        (0.24, {"changed_ids": [ONE]}, [1, 3, 2]),
         (0.46, {}, [1, 2, 3]),
     ],
 )
