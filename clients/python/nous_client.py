@@ -666,6 +666,25 @@ class Links(TypedDict):
     endpoints: list[str]
 
 
+class ListedMemory(TypedDict):
+    """A memory of any kind as a list shows it."""
+
+    kind: str
+    id: str
+    state: str
+    text: str
+    about: str | None
+    at: str
+    trust: int
+    is_pinned: bool
+    is_forgotten: bool
+    source: str | None
+    user_id: str | None
+    project_id: str | None
+    confirmation_count: int
+    begins_at: str | None
+
+
 class LoadBody(TypedDict):
     """What is taken into working memory."""
 
@@ -679,6 +698,12 @@ class MemoryAnswer(TypedDict):
     """A memory of any kind."""
 
     memory: Fact | Episode | Procedure | Censor
+
+
+class MemoryList(TypedDict):
+    """Memories, the latest first."""
+
+    memories: list[ListedMemory]
 
 
 class Near(TypedDict):
@@ -1280,8 +1305,8 @@ class Nous:
             headers["Authorization"] = f"Bearer {self.key}"
         if body is not None:
             headers["Content-Type"] = "application/json"
-        asked = {name: str(value) for name, value in (query or {}).items() if value is not None}
-        address = self.url + path + (f"?{urlencode(asked)}" if asked else "")
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        address = self.url + path + (f"?{urlencode(asked, doseq=True)}" if asked else "")
         data = None if body is None else json.dumps(body).encode()
         try:
             with urlopen(Request(address, data, headers, method=method), timeout=self.timeout_s) as answer:  # noqa: S310
@@ -1527,6 +1552,10 @@ class Nous:
     def remove_webhook(self, webhook_id: str, *, options: CallOptions | None = None) -> None:
         """Send nothing more to a webhook."""
         return cast("None", self.call("DELETE", f"/webhooks/{quote(webhook_id, safe='')}", None, None, options))
+
+    def list_memories(self, *, options: CallOptions | None = None, kinds: list[Literal["fact", "episode", "procedure", "censor"]] | None = None, state: Literal["current", "any", "active", "open", "closed", "review", "superseded", "archived", "quarantined"] | None = None, about: str | None = None, source: str | None = None, user_id: str | None = None, project_id: str | None = None, since: str | None = None, until: str | None = None, before: str | None = None, limit: int | None = None) -> MemoryList:
+        """Return memories of all kinds, or of those that are asked for, the latest first. For the next page tell the last one of this page as `before`."""
+        return cast("MemoryList", self.call("GET", "/memories", None, {"kinds": kinds, "state": state, "about": about, "source": source, "user_id": user_id, "project_id": project_id, "since": since, "until": until, "before": before, "limit": limit}, options))
 
     def get_memory(self, memory_id: str, *, options: CallOptions | None = None) -> MemoryAnswer:
         """Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`."""

@@ -26,8 +26,8 @@ export class Nous {
     if (this.key) headers.Authorization = "Bearer " + this.key;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     for (const [name, header] of Object.entries(HEADERS)) if (told[name] !== undefined) headers[header] = String(told[name]);
-    const asked = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null);
-    const search = asked.length ? "?" + new URLSearchParams(asked.map(([name, value]) => [name, String(value)])) : "";
+    const asked = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null).flatMap(([name, value]) => [value].flat().map((each) => [name, String(each)]));
+    const search = asked.length ? "?" + new URLSearchParams(asked) : "";
     const answer = await this.send(this.url + path + search, {
       method,
       headers,

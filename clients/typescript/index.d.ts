@@ -841,6 +841,24 @@ export interface Links {
   endpoints: Array<string>;
 }
 
+/** A memory of any kind as a list shows it. */
+export interface ListedMemory {
+  kind: string;
+  id: string;
+  state: string;
+  text: string;
+  about: string | null;
+  at: string;
+  trust: number;
+  is_pinned: boolean;
+  is_forgotten: boolean;
+  source: string | null;
+  user_id: string | null;
+  project_id: string | null;
+  confirmation_count: number;
+  begins_at: string | null;
+}
+
 /** What is taken into working memory. */
 export interface LoadBody {
   /** A procedure to use. */
@@ -856,6 +874,11 @@ export interface LoadBody {
 /** A memory of any kind. */
 export interface MemoryAnswer {
   memory: Fact | Episode | Procedure | Censor;
+}
+
+/** Memories, the latest first. */
+export interface MemoryList {
+  memories: Array<ListedMemory>;
 }
 
 /** An active fact near a new statement; `similarity` is their cosine, `verdict` a judge's. */
@@ -1662,6 +1685,8 @@ export declare class Nous {
   addWebhook(body: WebhookBody, options?: CallOptions): Promise<NewWebhook>;
   /** Send nothing more to a webhook. */
   removeWebhook(webhook_id: string, options?: CallOptions): Promise<void>;
+  /** Return memories of all kinds, or of those that are asked for, the latest first. For the next page tell the last one of this page as `before`. */
+  listMemories(query?: { kinds?: Array<"fact" | "episode" | "procedure" | "censor">; state?: "current" | "any" | "active" | "open" | "closed" | "review" | "superseded" | "archived" | "quarantined"; about?: string; source?: string; user_id?: string; project_id?: string; since?: string; until?: string; before?: string; limit?: number }, options?: CallOptions): Promise<MemoryList>;
   /** Return one memory of any kind in whatever state it is: a `Fact`, `Episode`, `Procedure` or `Censor`. */
   getMemory(memory_id: string, options?: CallOptions): Promise<MemoryAnswer>;
   /** Update fields of a memory other than its text, and return it; equal values change nothing. A fact takes tags, subject, category, confidence, valid_from, valid_to and is_pinned; an episode and a procedure tags and is_pinned; a censor is_pinned. A text never changes: use `learn` for another one. */

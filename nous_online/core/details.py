@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from nous_online.core.domain import (
@@ -542,6 +542,32 @@ class DecisionFilter(TypedDict, total=False):
     session_id: Annotated[str | None, Line("The session they were made in.", most=100)]
     episode_id: Annotated[MemoryRef, MemoryId("The episode they belong to.")]
     limit: Annotated[int, Whole("How many decisions at most.", least=1, most=MAX_RECALL_LIMIT, default=50)]
+
+
+ListedState = Literal["current", "any", "active", "open", "closed", "review", "superseded", "archived", "quarantined"]
+
+
+class MemoryFilter(TypedDict, total=False):
+    """Which memories to list: those that match every parameter given."""
+
+    kinds: Annotated[
+        Sequence[MemoryKind] | MemoryKind | None, Kinds("Kinds of memory; by default all.", option="--kind KIND")
+    ]
+    state: Annotated[
+        ListedState,
+        OneOf("Their state; `current` is each in which recall finds them.", default="current", option=""),
+    ]
+    about: Annotated[
+        str | None,
+        Line("Part of what they are about: of a subject, title, domain or severity, in any case.", most=400, option=""),
+    ]
+    source: Annotated[str | None, Line("Part of the source they came from, in any case.", most=400, option="")]
+    user_id: Annotated[str | None, Line("The user they belong to.", most=100, option="--user")]
+    project_id: Annotated[str | None, Line("The project they belong to.", most=100, option="--project")]
+    since: Annotated[Moment, Instant("The first moment they were said or begun at.", option="")]
+    until: Annotated[Moment, Instant("The moment they were said or begun before.", option="")]
+    before: Annotated[MemoryRef, MemoryId("The last memory of the page before this one.", option="--before ID")]
+    limit: Annotated[int, Whole("How many memories at most.", least=1, most=MAX_RECALL_LIMIT, default=50, option="")]
 
 
 # --- sessions and contexts ---

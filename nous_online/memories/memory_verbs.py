@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
+from psycopg.rows import class_row
 from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
-from nous_online.core.details import MemoryChanges
+from nous_online.core.details import ListedState, MemoryChanges, MemoryFilter
 from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kind, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
-from nous_online.core.fields import rows_of
+from nous_online.core.fields import check_known, checked_details, rows_of
 from nous_online.core.policy import MAX_REASON_BYTES
-from nous_online.core.validation import checked_id, checked_text
+from nous_online.core.validation import checked_choice, checked_id, checked_text
 from nous_online.database.changes import Cause, change_memory, get_memory, json_values, lock_memory, version_of
-from nous_online.database.statements import statements
+from nous_online.database.statements import fetch, fill_columns, statements
 from nous_online.language.embedding import passages
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
@@ -32,6 +34,11 @@ from nous_online.memories.undoing import undo_supersession
 
 BLOCKS = statements("nous_online.memories", "memory_changes.sql")
 REACH = statements("nous_online.memories", "reach.sql")
+LISTS = statements("nous_online.memories", "memory_lists.sql")
+RECALLED = ("active", "open", "closed", "review")
+"""The states in which recall finds a memory."""
+SPECIAL = re.compile(r"[%_\\]")
+"""Characters with a meaning in a pattern of LIKE."""
 UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "fact": ("tags", "subject", "category", "confidence", "valid_from", "valid_to", "is_pinned"),
     "episode": ("tags", "is_pinned"),
@@ -39,6 +46,30 @@ UPDATABLE: Mapping[str, tuple[str, ...]] = {
     "censor": ("is_pinned",),
 }
 """What `update` may set of each kind. A text never changes: another text is another statement."""
+
+
+@dataclass(frozen=True)
+class ListedMemory:
+    """A memory of any kind as a list shows it."""
+
+    kind: str
+    id: UUID
+    state: str
+    text: str
+    """Its first 1,000 characters; of an episode those of its summary."""
+    about: str | None
+    """The subject of a fact, title of an episode, domain of a procedure, severity of a censor."""
+    at: datetime
+    """When it was learned, or an episode begun."""
+    trust: int
+    is_pinned: bool
+    is_forgotten: bool
+    source: str | None
+    user_id: str | None
+    project_id: str | None
+    confirmation_count: int
+    begins_at: datetime | None
+    """From when a fact holds, where that lies ahead."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +95,27 @@ class MemoryVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             kind = kind_of(connection, self.agent.id, known_id)
             return get_memory(connection, self.agent.id, kind, known_id)
+
+    def list_memories(self, *, deadline_s: float | None = None, **wanted: Unpack[MemoryFilter]) -> list[ListedMemory]:
+        """Return memories of all kinds, or of those that are asked for, the latest first.
+
+        For the next page tell the last one of this page as `before`. Raises `InvalidInput`, and `NotFound` for a
+        `before` that is no memory of this agent.
+        """
+        check_known(wanted, MemoryFilter)
+        told = checked_details(MemoryFilter, wanted)
+        kinds = told["kinds"] or KINDS
+        for kind in kinds:
+            checked_choice("kinds", kind, [*KINDS])
+        states = {"current": RECALLED, "any": get_args(ListedState)}.get(told["state"], (told["state"],))
+        parts = {name: pattern_of(told[name]) for name in ("about", "source")}
+        with self._transaction(deadline_s) as connection:
+            place = place_of(connection, self.agent.id, told["before"])
+            told |= {"agent_id": self.agent.id, "kinds": [*kinds], "states": [*states], **parts, **place}
+            statement = fill_columns(LISTS["list_memories"], ListedMemory, rows=LISTS["listed_rows"])
+            # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
+            rows = connection.cursor(row_factory=class_row(ListedMemory))
+            return rows.execute(statement, told, prepare=False).fetchall()
 
     def forget(self, memory_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Forgotten:
         """Remove a memory of any kind from recall, contexts and questions about the past, at once.
@@ -193,6 +245,30 @@ def restore_archived(connection: Connection, agent: Agent, kind: Kind[Any], memo
     if kind is EPISODE and state == "closed" and back.completed_at is None:
         queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now
     return back
+
+
+def place_of(connection: Connection, agent_id: str, memory_id: UUID | None) -> dict[str, Any]:
+    """Return where in a list a page ends, as parameters of the query; raise `NotFound` for an unknown memory."""
+    if memory_id is None:
+        return {"before_at": None, "before_id": None}
+    statement = SQL(LISTS["place_of"]).format(rows=SQL(LISTS["listed_rows"]))
+    found = connection.execute(statement, {"agent_id": agent_id, "id": memory_id}).fetchone()
+    if found is None:
+        raise NotFound(f"agent {agent_id!r} has no memory {memory_id} to list those before; begin at the first page")
+    return {"before_at": found[0], "before_id": memory_id}
+
+
+def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
+    """Return memories by id as a list shows them; erased ones are missing."""
+    key = {"agent_id": agent_id, "ids": list(ids)}
+    named = LISTS["named_memories"]
+    found = fetch(connection, ListedMemory, named, key, rows=LISTS["listed_rows"]) if ids else []
+    return {each.id: each for each in found}
+
+
+def pattern_of(part: str | None) -> str | None:
+    """Return a pattern of LIKE for texts that contain a part; None for any text."""
+    return None if part is None else "%" + SPECIAL.sub(r"\\\g<0>", part) + "%"
 
 
 def kind_of(connection: Connection, agent_id: str, memory_id: UUID) -> Kind[Any]:

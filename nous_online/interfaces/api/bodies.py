@@ -41,6 +41,7 @@ from nous_online.memories import decisions
 from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.doubts import Doubt
+from nous_online.memories.memory_verbs import ListedMemory
 from nous_online.memories.undoing import PastChange, SourceUndone
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
@@ -505,6 +506,7 @@ FactCounts = wrapped("FactCounts", "How many facts there are in each state.", co
 ChangeList = wrapped("ChangeList", "Every change of a memory, the latest first.", changes=list[PastChange])
 ArtifactList = wrapped("ArtifactList", "What an episode produced or was about.", artifacts=list[Artifact])
 ProcedureList = wrapped("ProcedureList", "Procedures, the best first.", procedures=list[Procedure])
+MemoryList = wrapped("MemoryList", "Memories, the latest first.", memories=list[ListedMemory])
 DecisionList = wrapped("DecisionList", "Decisions, the latest first.", decisions=list[decisions.Decision])
 WebhookList = wrapped("WebhookList", "The webhooks of an agent, oldest first.", webhooks=list[Webhook])
 StoredCount = wrapped("StoredCount", "How many of the facts were new.", stored=int)

@@ -19,10 +19,10 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field, StrictInt, TypeAdapter
 
-from nous_online.core.details import MAX_NAME_BYTES, DecisionFilter, FactDetails, SignalDetails
+from nous_online.core.details import MAX_NAME_BYTES, DecisionFilter, FactDetails, MemoryFilter, SignalDetails
 from nous_online.core.domain import Procedure
 from nous_online.core.errors import Conflict, InvalidInput, NotFound
-from nous_online.core.fields import rows_of
+from nous_online.core.fields import Whole, rows_of
 from nous_online.core.policy import DEFAULT_SESSION, MAX_RECALL_LIMIT
 from nous_online.heart import Heart
 from nous_online.interfaces.api import bodies as answers
@@ -218,11 +218,6 @@ DEFERRED = Annotated[
     list[body("DeferredFactBody", FactDetails, content=(Text, ...), idempotency_key=(OwnName | None, None))],
     Field(min_length=1, max_length=200, description="Each with a key of its own, where it may be sent again."),
 ]
-DECISION_QUERY: dict[str, tuple[Any, Any]] = {
-    name: (Annotated[wire_type(row.field) | None, Query(description=row.field.about)], None)
-    for name, row in rows_of(DecisionFilter).items()
-    if name != "limit"
-} | {"limit": (Annotated[int, Query(ge=1, le=MAX_RECALL_LIMIT, description="How many decisions at most.")], 50)}
 COUNTED = ("procedures_activated",)
 """Rows of an episode that no body has: the server counts them."""
 Status = Annotated[Literal["open", "resolved", "any"], Query(description="Which contradictions.")]
@@ -239,6 +234,21 @@ PUBLIC_ADDRESS = Annotated[
     ),
 ]
 EVENT_NAME = r"[a-z][a-z0-9_.:-]{0,99}"
+
+
+def query_of(table: type) -> dict[str, tuple[Any, Any]]:
+    """Return the rows of a table as query parameters: type and default by name."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, row in rows_of(table).items():
+        # What reads digits of a query is no strict whole number, as a body wants it.
+        if isinstance(row.field, Whole):
+            hint = Annotated[int, Query(ge=row.field.least, le=row.field.most, description=row.field.about)]
+        else:
+            kind = wire_type(row.field)
+            hint = Annotated[kind if row.default is not None else kind | None, Query(description=row.field.about)]
+        found[name] = hint, row.default
+    return found
+
 
 # --- endpoints that call several verbs ---
 
@@ -492,7 +502,11 @@ ROUTES = (
         body("DecisionBody", Heart.record_decision, reference=(OwnName | None, None)),
     ),
     VerbRoute(
-        "GET /decisions", Heart.decisions, answer=answers.DecisionList, name="list_decisions", query=DECISION_QUERY
+        "GET /decisions",
+        Heart.decisions,
+        answer=answers.DecisionList,
+        name="list_decisions",
+        query=query_of(DecisionFilter),
     ),
     VerbRoute("GET /decisions/{decision_id}", Heart.get_decision),
     VerbRoute(
@@ -541,6 +555,7 @@ ROUTES = (
     ),
     VerbRoute("GET /webhooks", Heart.list_webhooks, answer=answers.WebhookList),
     VerbRoute("DELETE /webhooks/{webhook_id:uuid}", Heart.remove_webhook),
+    VerbRoute("GET /memories", Heart.list_memories, answer=answers.MemoryList, query=query_of(MemoryFilter)),
     VerbRoute("GET /memories/{memory_id:uuid}", Heart.get, answer=answers.MemoryAnswer, name="get_memory"),
     VerbRoute("GET /memories/{memory_id:uuid}/history", Heart.history, answer=answers.ChangeList, name="get_history"),
     VerbRoute("POST /memories/{memory_id:uuid}/undo", Heart.undo, body("UndoBody", reason=(Reason, ...))),

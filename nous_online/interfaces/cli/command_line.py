@@ -80,7 +80,8 @@ MEMORIES, DATABASE = "Memories", "Database"
 WITH_API, WITH_MCP = "Doors (need the extra `api`)", "Doors (need the extra `mcp`)"
 COMMANDS: dict[str, Sequence[Callable[..., object]]] = {
     MEMORIES: (
-        memory_commands.learn, memory_commands.recall, memory_commands.status, memory_commands.agents,
+        memory_commands.learn, memory_commands.recall, memory_commands.list_memories, memory_commands.status,
+        memory_commands.agents,
         memory_commands.forget, memory_commands.restore, memory_commands.pin, memory_commands.unpin,
         memory_commands.update, context_commands.patterns, context_commands.workflows, context_commands.context,
         context_commands.predict, context_commands.feedback, memory_commands.history, memory_commands.contradictions,
@@ -93,7 +94,7 @@ COMMANDS: dict[str, Sequence[Callable[..., object]]] = {
     WITH_MCP: (door_commands.mcp, door_commands.install, door_commands.uninstall, door_commands.hook),
 }  # fmt: skip
 """The commands in the order of the help, by its panels; each is called like its function …"""
-OTHER_NAMES = {"show_one": "show", "import_history": "import"}
+OTHER_NAMES = {"list_memories": "list", "show_one": "show", "import_history": "import"}
 """… but these."""
 GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
     "censor": (

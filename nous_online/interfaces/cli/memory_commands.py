@@ -13,7 +13,7 @@ from uuid import UUID
 
 from typer import Argument, Option
 
-from nous_online.core.details import FactDetails, MemoryChanges, RecallDetails, Replaces
+from nous_online.core.details import FactDetails, MemoryChanges, MemoryFilter, RecallDetails, Replaces
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.validation import checked_id, checked_moment
 from nous_online.interfaces.cli.output import (
@@ -154,6 +154,32 @@ def memories_missed(heart: Heart, details: Mapping[str, Any]) -> str:
     reach = {name: details[name] for name in ("user_id", "project_id")}
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         return out_of_reach(connection, heart.agent.id, **reach)
+
+
+@with_options(MemoryFilter)
+def list_memories(*, agent: AgentOption = None, **wanted: Any) -> object:
+    """List what an agent remembers, the latest first: each memory in one line, with its id.
+
+    $ nous list
+    $ nous list --kind fact --about rent --state any
+    $ nous list --limit 100 --before 01a202e5-e0bd --json
+    """
+    from nous_online.memories.memory_verbs import RECALLED
+
+    with open_heart(agent) as heart:
+        found = heart.list_memories(**wanted)
+    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+    for each in found:
+        words = [each.kind, *([] if each.state in RECALLED else [each.state]), *(["pinned"] if each.is_pinned else [])]
+        about = f"{each.about}: " if each.about and each.kind == "episode" else ""
+        text = textwrap.shorten(about + each.text, columns - len(INDENT) - 2, placeholder=" …")
+        show(f"[cyan]{each.at:%Y-%m-%d}[/cyan]  {escaped(text) or '[dim]no text[/dim]'}")
+        show(f"{' ' * 12}[dim]{brief(each.id)}  {escaped(', '.join([*words, *origin_words(vars(each))]))}[/dim]")
+    if not found:
+        show_note("no memory fits; `--state any` lists those too that recall does not find")
+    elif len(found) == wanted["limit"]:
+        show_note(f"there may be more: --before {brief(found[-1].id)}")
+    return {"memories": found}
 
 
 def agents() -> object:

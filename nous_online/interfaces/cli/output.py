@@ -33,6 +33,7 @@ from nous_online.core.fields import (
     Instant,
     Kinds,
     Line,
+    MemoryId,
     MemoryIds,
     Names,
     OneOf,
@@ -315,6 +316,7 @@ KindOption = StrEnum("KindOption", {kind.upper(): kind for kind in get_args(Memo
 OPTION_TYPES: Mapping[type, Callable[[Any], Any]] = {
     Names: lambda _: list[str],
     Clues: lambda _: list[str],
+    MemoryId: lambda _: UUID,
     MemoryIds: lambda _: list[UUID],
     DecisionNames: lambda _: list[str],
     Kinds: lambda _: list[KindOption],

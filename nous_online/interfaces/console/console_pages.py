@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
 from typing import Any, LiteralString, cast, get_args
@@ -15,15 +14,15 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from psycopg import Connection
-from psycopg.rows import class_row, namedtuple_row
+from psycopg.rows import namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
-from nous_online.core.details import AskerDetails, ReachDetails, RecallDetails
+from nous_online.core.details import AskerDetails, ListedState, ReachDetails, RecallDetails
 from nous_online.core.domain import Fact, Memory, MemoryKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
-from nous_online.database.statements import fetch, fill_columns, statements
+from nous_online.database.statements import statements
 from nous_online.heart import Heart
 from nous_online.interfaces import doctor
 from nous_online.interfaces.api import keys
@@ -38,6 +37,7 @@ from nous_online.interfaces.questions import (
     settle_pair,
 )
 from nous_online.memories.contradictions import RESOLUTIONS, Resolution, Ruling, of_questions
+from nous_online.memories.memory_verbs import ListedMemory, named_memories
 from nous_online.memories.status import out_of_reach, status_of
 from nous_online.memories.store import is_first_statement, unrecorded_count
 from nous_online.memories.undoing import undoable_changes
@@ -47,12 +47,10 @@ router = APIRouter()
 BLOCKS = statements("nous_online.interfaces.console", "console.sql")
 ALIKE: tuple[Alike, ...] = get_args(Alike)
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
-CURRENT = ("active", "open", "closed", "review")
-STATES = (*CURRENT, "superseded", "archived", "quarantined")
+STATES = get_args(ListedState)[2:]
+"""The states of memories, without `current` and `any`."""
 ON_A_PAGE, ANSWERS, WAITING, NIGHTS = 50, 20, 25, 60  # rows of each list
 CONDITIONS = ("about", "source", "user")
-SPECIAL = re.compile(r"[%_\\]")
-"""Characters with a meaning in a pattern of LIKE."""
 CURSOR_SEPARATOR = "~"
 """Between the two keys of a cursor, which is where a page of a list ended."""
 TEXTS = ("content", "title", "name", "trigger")
@@ -75,42 +73,27 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
         answers = heart.recall(question, **details)
         shown["missed"] = memories_missed(heart, answers, {"user": given.get("user", "")})
         return page(request, "memories.html", **shown, answers=answers, found=[], further=None)
-    conditions = {**list_conditions(given, query.get("before", "")), "agent_id": heart.agent.id}
-    statement = fill_columns(BLOCKS["list_memories"], ListedMemory, rows=BLOCKS["rows"])
-    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-        # Not prepared: a generic plan scans all memories, a plan for these values uses the index that fits them.
-        rows = connection.cursor(row_factory=class_row(ListedMemory))
-        found = rows.execute(statement, conditions, prepare=False).fetchall()
+    wanted: dict[str, Any] = list_conditions(given, query.get("before"))
+    found = heart.list_memories(**wanted, limit=ON_A_PAGE + 1)  # one more tells whether there is a next page
     further = None
     if len(found) > ON_A_PAGE:
-        last = found[ON_A_PAGE - 1]
-        further = f"/?{urlencode({**given, 'before': f'{last.at.isoformat()}{CURSOR_SEPARATOR}{last.id}'})}"
+        further = f"/?{urlencode({**given, 'before': found[ON_A_PAGE - 1].id})}"
     shown["is_live"] = not query.get("before")
     return page(request, "memories.html", **shown, answers=None, found=found[:ON_A_PAGE], further=further)
 
 
-def list_conditions(given: Mapping[str, str], before: str) -> dict[str, Any]:
-    """Return the conditions as parameters of the query; raise `InvalidInput` for a bad kind, state, day or cursor."""
-    state = given.get("state", "current")
-    known = {"current": CURRENT, "any": STATES, **{each: (each,) for each in STATES}}
-    before_at, before_id = parse_cursor(before)
+def list_conditions(given: Mapping[str, str], before: str | None) -> dict[str, Any]:
+    """Return the conditions of a list of memories; raise `InvalidInput` for a bad kind, state or day."""
     return {
-        "kinds": list(kinds_of(given) or KINDS),
-        "states": list(known[checked_choice("state", state, [*known])]),
-        "about": pattern_of(given.get("about")),
-        "source": pattern_of(given.get("source")),
+        "kinds": kinds_of(given),
+        "state": given.get("state", "current"),
+        "about": given.get("about"),
+        "source": given.get("source"),
         "user_id": given.get("user"),
         "since": day_of("since", given.get("since")),
         "until": day_of("until", given.get("until"), later=1),
-        "before_at": before_at,
-        "before_id": before_id,
-        "limit": ON_A_PAGE + 1,  # one more tells whether there is a next page
+        "before": before or None,
     }
-
-
-def pattern_of(part: str | None) -> str | None:
-    """Return a pattern of LIKE for texts that contain a part; None for any text."""
-    return None if part is None else "%" + SPECIAL.sub(r"\\\g<0>", part) + "%"
 
 
 def kinds_of(given: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
@@ -125,17 +108,6 @@ def day_of(name: str, text: str | None, *, later: int = 0) -> datetime | None:
         return datetime.combine(date.fromisoformat(text), time(), UTC) + timedelta(days=later)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{name} is not a valid date: {text!r} (want YYYY-MM-DD)") from error
-
-
-def parse_cursor(text: str) -> tuple[datetime | None, UUID | None]:
-    """Return the moment and id of the last memory of a page; None for the first page."""
-    if not text:
-        return None, None
-    at, _, memory_id = text.partition(CURSOR_SEPARATOR)
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC), UUID(memory_id)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"not a valid place in the list: {text!r}; begin at its first page") from error
 
 
 @router.get("/memories/{memory_id:uuid}")
@@ -512,36 +484,8 @@ def latest_change(heart: Heart) -> tuple[Any, ...] | None:
 # --- queries beyond the verbs ---
 
 
-@dataclass(frozen=True)
-class ListedMemory:
-    """A memory of any kind as a list shows it; `about` is a subject, title, domain or severity."""
-
-    kind: str
-    id: UUID
-    state: str
-    text: str
-    about: str | None
-    at: datetime
-    trust: int
-    is_pinned: bool
-    is_forgotten: bool
-    source: str | None
-    user_id: str | None
-    confirmation_count: int
-    begins_at: datetime | None
-    """From when a fact holds, where that lies ahead."""
-
-
 def named_rows(
     connection: Connection, statement: LiteralString | bytes, parameters: Mapping[str, Any]
 ) -> Sequence[Any]:
     """Return the rows of a query that only a page reads, each column under its name in `console.sql`."""
     return connection.cursor(row_factory=namedtuple_row).execute(statement, parameters).fetchall()
-
-
-def named_memories(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, ListedMemory]:
-    """Return memories by id; erased ones are missing."""
-    key = {"agent_id": agent_id, "ids": list(ids)}
-    named = BLOCKS["named_memories"]
-    found = fetch(connection, ListedMemory, named, key, rows=BLOCKS["rows"]) if ids else []
-    return {each.id: each for each in found}

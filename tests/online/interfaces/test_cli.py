@@ -69,6 +69,21 @@ def test_learns_and_recalls(nous: Callable[..., Answer]):
     assert (learned.err, recalled.err.startswith("say what was used: nous feedback ")) == ("", True)
 
 
+def test_what_is_known_is_listed_page_by_page(nous: Callable[..., Answer]):
+    for number in range(3):
+        nous("learn", f"Room {number} is free", "--subject", "rooms", "--user", "ada", "--key", f"room/{number}")
+
+    first = nous("list", "--kind", "fact", "--about", "room", "--limit", "2")
+    last = first.err.split("--before ")[1].strip()
+    second = nous("list", "--kind", "fact", "--limit", "2", "--before", last)
+    none = nous("list", "--state", "archived")
+
+    assert [line[12:] for line in first.out.splitlines()[::2]] == ["Room 2 is free", "Room 1 is free"]
+    assert "fact, user ada" in first.out
+    assert (second.out.count("Room 0 is free"), second.err) == (1, "")
+    assert (none.out, none.err.split(";")[0]) == ("", "no memory fits")
+
+
 def test_an_answer_that_stands_before_a_better_one_says_why(nous: Callable[..., Answer]):
     for seats in ("window", "aisle"):
         nous("learn", f"I prefer {seats} seats on flights", "--key", f"seats/{seats}")

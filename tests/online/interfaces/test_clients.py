@@ -28,6 +28,7 @@ const found = await nous.recall({ query: "how many approvals does a deploy need?
 await nous.pin(learned.memory.id, { reason: "it matters" }).catch((problem) => console.error(problem.message));
 const added = await nous.addWebhook({ url: "https://hooks.example.org/nous" });
 const gone = await nous.removeWebhook(added.webhook.id);
+const kept = await nous.listMemories({ kinds: ["fact", "censor"], limit: 5 });
 let refused = null;
 try {
   await nous.recall({ query: "" });
@@ -37,6 +38,7 @@ try {
 await nous.getHealth();
 console.log(JSON.stringify({
   same: learned.memory.id === again.memory.id, first: found.memories[0].text, gone: gone === undefined,
+  kept: kept.memories.length,
   refused,
 }));
 """
@@ -87,6 +89,7 @@ def test_the_client_in_python_speaks_to_a_live_server(live_server: tuple[str, st
     again = nous.learn(content="Deploys need two approvals", options={"idempotency_key": "k-1"})
     found = nous.recall(query="how many approvals does a deploy need?", limit=3)
     added = nous.add_webhook(url="https://hooks.example.org/nous", names=["fact_learned"])
+    kept = nous.list_memories(kinds=["fact", "censor"], limit=5)["memories"]
     listed = nous.list_webhooks(options={"deadline": 10.0})["webhooks"]
     gone = nous.remove_webhook(added["webhook"]["id"])
     left = nous.list_webhooks()["webhooks"]
@@ -97,6 +100,7 @@ def test_the_client_in_python_speaks_to_a_live_server(live_server: tuple[str, st
 
     assert learned["memory"]["id"] == again["memory"]["id"]
     assert found["memories"][0]["text"] == "Deploys need two approvals"
+    assert [each["text"] for each in kept] == ["Deploys need two approvals"]
     assert [each["id"] for each in listed] == [added["webhook"]["id"]]
     assert (gone, left) == (None, [])
     assert (refused.value.status, stranger.value.status) == (422, 401)
@@ -125,6 +129,7 @@ def test_the_client_in_javascript_speaks_to_a_live_server(live_server: tuple[str
     told = json.loads(done.stdout)
     assert told["refused"] == [True, 422, "string", "string"]
     assert (told["same"], told["gone"], told["first"]) == (True, True, "Deploys need two approvals")
+    assert told["kept"] == 1
 
 
 def test_the_types_of_typescript_hold_and_refuse_what_the_document_does(tmp_path: Path):

@@ -87,6 +87,7 @@ CASES: dict[str, Case] = {
     "record_procedure_success": lambda h, w, d: h.record_procedure_success(w.ids["procedure"], deadline_s=d),
     "record_procedure_failure": lambda h, w, d: h.record_procedure_failure(w.ids["procedure"], deadline_s=d),
     "get_procedure": lambda h, w, d: h.get_procedure(w.ids["procedure"], deadline_s=d),
+    "list_memories": lambda h, w, d: h.list_memories(deadline_s=d),
     "list_procedures": lambda h, w, d: h.list_procedures(deadline_s=d),
     "related_procedures": lambda h, w, d: h.related_procedures(w.ids["procedure"], deadline_s=d),
     "add_censor": lambda h, w, d: h.add_censor("deploy on Friday", "nobody is there", deadline_s=d),
