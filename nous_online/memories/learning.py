@@ -29,7 +29,7 @@ from nous_online.language.pairs.judging import (
 )
 from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.slots import slot_key
-from nous_online.language.pairs.wordings import other_subjects, subject_words
+from nous_online.language.pairs.wordings import other_subjects, share_a_subject, subject_words
 
 MAX_SLOT_CHARACTERS = 500
 SHARED_WORD_LEAD, MOST_SHARED = 0.05, 4
@@ -128,8 +128,8 @@ def worth_reading(
 
 def nomination_bonus(new: NewFact | Fact, known: Fact) -> float:
     """Return the bonus to the cosine for shared content words, a shared subject and a shared slot or key."""
-    has_same_subject = new.subject is not None and new.subject == known.subject
-    shared = min(shared_content(new.content, known.content) + has_same_subject, MOST_SHARED)
+    is_of_one = share_a_subject(new.subject, known.subject)
+    shared = min(shared_content(new.content, known.content) + is_of_one, MOST_SHARED)
     return SHARED_WORD_LEAD * shared + (SAME_SLOT_LEAD if has_same_slot(new, known) else 0.0)
 
 

@@ -40,6 +40,7 @@ from nous_online.language.pairs.wordings import (
     other_small_words,
     other_subjects,
     other_things,
+    share_a_subject,
 )
 
 K = TypeVar("K", bound=Hashable)
@@ -57,6 +58,8 @@ TWO_THINGS_HELD = 0.96
 """Confidence for two things with a value each: 77 of 78 in training, and all 7 in the benchmark `wording`."""
 CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
 """Marks of code and data, for which the reader was not trained; such a text may also be an attack on a judge."""
+SURE_OF_WHOLE = 0.8
+"""Chance from which two texts of several sentences change each other though no two of their sentences do."""
 PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
 UNRELATED_BELOW = 0.2  # chance of `same` below which a pair without a shared slot is two separate statements
 DOUBTED_FROM = 0.2  # chance of a change from which a pair that is left as it is counts as *unsure*
@@ -199,6 +202,16 @@ class Seen:
     """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
 
+@dataclass(frozen=True)
+class ReadInParts:
+    """The chances of a change of one pair, as a whole and by its parts."""
+
+    whole: float
+    """That of the two as a whole; of texts of several sentences only as far as a part bears it out."""
+    part: float
+    """That of the likeliest part, where the whole is read as no change and the part surely is one; else 0."""
+
+
 class Judge(Protocol):
     """Anything that gives one judgement per pair, in order."""
 
@@ -216,7 +229,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-13"
+    prompt_version = "reader-14"
 
     @property
     def name(self) -> str:
@@ -240,8 +253,9 @@ class OfflineJudge:
         same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
-        partial = leave_a_part(pairs, readings, changed, slots)
         in_parts = changes_in_parts(pairs, readings, changed, slots)
+        changed = [each.whole for each in in_parts]
+        partial = leave_a_part(pairs, readings, changed, slots)
         found = [
             Seen(
                 similarity=pair.similarity,
@@ -260,7 +274,7 @@ class OfflineJudge:
                 things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
-                part_chance=in_parts[i],
+                part_chance=in_parts[i].part,
                 may_add=(slots[i] is not None or is_noticed(changed[i]))
                 and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
             )
@@ -360,8 +374,8 @@ def chance_of_change(pair: Pair, reading: Chances | None) -> float:
     """Return the calibrated chance that one statement changed the other; 0 for a pair the reader did not see."""
     if reading is None:
         return 0.0
-    is_of_one = pair.a.subject is not None and pair.a.subject == pair.b.subject
-    shared = shared_content(pair.a.text, pair.b.text) + is_of_one
+    shared = shared_content(pair.a.text, pair.b.text, is_of_words=not reading.is_in_depth)
+    shared += share_a_subject(pair.a.subject, pair.b.subject)
     return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 
@@ -406,30 +420,44 @@ def leave_a_part(
 
 def changes_in_parts(
     pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float], slots: Sequence[str | None]
-) -> list[float]:
-    """Return the chance that a part of the later statement changed a part of the earlier, for longer statements.
-
-    0 where the two were noticed when they were read as a whole, or are short.
-    """
+) -> list[ReadInParts]:
+    """Read longer statements part by part, where read as a whole they are not surely a change."""
+    found = [ReadInParts(chance, 0.0) for chance in changed]
     asked = [
-        (at, parts)
-        for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True))
-        if reading is not None
-        and slots[at] is None
-        and later(pair) is not None
-        and not (is_noticed(chance) and reading.change >= calibration().change_at)
-        and reading.same < READ_LIKE_FROM
-        and _words(pair) > MOST_SHORT_WORDS
-        for parts in parts_in_common(*_in_order(pair))
+        at
+        for at, pair in enumerate(pairs)
+        if slots[at] is None and _may_change_in_parts(pair, readings[at], changed[at])
     ]
-    chances = [0.0] * len(pairs)
-    for (at, parts), reading in zip(asked, read_pairs([parts for _, parts in asked]), strict=True):
-        a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), parts, strict=True))
+    parts = [(at, both) for at in asked for both in parts_in_common(*_in_order(pairs[at]))]
+    best = dict.fromkeys(asked, 0.0)
+    for (at, both), reading in zip(parts, read_pairs([both for _, both in parts]), strict=True):
+        a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), both, strict=True))
         chance = chance_of_change(replace(pairs[at], a=a, b=b), reading)
-        is_sure = chance >= SURE_OF_PARTS or give_two_values(*parts)
-        if is_sure and is_noticed(chance) and reading.change >= calibration().change_at:
-            chances[at] = max(chances[at], chance)
-    return chances
+        best[at] = max(best[at], chance)
+        is_sure = chance >= SURE_OF_PARTS or give_two_values(*both)
+        if (
+            is_sure
+            and is_noticed(chance)
+            and reading.change >= calibration().change_at
+            and not _is_read_as_change(readings[at], changed[at])
+        ):
+            found[at] = replace(found[at], part=max(found[at].part, chance))
+    for at, chance in best.items():
+        if has_sentences(pairs[at].a.text) or has_sentences(pairs[at].b.text):
+            is_borne_out = is_noticed(changed[at]) and is_noticed(chance)
+            found[at] = replace(found[at], whole=changed[at] if is_borne_out else chance)
+    return found
+
+
+def _may_change_in_parts(pair: Pair, reading: Chances | None, chance: float) -> bool:
+    """Tell whether the parts of a pair should be read: a long one in order that is no repeat and no sure change."""
+    if reading is None or later(pair) is None or reading.same >= READ_LIKE_FROM or _words(pair) <= MOST_SHORT_WORDS:
+        return False
+    return chance < SURE_OF_WHOLE or reading.change < calibration().change_at
+
+
+def _is_read_as_change(reading: Chances | None, chance: float) -> bool:
+    return reading is not None and is_noticed(chance) and reading.change >= calibration().change_at
 
 
 def _words(pair: Pair) -> int:

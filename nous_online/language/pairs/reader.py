@@ -284,9 +284,13 @@ def is_in_depth(read: tuple[Encoding, Encoding], texts: tuple[str, str]) -> bool
     return is_read_whole and pieces < calibration().foreign_at * max(words, 1) and all(map(is_english, texts))
 
 
-def shared_content(one: str, other: str) -> int:
-    """Count what two texts both speak of, in any language: content words by their first letters, or pairs of signs."""
-    return len(content_of(one) & content_of(other))
+def shared_content(one: str, other: str, *, is_of_words: bool = False) -> int:
+    """Count what two texts both speak of, in any language: content words by their first letters, or pairs of signs.
+
+    `is_of_words` leaves out numbers: where little else is understood, a date in both would make them one matter.
+    """
+    shared = content_of(one) & content_of(other)
+    return sum(not word.isdigit() for word in shared) if is_of_words else len(shared)
 
 
 @lru_cache(maxsize=8_192)

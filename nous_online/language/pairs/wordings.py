@@ -51,6 +51,8 @@ INTRODUCED = re.compile(
     r"(?:an?|some(?:one|body)?|no(?:body| one)|there (?:is|are|was|were)|two|three|four|five|several|many|people)\b",
     re.IGNORECASE,
 )
+SPEAKERS = frozenset({("user",), ("me",), ("i",)})
+"""Subjects that everything has which one person tells: no sign that two statements are about the same."""
 MOST_COMPARED = 60  # words: aligning is quadratic
 
 
@@ -68,6 +70,12 @@ def other_subjects(a: str | None, b: str | None) -> str | None:
     """Return the reason that two statements have different subjects, None when these agree or one is missing."""
     one, other = subject_words(a), subject_words(b)
     return f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
+
+
+def share_a_subject(a: str | None, b: str | None) -> bool:
+    """Tell whether two statements are about one thing by their subjects; all that a user tells is about the user."""
+    one = subject_words(a)
+    return bool(one) and one == subject_words(b) and one not in SPEAKERS
 
 
 def other_things(a: str, b: str) -> str | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.wordings import may_add
@@ -217,5 +218,58 @@ def test_a_change_of_one_sentence_retires_no_fact_of_several() -> None:
     earlier = "It's fine. Since the clocks changed I get up at 7:15, it's simply too dark before that"
     later = "Was great, I ran with the new shoes and my 5k time is 29 minutes 30 now!!"
 
-    assert judged(earlier, later).confidence < SURE_FROM
+    judgement = judged(earlier, later)
+
+    assert judgement.verdict is not Verdict.UPDATES or judgement.confidence < SURE_FROM
     assert judged("Our rent is 900 euros. The flat is in Ulm.", "Our rent is 950 euros now").confidence < SURE_FROM
+
+
+NOTHING_IN_COMMON = [
+    (
+        "Nobody reads my notes anyway. Oh and rowing: we've moved practice to Thursdays, the boathouse has no light.",
+        "Fat and happy. So, the papers: my accountant is called Ines; the rowing club's books are kept by Olga.",
+    ),
+    (
+        "J'ai deux ruches au fond du jardin. Elles vont bien, surtout la grande, et Paul a eu son premier stage : "
+        "à la mairie, du 4 janvier au 12 février.",
+        "1 500 euros, que je ne reverrai pas. Par contre bonne nouvelle, la banque m'accorde 22 000 sur dix ans, "
+        "je signe le 12 mars à Vannes.",
+    ),
+    (
+        "Le camion rouge, je le garde, c'est celui avec lequel je livre tous les jours.",
+        "J'ai aussi deux assurances à ne pas confondre : le camion est chez Maif, 640 euros par an, la maison est chez "
+        "Axa. 410 euros.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("earlier", "later"), NOTHING_IN_COMMON)
+def test_texts_of_several_sentences_are_in_doubt_only_where_two_of_these_are(earlier: str, later: str) -> None:
+    judgement = judged(earlier, later, similarity=0.5)
+
+    assert judgement.verdict in {Verdict.COMPATIBLE, Verdict.UNSURE}
+    assert judgement.change < LearnPolicy().doubt_from
+
+
+def test_a_change_that_crosses_sentences_is_noticed_where_the_whole_is_surely_one() -> None:
+    earlier = "Bea sits with my mother at night, ten till six, as she wanders off otherwise."
+    later = "Bea gave notice on Monday. Her back. So from tonight it's Tomás who sits with my mother at night."
+
+    assert judged(earlier, later, similarity=0.6).verdict is Verdict.UPDATES
+
+
+def test_that_one_person_tells_both_is_no_sign_that_they_are_about_the_same() -> None:
+    texts = "I get up at seven these days", "My time over five kilometres is 29 minutes"
+    told, of_run = (
+        OfflineJudge().judge(
+            [
+                Pair(
+                    *(JudgedStatement(text, subject, when) for text, when in zip(texts, (EARLIER, LATER), strict=True)),
+                    0.5,
+                )
+            ]
+        )[0]
+        for subject in ("User", "the run")
+    )
+
+    assert told.change < of_run.change
