@@ -131,6 +131,8 @@ class Row(Candidate, Covering, Comparable, Protocol):
     """A candidate as the driver returns it: the fields of `FoundMemory`, then `covered` and those of `Comparable`."""
 
     @property
+    def kind(self) -> str: ...
+    @property
     def content(self) -> str: ...
 
 
@@ -222,7 +224,17 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
     ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = answers_of(ranked, cue, policy)
     full = with_full_texts(connection, agent_id, answers)
-    return Answers(recall_id, full, confidence(ranked, policy), can_be_logged)
+    return Answers(recall_id, full, confidence_of(ranked, cue, policy), can_be_logged)
+
+
+def confidence_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: RecallPolicy) -> float:
+    """Return the chance that something found answers the question: of all, or of the facts if one of them is shown.
+
+    An episode is near to what a fact of it says, so that among both neither stands out from the other.
+    """
+    facts = [each for each in ranked if each[0].kind == "fact"]
+    is_shown = any(row.kind == "fact" for row, _ in ranked[: cue.limit])
+    return max(confidence(ranked, policy), confidence(facts, policy) if is_shown else 0.0)
 
 
 def answers_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: RecallPolicy) -> list[Recalled]:
@@ -483,7 +495,8 @@ class Recall(Sequence[Recalled]):
     query: str
     answers: tuple[Recalled, ...]
     confidence: float = 0.0
-    """The chance that the best one found is an answer, 0 to 1; calibrated for the local embedding model, on facts."""
+    """The chance that the best one, or the best fact shown, is an answer, 0 to 1; calibrated on facts and their local
+    embeddings."""
     is_by_words: bool = False
     """Whether only words were compared because the embedder failed: memories in other words are missing then."""
 

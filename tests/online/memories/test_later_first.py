@@ -252,3 +252,16 @@ def test_nothing_found_is_nothing_to_be_confident_of(heart):
     found = heart.recall("anything")
 
     assert (len(found), found.confidence, found.is_confident) == (0, 0.0, False)
+
+
+def test_an_episode_beside_the_fact_it_tells_makes_a_recall_no_less_sure(heart):
+    for number in range(10):
+        heart.learn(f"Room {number} has {number} windows and a lamp")
+    heart.learn("The brass key opens the barn")
+    question = "which key opens the barn?"
+    alone = heart.recall(question).confidence
+    for _ in range(3):
+        heart.record_episode("User: I was out all day. The brass key opens the barn, and which key opens the loft?")
+
+    assert heart.recall(question).confidence >= heart.recall(question, kinds=["fact"]).confidence == alone
+    assert heart.recall(question, kinds=["episode"]).confidence < alone
