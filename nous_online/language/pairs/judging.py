@@ -58,6 +58,8 @@ TWO_THINGS_HELD = 0.96
 """Confidence for two things with a value each: 77 of 78 in training, and all 7 in the benchmark `wording`."""
 CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
 """Marks of code and data, for which the reader was not trained; such a text may also be an attack on a judge."""
+MOST_EXPLAINED_WORDS = 25
+"""Words of the longer statement up to which a verdict names what differs."""
 SURE_OF_WHOLE = 0.8
 """Chance from which two texts of several sentences change each other though no two of their sentences do."""
 PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
@@ -563,7 +565,8 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
     surer = seen.is_of_any * SURE_OF_ANY if reading.is_in_depth else SURE_OF_FOREIGN  # `is_of_any` knows English alone
     if reading.change >= max(limits.change_at, surer) and is_noticed(seen.changed_chance):
         chance = limits.held("change", reading.change)
-        what = f": {'; '.join(seen.kept_apart)}" if seen.kept_apart else ""
+        is_telling = seen.kept_apart and seen.words <= MOST_EXPLAINED_WORDS  # of long texts nearly everything differs
+        what = f": {'; '.join(seen.kept_apart)}" if is_telling else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
