@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nous_online.core.domain import DOCUMENT
 from nous_online.language.pairs.reader import content_of
-from nous_online.language.pairs.wordings import subject_words
+from nous_online.language.pairs.wordings import is_telling, subject_words
 from nous_online.memories.learning import MOST_SHARED, SHARED_WORD_LEAD
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.phases.incremental_join import (
@@ -406,7 +406,7 @@ def _shared_words(met: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
     rows = pl.concat([met["one"], met["other"]]).unique()
     said = zip(rows, distinct["content"].gather(rows), distinct["subject"].gather(rows), strict=True)
     words: dict[int, set[object]] = {
-        row: {*content_of(text), *([("subject", about)] if about else [])} for row, text, about in said
+        row: {*content_of(text), *([("subject", about)] if is_telling(about) else [])} for row, text, about in said
     }
     shared = [len(words[one] & words[other]) for one, other in met.select("one", "other").iter_rows()]
     return pl.Series(shared, dtype=pl.Int64)

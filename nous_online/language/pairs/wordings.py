@@ -73,9 +73,13 @@ def other_subjects(a: str | None, b: str | None) -> str | None:
 
 
 def share_a_subject(a: str | None, b: str | None) -> bool:
-    """Tell whether two statements are about one thing by their subjects; all that a user tells is about the user."""
-    one = subject_words(a)
-    return bool(one) and one == subject_words(b) and one not in SPEAKERS
+    """Tell whether two statements are about one thing by their subjects."""
+    return is_telling(a) and subject_words(a) == subject_words(b)
+
+
+def is_telling(subject: str | None) -> bool:
+    """Tell whether a subject says what a statement is about, other than who tells it."""
+    return bool(subject_words(subject)) and subject_words(subject) not in SPEAKERS
 
 
 def other_things(a: str, b: str) -> str | None:
