@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -120,6 +121,14 @@ GROUPS: dict[str, tuple[str, str, Mapping[str, Callable[..., object]]]] = {
 }
 """The groups of commands, each with its panel and its help."""
 
+UNKNOWN = re.compile(r"No such command '(\w+)'")
+MEANT = {
+    "add": "learn", "remember": "learn", "search": "recall", "find": "recall", "ask": "recall", "ls": "list",
+    "get": "show", "delete": "forget", "remove": "forget", "run": "night", "serve": "api", "start": "up",
+    "stop": "down",
+}  # fmt: skip
+"""What other programs call some of these commands."""
+
 FAILED = {"check": 2}
 """The exit codes of failures of commands whose exit code 1 is an answer."""
 
@@ -162,6 +171,9 @@ class NousGroup(TyperGroup):
 
 def describe(error: Exception) -> str:
     words: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    unknown = UNKNOWN.match(words())
+    if unknown and unknown[1] in MEANT:
+        return f"No such command '{unknown[1]}'. Did you mean '{MEANT[unknown[1]]}'?"
     return words().replace("Value error, ", "")  # what pydantic puts before a message
 
 

@@ -237,6 +237,7 @@ def test_an_error_is_one_line_with_exit_code_1(nous: Callable[..., Answer]):
     ("arguments", "message"),
     [
         (["lern", "x"], "No such command 'lern'"),
+        (["search", "x"], "Did you mean 'recall'?"),
         (["learn"], "try `nous learn --help`"),
         (["recall", "x", "--limit", "many"], "'--limit'"),
         (["--loud"], "No such option: --loud"),
