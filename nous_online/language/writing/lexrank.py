@@ -27,13 +27,13 @@ from nous_online.language.lexicon import (
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
+from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.sentences import (
     CLOSING,
     ENDINGS,
     Sentence,
     split_sentences,
     straighten_apostrophes,
-    with_full_dates,
     with_speaker,
 )
 

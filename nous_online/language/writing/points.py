@@ -72,6 +72,7 @@ from nous_online.language.lexicon import (
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
+from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -93,7 +94,6 @@ from nous_online.language.writing.sentences import (
     is_prose,
     opens_with_self,
     straighten_apostrophes,
-    with_full_dates,
 )
 
 POLICY = WritingPolicy()

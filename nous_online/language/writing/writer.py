@@ -20,6 +20,7 @@ from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.credentials import holds_credential, without_credentials
+from nous_online.language.writing.dates import find_date
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -65,7 +66,6 @@ from nous_online.language.writing.points import (
 )
 from nous_online.language.writing.sentences import (
     Sentence,
-    find_date,
     human_text,
     is_known_language,
     sentences_of,
