@@ -222,11 +222,19 @@ REACTION = re.compile(
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
 LEAD_IN = re.compile(
-    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|btw|guess what"
-    r"|speaking of [^,]{1,60}),?\s)++",
+    rf"\A(?:(?:oh|and(?! so on)|but(?! for)|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
+    rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
+    r"|bueno|pues|vale|bon|ben|bref|ah|tiens|naja|übrigens|por cierto|au fait|(?:et |y )?(?:otra cosa|autre chose))"
+    r"[,:]\s"
+    r"|(?:well|so|also|then|alright|anyway|actually|basically|finally|however|of course|by the way)\s(?=(?:i|we|he|she"
+    r"|it|they|you|there)(?:'\w{1,2})?\s|(?:the|an?|this|these|those|my|our|his|her|their|your|if|when|since|because"
+    r"|yesterday|tomorrow|tonight|today|last|next|every)\s))++",
     re.IGNORECASE,
 )
-"""What leads from one subject to the next, and belongs to neither."""
+"""What leads from one subject to the next, and belongs to neither: before a comma, or before what opens a clause.
+
+"Besides the choir I have a band", "So far it holds" and "Well water is hard" lose nothing.
+"""
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"

@@ -154,7 +154,7 @@ def plain_opening(text: str) -> str:
 
     Nor with the marks of bold type: a line cut short would keep one of the two.
     """
-    plain = " ".join(without_openers(LEAD_IN.sub("", BOLD.sub(r"\1", text)).split())).lstrip(" ,;") or text
+    plain = LEAD_IN.sub("", BOLD.sub(r"\1", " ".join(text.split()))).lstrip(" ,;") or text
     return plain if CODE_NAME.match(plain) else capitalised(plain)
 
 
@@ -264,7 +264,7 @@ def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") 
     The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May".
     """
     least, most = POLICY.title_words
-    words = without_openers(sentence.text.split())
+    words = (LEAD_IN.sub("", sentence.text) or sentence.text).split()
     is_own = bool(OWN.search(straighten_apostrophes(sentence.text)))
     name = f"{sentence.speaker}: " if sentence.speaker and is_own and not prefix else prefix
     room = most - word_count(name)
