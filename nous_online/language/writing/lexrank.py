@@ -20,6 +20,7 @@ from nous_online.language.lexicon import (
     LEAD_IN,
     NEGATORS,
     OWN,
+    SMALL_WORDS,
     UNSPACED,
     VERBS,
     WE,
@@ -31,6 +32,7 @@ from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.sentences import (
     CLOSING,
     ENDINGS,
+    KNOWN,
     Sentence,
     split_sentences,
     straighten_apostrophes,
@@ -60,7 +62,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(
         word
         for word in _WORD.findall(text.casefold())
-        if word not in FUNCTION_WORDS and word not in CHATTER and (len(word) > 1 or word.isdigit())
+        if word not in SAYING_NOTHING and (len(word) > 1 or word.isdigit())
     )
 
 
@@ -234,6 +236,7 @@ AT_A_JOINT, CUT_SHORT = 0.8, 0.5
 """Weight of a title that stops before "because" or "to", and of one that is cut off, beside 1 for a whole clause."""
 
 CHATTER, OPENERS, JOINTS = map(word_list, ("chatter", "openers", "joints"))
+SAYING_NOTHING = FUNCTION_WORDS | CHATTER | ((SMALL_WORDS | KNOWN) - word_list("english_too"))
 DANGLING = FUNCTION_WORDS | NEGATORS
 EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
 

@@ -106,7 +106,7 @@ class TextLine:
 
 LEAST_TOLD_BEFORE = 4  # words before a question in the same sentence that tell something
 _ASKED_THEN = re.compile(
-    r",\s(?=(?:any|are|can|could|did|do|does|has|have|how|is|should|was|were|what|when|where|which|who|why|will|would)\b)",
+    r",\s(?=¿|(?:so\s|and\s|but\s)?(?:any|are|can|could|did|do|does|has|have|how|is|should|was|were|what|when|where|which|who|why|will|would)\b)",
     re.IGNORECASE,
 )
 
@@ -214,10 +214,12 @@ def find_speakers(lines: Sequence[str], participants: Sequence[str] = ()) -> fro
     half of all lines open with one. A list entry is never a turn.
     """
     opening = next((line for line in lines if line.strip()), "")
-    heads = [
-        (line, name) for line in lines if (name := line_prefix(line)) and not (line is opening and find_date(line))
-    ]
     known = {name.casefold() for name in participants} | ROLES
+    heads = [
+        (line, name)
+        for line in lines
+        if (name := line_prefix(line)) and (name.casefold() in known or line is not opening or not find_date(line))
+    ]
     roles = (role_of(strip_markdown(line)) for line in lines if line[:1] in ("#", "*", "_"))
     named = frozenset(name for _, name in heads if name.casefold() in known) | frozenset(filter(None, roles))
     counts = Counter(name for line, name in heads if not _MARKER.match(line.lstrip()))

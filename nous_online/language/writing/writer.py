@@ -19,6 +19,14 @@ from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.cautions import find_cautions
+from nous_online.language.writing.chats import (
+    explained_turns,
+    is_asking,
+    is_question,
+    long_turns,
+    names_in,
+    tells_of_life,
+)
 from nous_online.language.writing.credentials import holds_credential, without_credentials
 from nous_online.language.writing.dates import find_date
 from nous_online.language.writing.lexrank import (
@@ -41,15 +49,11 @@ from nous_online.language.writing.points import (
     Point,
     answered_questions,
     best_outcomes,
-    category_of,
-    explained_turns,
     finding_within,
     has_content,
-    is_about_self,
     is_decided,
     is_finding,
     is_mended,
-    is_question,
     is_report,
     is_standing,
     is_statement,
@@ -60,7 +64,6 @@ from nous_online.language.writing.points import (
     score_points,
     select_facts,
     standalone_text,
-    subject_of,
     summary_candidates,
     without_pasted_turns,
 )
@@ -69,9 +72,11 @@ from nous_online.language.writing.sentences import (
     human_text,
     is_known_language,
     sentences_of,
+    straighten_apostrophes,
     uses_tools,
     with_speaker,
 )
+from nous_online.language.writing.subjects import category_of, subject_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -182,7 +187,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-11"
+    prompt_version = "extract-12"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -215,7 +220,9 @@ class ParsedEpisode:
     is_asked: bool
     """Whether a `user` speaks in it: besides them only the agent and its tools do."""
     explained: frozenset[int]
-    """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
+    """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool …"""
+    pasted: frozenset[int]
+    """… and of these what the user pastes."""
     mends: Sequence[Mending]
     """What it tells as mended: of the whole text, also where its sentences are a sample."""
 
@@ -258,6 +265,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         uses_tools=is_work,
         is_asked=any((each.speaker or "").casefold() in ASKING for each in own),
         explained=frozenset() if is_work else explained_turns(spoken),
+        pasted=frozenset() if is_work else long_turns([each for each in spoken if is_asking(each)]),
         mends=mendings(own),
     )
 
@@ -293,14 +301,18 @@ def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -
 
 
 def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
-    """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
+    """Return the points worth keeping as facts: two, and one more for each 40 words (25 of a chat), up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
     passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
     worths[passing] = -np.inf
-    most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
+    is_chat = spoken.is_asked and not spoken.uses_tools
+    most = min(POLICY.most_facts, 2 + spoken.words // (POLICY.words_a_told_fact if is_chat else POLICY.words_a_fact))
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
-    return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)
+    return tuple(
+        FactDraft(standalone_text(each), subject_of(each), category_of(each, is_chat=is_chat), each.text)
+        for each in kept
+    )
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
@@ -308,7 +320,9 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     if is_decided(point.text):
         return True
     if point.sentences[0].turn in spoken.explained:
-        return is_about_self(point)
+        text = straighten_apostrophes(point.text)
+        is_told = tells_of_life(text) or (point.sentences[0].turn not in spoken.pasted and names_in(text))
+        return is_asking(point.sentences[0]) and bool(is_told)
     speaker = (point.speaker or "").casefold()
     if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters
         return not spoken.is_asked or point.label in LASTING_LABELS
