@@ -264,12 +264,13 @@ def title_of(ranked: Sequence[Sentence], *, headings: Sequence[str] = ()) -> str
 def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") -> str:
     """Return the stretch of 5 to 10 words in a sentence, from clause to clause, whose words are commonest in the text.
 
-    The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May".
+    The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May". A role is no name.
     """
     least, most = POLICY.title_words
     words = (LEAD_IN.sub("", sentence.text) or sentence.text).split()
     is_own = bool(OWN.search(straighten_apostrophes(sentence.text)))
-    name = f"{sentence.speaker}: " if sentence.speaker and is_own and not prefix else prefix
+    is_role = (sentence.speaker or "").casefold() in ASKING | ASSISTANTS
+    name = f"{sentence.speaker}: " if sentence.speaker and is_own and not (prefix or is_role) else prefix
     room = most - word_count(name)
     values = {
         " ".join(stretch): weight * sum(counts[word] for word in content_words(" ".join(stretch)))

@@ -5,7 +5,7 @@ The offline writer only extracts: everything it returns is in the transcript, wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -22,6 +22,7 @@ from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.chats import (
     explained_turns,
     is_asking,
+    is_named,
     is_question,
     long_turns,
     names_in,
@@ -337,17 +338,35 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:
     """Return title, summary, line and index word of a parsed episode; `vectors` has a unit row for each sentence."""
     sentences, weights = spoken.sentences, summary_candidates(spoken.sentences)
-    chosen = summary_of(sentences, vectors, words=spoken.summary_words, uses_tools=spoken.uses_tools)
+    chatter = chatter_of(spoken)
+    chosen = summary_of(sentences, vectors, words=spoken.summary_words, uses_tools=spoken.uses_tools, chatter=chatter)
     saying = sentence_scores(sentences, vectors) * weights
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
     headings = [each for each in spoken.headings if not find_date(each)]
     named = [sentences[place] for place in request_place(sentences)]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
+    telling = [each for each in ranked if len(content_words(each.text)) >= POLICY.least_told] or ranked
+    is_role = bool(telling) and (telling[0].speaker or "").casefold() in ASKING | ASSISTANTS
+    line = summary_text(telling[:1]) if is_role else with_speaker(telling[0]) if telling else title
     return DraftLevels(
         title=title,
         summary=summary_text([sentences[i] for i in chosen]),
-        compressed=one_line(with_speaker(ranked[0]) if ranked else title),
+        compressed=one_line(line),
         index_word=index_word(title),
+    )
+
+
+def chatter_of(spoken: ParsedEpisode) -> frozenset[int]:
+    """Return the indexes of what an assistant says in a chat that explains nothing, and names little: "A wise man."."""
+    if spoken.uses_tools or not spoken.is_asked:
+        return frozenset()
+    said = [
+        (place, each.text)
+        for place, each in enumerate(spoken.sentences)
+        if (each.speaker or "").casefold() in ASSISTANTS and each.turn not in spoken.explained
+    ]
+    return frozenset(
+        place for place, text in said if len(content_words(text)) < POLICY.least_told and not is_named(text)
     )
 
 
@@ -368,15 +387,23 @@ def points_and_rows(
     return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
 
 
-def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, uses_tools: bool = False) -> list[int]:
+def summary_of(
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    *,
+    words: int,
+    uses_tools: bool = False,
+    chatter: Set[int] = frozenset(),
+) -> list[int]:
     """Return the indexes of the sentences of a summary of at most `words` words, in order.
 
     The best sentence that states a cause has a seat in it. In a long session of an agent that uses tools so have the
     first request and what was found; of the rest the agent's plain reports are taken, and no steps. Of another long
-    talk no sentence is taken that says little: "Works for me."
+    talk no sentence is taken that says little: "Works for me." None of `chatter` is ever taken.
     """
     is_short = words >= POLICY.telling_from_share * total_words(sentences)
     bearing = summary_candidates(sentences)
+    bearing[list(chatter)] = False
     points, rows = points_and_rows(sentences, vectors)
     telling = outcome_weights(points, rows, len(sentences))
     seats = best_outcomes(sentences, telling * bearing)
@@ -393,7 +420,7 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
         vectors,
         words=words,
         bearing=bearing,
-        asked=answered_questions(sentences),
+        asked={} if chatter else answered_questions(sentences),
         telling=telling if is_short or uses_tools else None,
     )
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.language.writing.lexrank import word_vectors
-from nous_online.language.writing.writer import EndedEpisode, FactDraft, draft_facts, parse_episode
+from nous_online.language.writing.writer import EndedEpisode, FactDraft, draft_facts, levels_by_words, parse_episode
 
 SAID_AT = datetime(2026, 9, 8, tzinfo=UTC)
 
@@ -205,3 +205,30 @@ def test_the_subject_is_what_a_sentence_opens_with_or_none(told: str, subject: s
     (fact,) = drawn(told, "I see.")
 
     assert fact.subject == subject
+
+
+def test_a_title_names_no_role_and_the_short_levels_say_something() -> None:
+    levels = levels_by_words(
+        EndedEpisode(
+            chat(
+                "I signed for the new forge on Monday in Harwick.",
+                "Congratulations! A wise choice.",
+                "Ten years. My bookkeeper Rosalind says the rate of 3 percent is good for a forge of that size.",
+                "Rosalind knows. Shall I note it?",
+                "Yes. Osric repairs the roof from 3 October on.",
+                "A wise man.",
+            )
+        )
+    )
+
+    assert levels.title == "I signed for the new forge on Monday in Harwick"
+    assert not levels.index_word.startswith("user")
+    assert "Ten years" not in levels.compressed
+    assert "A wise" not in levels.summary
+    assert "Rosalind says the rate of 3 percent" in levels.summary
+
+
+def test_what_an_assistant_explains_stays_in_the_summary() -> None:
+    told = "Slake the lime for three weeks, sieve it, and mix one part of it with three parts of sharp sand. " * 4
+
+    assert "sharp sand" in levels_by_words(EndedEpisode(chat("How do I make lime mortar?", told))).summary
