@@ -91,8 +91,7 @@ def is_passing(text: str) -> bool:
 
 def is_named(text: str) -> bool:
     """Tell whether a text holds a figure, or a name that does not only open a sentence."""
-    places = map(text.rfind, read(text).names)
-    return any(map(str.isdigit, text)) or any(place > 1 and text[place - 2] not in ".!?:" for place in places)
+    return any(map(str.isdigit, text)) or bool(names_inside(text))
 
 
 def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
@@ -154,7 +153,7 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """Return the sentence that says of whom a user's sentence speaks that opens with "he" or "her", None without one.
 
     It has a word for one of the family ("my dad"), or a name, and stands before in the same turn or in the user's turn
-    before; a name there is the only one.
+    before; a name there is the only one, and opens its sentence.
     """
     text = LEAD_IN.sub("", straighten_apostrophes(sentences[place].text))
     kin = next((kin for pronoun, kin in ((HE, MEN), (SHE, WOMEN)) if pronoun.match(text)), None)
@@ -164,19 +163,24 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     own = [each for each in told if each.turn == sentences[place].turn]
     last = [each for each in told if each.turn == max((each.turn for each in told if each not in own), default=None)]
     is_sure = len({name for each in last for name in names_in(each.text)}) == 1
-    for near, may_name in ((own, True), (last, is_sure)):
-        said = [(each, straighten_apostrophes(each.text)) for each in reversed(near)]
-        if found := next((each for each, text in said if kin.search(text)), None):
-            return found
-        if found := next((each for each, text in said if may_name and names_in(text)), None):
-            return found
-    return None
+    known = [
+        *(each for each in reversed(own) if kin.search(each.text)),
+        *(each for each in reversed(own) if names_in(each.text)),
+        *(each for each in reversed(last) if kin.search(each.text)),
+        *(each for each in reversed(last) if is_sure and name_at_first(each.text)),
+    ]
+    return known[0] if known else None
 
 
 def names_in(text: str) -> set[str]:
     """Return the names in a text: inside it, or at its beginning before a verb."""
-    names = {name for name in read(text).names if text.rfind(name) > 1 and text[text.rfind(name) - 2] not in ".!?:"}
-    return names | ({first} if (first := name_at_first(text)) else set())
+    return names_inside(text) | ({first} if (first := name_at_first(text)) else set())
+
+
+def names_inside(text: str) -> set[str]:
+    """Return the names in a text, without what may have its capital only because it opens a sentence."""
+    places = {name: text.rfind(name) for name in read(text).names}
+    return {name for name, place in places.items() if place > 1 and text[place - 2] not in ".!?:"}
 
 
 def name_at_first(text: str) -> str | None:
