@@ -87,7 +87,9 @@ class WritingPolicy:
     most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
-    """… one for about this many words."""
+    """… one for about this many words, …"""
+    words_a_told_fact: int = 25
+    """… or for this many of a chat with an assistant, in which people tell one thing after the other."""
     telling_pull: float = 0.8
     """How much more sentences weigh that say what was decided, caused or fixed: e to the power of it …"""
     telling_length_power: float = 0.3

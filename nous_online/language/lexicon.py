@@ -100,6 +100,7 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     phrases,
     "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
+HEALTH, MEN, WOMEN = map(phrases, ("health", "men", "women"))
 LABELLED = re.compile(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
     r"|agreed|entscheidung|décision|decisión|决定|決定|결정)"
@@ -122,7 +123,7 @@ FOUND = re.compile(
 )
 """A whole sentence that announces a finding; what was found comes next."""
 CORRECTING = re.compile(
-    r"\A(?!oh,? no[.!])(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nah|nein|nee|non|sorry|"
+    r"\A(?!oh,? no[.!])(?!no\. ?\d)(?:(?:oh|ah|hm+|well|but|wait|uh)[,.]*\s)*(?:(?:no|nope|nah|nein|nee|non|sorry|"
     r"correction|quatsch)(?=[,.:!\s]|$)"
     r"|wait|actually|scratch that|not (?:the|that|them|so)\b|that isn't|that's (?:not|wrong)|let me correct|"
     r"let's (?:say|make it|call it)(?=\s\D{0,12}\d)|"
@@ -214,7 +215,7 @@ REQUEST = re.compile(
 """How people ask an assistant a question or for one thing now; what is to hold longer matches `STANDING` as well."""
 REACTION = re.compile(
     r"\A(?:(?:oh|ok|okay|cool|great|and|also|so|well),? )*+"
-    r"(?:thanks|thank you|sounds|that(?:'s| is| sounds?| looks?| makes?)"
+    r"(?:thanks|thank you|sounds|that(?:'s| is| sounds?| looks?| makes?)|you (?:didn't|did|asked|said|told|forgot)"
     r"|i(?:'m| am) (?:glad|curious|wondering|looking for (?:some )?(?:advice|ideas|recommendations|suggestions|tips))"
     r"|i (?:really )?need (?:some |your )?help|i(?:'d| would) (?:like|love) (?:some|your|to (?:hear|know|learn|see))"
     r"|i(?: think i)?(?:'ll| will) (?:\w{1,12}ly |also |be sure to |make sure to )?(?:check|give|look|start|try))\b",
@@ -222,11 +223,28 @@ REACTION = re.compile(
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
 LEAD_IN = re.compile(
-    r"\A(?:(?:oh|and|also|well|so|but|of course|actually|anyway|by the way|btw|guess what"
-    r"|speaking of [^,]{1,60}),?\s)++",
+    rf"\A(?:(?:oh|and(?! so on)|but(?! for)|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
+    rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
+    r"|bueno|pues|vale|bon|ben|bref|ah|tiens|naja|übrigens|por cierto|au fait|(?:et |y )?(?:otra cosa|autre chose))"
+    r"[,:]\s"
+    r"|(?:well|so|also|then|alright|anyway|actually|basically|finally|however|of course|by the way)\s(?=(?:i|we|he|she"
+    r"|it|they|you|there)(?:'\w{1,2})?\s|(?:the|an?|this|these|those|my|our|his|her|their|your|if|when|since|because"
+    r"|yesterday|tomorrow|tonight|today|last|next|every)\s))++",
     re.IGNORECASE,
 )
-"""What leads from one subject to the next, and belongs to neither."""
+"""What leads from one subject to the next, and belongs to neither: before a comma, or before what opens a clause.
+
+"Besides the choir I have a band", "So far it holds" and "Well water is hard" lose nothing.
+"""
+OTHER_MATTER = re.compile(
+    r"(?:(?:right|ok|okay|well|bon|bueno|ah|oh)[,.]?\s){0,2}(?:(?:oh|ah),? (?:and|et|y|und)\b|by the way|btw\b|anyway\b"
+    r"|also\b|so, |speaking of|(?:and )?another thing|second(?:ly| thing)\b|what i (?:\w+ )?wanted\b|lo que quería\b"
+    r"|ce que je voulais\b|was ich wollte\b|(?:et |y )?(?:autre chose|otra cosa|una cosa)"
+    r"|par contre|d'ailleurs|au fait|à propos|pour [^,.:;]{1,40} ?:|(?:y )?(?:lo del?|de l[oa]s)\b|por cierto|übrigens"
+    r"|noch (?:was|etwas)\b|new one:)",
+    re.IGNORECASE,
+)
+"""Leads to another matter than the one before."""
 STANDING = re.compile(
     r"\A(?:(?:please|ok|okay|and|also|so|but|no|yes)[,\s]+)*"
     r"(?:(?:do not|don'?t|avoid|only)\b|use\b.{1,80}\b(?:not|instead of|rather than|here|for (?:all|every))\b)"
@@ -243,6 +261,24 @@ STANDING = re.compile(
     re.IGNORECASE,
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
+TOLD_RULE = re.compile(
+    r"(?:\A|[,;:.!]\s)(?:(?:and|but|so|please|then|ok|okay)[,\s]+)*(?:(?:do not|don'?t|never|always|avoid"
+    r"|only (?=use|call|write|answer|ask|buy|book))\b(?!\s(?:know|think|care|worry|get|mind|been|again|had|be|was|is"
+    r"|ever|\w+(?:ed|ing|[^\Ws]s))\b)\s\w)"
+    r"|\b(?:short|brief|plain|longer|courte?s?|brèves?|cortas?|breves?|kurze?)\s(?:answers?|replies|réponses?|respuestas?"
+    r"|antworten?)\b"
+    r"|\b(?:no|none of (?:those|these|the)|without|pas d[e']|sans|sin|keine)\s?(?:bullet|listes? à|listas?|emojis?"
+    r"|markdown)"
+    r"|\b(?:from now on|in (?:the )?future|désormais|dorénavant|a partir de ahora|de ahora en adelante|ab jetzt)"
+    r",?\s(?:please|always|never|only|don'?t|you|call|use|write|answer|speak|remind|tell|give|send|keep|tu"
+    r"|vous|bitte)\b|\bi (?:don't )?(?:want|need|expect|would like) you to\b"
+    r"|\byou (?:must|should|are to)(?:n't| not| never| always| only)\b"
+    r"|\b(?:when(?:ever)?|if|each time|every time) i (?:say|write|ask|mention)\b|\b(?:my rule|rule of mine|as a rule)\b"
+    r"|\b(?:under no circumstances|on no account|auf keinen fall|en aucun cas|bajo ningún concepto)\b"
+    r"|\bsurtout (?:pas|rien)\b|\A(?:bitte )?(?:immer|niemals|toujours|jamais|siempre|nunca)\s\w",
+    re.IGNORECASE,
+)
+"""How a user of an assistant words a rule in a chat: an order in its form, or a rule that they name as one."""
 WISH = re.compile(
     r"(?:\b(?:i|we) (?:\w+ )?(?:want|need|prefer|like)"
     r"|\A(?:(?:no|nah|ok|okay|then|please)[,.]?\s){0,3}(?:keep|stay|stick))\b"
@@ -299,7 +335,7 @@ COURTESY = re.compile(
     r"super|good|fine|toll|prima|génial|genial|parfait|perfecto|"
     r"understood|noted|right|sure|yes|yeah|yep|no|ok|okay|done|agreed|true|fair|wow|ouch|haha?|lol|danke|"
     r"mea culpa|my bad|(?:my )?apologies|oops|whoops|"
-    r"bitte|merci|gracias|buenas|"
+    r"bitte|merci|gracias|buenos días|buenas(?: tardes| noches)?|"
     r"bonsoir|bonne (?:nuit|journée|soirée)|(?:guten|schönen) (?:tag|abend|morgen|feierabend)|buen día|"
     r"venga|gern|einen moment|never mind|one (?:moment|sec)|"
     r"hold on|come in|please)\b[\s,.!?…:)-]*+)"
@@ -318,7 +354,8 @@ TALLY = re.compile(
 """A passing state: "all 141 tests pass"."""
 OWN = re.compile(
     r"\b(?:I|I'(?:m|ve|d|ll)|[Mm](?:y|e|yself|ine|oi|ich|ein(?:e[mnrs]?)?|eus?|inhas?|ijn?)|[Ii](?:ch|k)|[Jj](?:e|')"
-    r"|mir|mon|[Yy]o|(?<!\d )[Mm]is?|[Cc]onmigo|[Ee]u|(?i:я|мне|меня|мой|моя|моё|мои))\b|我(?![们們])|私|저는|제가"
+    r"|[Tt]engo|[Ss]oy|[Ee]stoy|mir|mon|[Yy]o|(?<!\d )[Mm]is?|[Cc]onmigo|[Ee]u|(?i:я|мне|меня|мой|моя|моё|мои))\b"
+    r"|我(?![们們])|私|저는|제가"
 )
 """Words by which somebody speaks of themselves, in capitals none: "EU", "Mon 8 Dec" and "5 mi" are other words."""
 WE = re.compile(

@@ -20,6 +20,7 @@ from nous_online.language.lexicon import (
     LEAD_IN,
     NEGATORS,
     OWN,
+    SMALL_WORDS,
     UNSPACED,
     VERBS,
     WE,
@@ -27,13 +28,14 @@ from nous_online.language.lexicon import (
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.reading import read
+from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.sentences import (
     CLOSING,
     ENDINGS,
+    KNOWN,
     Sentence,
     split_sentences,
     straighten_apostrophes,
-    with_full_dates,
     with_speaker,
 )
 
@@ -60,7 +62,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(
         word
         for word in _WORD.findall(text.casefold())
-        if word not in FUNCTION_WORDS and word not in CHATTER and (len(word) > 1 or word.isdigit())
+        if word not in SAYING_NOTHING and (len(word) > 1 or word.isdigit())
     )
 
 
@@ -154,7 +156,7 @@ def plain_opening(text: str) -> str:
 
     Nor with the marks of bold type: a line cut short would keep one of the two.
     """
-    plain = " ".join(without_openers(LEAD_IN.sub("", BOLD.sub(r"\1", text)).split())).lstrip(" ,;") or text
+    plain = LEAD_IN.sub("", BOLD.sub(r"\1", " ".join(text.split()))).lstrip(" ,;") or text
     return plain if CODE_NAME.match(plain) else capitalised(plain)
 
 
@@ -234,6 +236,7 @@ AT_A_JOINT, CUT_SHORT = 0.8, 0.5
 """Weight of a title that stops before "because" or "to", and of one that is cut off, beside 1 for a whole clause."""
 
 CHATTER, OPENERS, JOINTS = map(word_list, ("chatter", "openers", "joints"))
+SAYING_NOTHING = FUNCTION_WORDS | CHATTER | ((SMALL_WORDS | KNOWN) - word_list("english_too"))
 DANGLING = FUNCTION_WORDS | NEGATORS
 EDGE = " \t.,;:!?…。！？、-–—*_`\"'“”‘’()[]{}<>|/\\#"
 
@@ -261,12 +264,13 @@ def title_of(ranked: Sequence[Sentence], *, headings: Sequence[str] = ()) -> str
 def best_stretch(sentence: Sentence, counts: Counter[str], *, prefix: str = "") -> str:
     """Return the stretch of 5 to 10 words in a sentence, from clause to clause, whose words are commonest in the text.
 
-    The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May".
+    The speaker is named where the sentence says "I": "Ana: I moved to Lisbon in May". A role is no name.
     """
     least, most = POLICY.title_words
-    words = without_openers(sentence.text.split())
+    words = (LEAD_IN.sub("", sentence.text) or sentence.text).split()
     is_own = bool(OWN.search(straighten_apostrophes(sentence.text)))
-    name = f"{sentence.speaker}: " if sentence.speaker and is_own and not prefix else prefix
+    is_role = (sentence.speaker or "").casefold() in ASKING | ASSISTANTS
+    name = f"{sentence.speaker}: " if sentence.speaker and is_own and not (prefix or is_role) else prefix
     room = most - word_count(name)
     values = {
         " ".join(stretch): weight * sum(counts[word] for word in content_words(" ".join(stretch)))

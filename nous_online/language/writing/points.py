@@ -31,6 +31,7 @@ from nous_online.language.lexicon import (
     FAULT,
     FIXING,
     FOUND,
+    HEALTH,
     HEDGE,
     INSTRUCTING,
     LABELLED,
@@ -48,13 +49,11 @@ from nous_online.language.lexicon import (
     QUOTED,
     QUOTING_ERROR,
     RAN,
-    REACTION,
     REFUSED,
     REFUSING,
     REPLY,
     REQUEST,
     RULE,
-    SMALL_WORDS,
     STANDING,
     STEP,
     TAG,
@@ -72,6 +71,21 @@ from nous_online.language.lexicon import (
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
+from nous_online.language.writing.chats import (
+    PERSONS,
+    RESTRICTING,
+    begins_other_matter,
+    is_asking,
+    is_passing,
+    is_question,
+    named_before,
+    opening,
+    says_little,
+    tells_of_life,
+    without_replies,
+    words_by_turn,
+)
+from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -82,18 +96,16 @@ from nous_online.language.writing.lexrank import (
     lexrank,
     needs_name,
     plain_opening,
+    summary_text,
     without_openers,
     word_count,
 )
 from nous_online.language.writing.sentences import (
     CLOSING,
     ENDINGS,
-    TALKING,
     Sentence,
     is_prose,
-    opens_with_self,
     straighten_apostrophes,
-    with_full_dates,
 )
 
 POLICY = WritingPolicy()
@@ -114,11 +126,12 @@ CUES = {
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
-    "standing": 1.5, "own": 0.5, "hedge": -1.5, "tally": -3.0,
+    "standing": 1.5, "own": 0.5, "health": 2.0, "hedge": -1.5, "tally": -3.0,
 }  # fmt: skip
 """Weights for a point worth keeping as a fact: a logistic regression on the 24 transcripts of `benchmarks episodes`,
 rounded (area under the curve 0.83 on transcripts left out). Labels, preferences, tallies, what a user tells an
-assistant to always or never do and what they tell of themselves are set by hand: those transcripts hardly have any."""
+assistant to always or never do, what they tell of themselves and of health are set by hand: those transcripts hardly
+have any."""
 OUTCOME: Mapping[str, float] = {
     "density": 1.5, "mended": 1.0, "rank": 1.5, "refuses": 0.4, "decision": 0.9, "cause": 0.6,
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
@@ -139,21 +152,21 @@ DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("l
 POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
 SEATED = (CAUSE, DECISION, MENDED)
-LONGER = (STANDING, RULE, PREFERENCE)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
-ARTICLES = ("the ", "a ", "an ", "our ")
-GENERIC = word_list("generic")
 POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
-SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 
 
 @dataclass(frozen=True)
 class Point:
-    """Consecutive sentences of one speaker and the question they answer; `places` are their indexes."""
+    """Consecutive sentences of one speaker and the question they answer; `places` are their indexes.
+
+    `about` is the sentence before that says of whom they speak that open with "he" or "her".
+    """
 
     places: tuple[int, ...]
     sentences: tuple[Sentence, ...]
     question: Sentence | None = None
+    about: Sentence | None = None
 
     @property
     def text(self) -> str:
@@ -188,18 +201,38 @@ def points_of(sentences: Sequence[Sentence]) -> list[Point]:
     found: list[Point] = []
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
         places = list(block)
-        for run in statement_runs(sentences, places, passing):
+        for whole in statement_runs(sentences, places, passing):
+            run = without_replies(sentences, whole)
             asked = question_before(sentences, run[0]) if run[0] == places[0] else None
-            found.append(Point(tuple(run), tuple(sentences[place] for place in run), asked))
+            told = tuple(sentences[place] for place in run)
+            found.append(Point(tuple(run), told, asked, named_before(sentences, run[0])))
     return [each for each in found if stands_alone(each)]
 
 
 def stands_alone(point: Point) -> bool:
-    """Tell whether a point can be read by itself: it has words enough, and is no mere note that answers a question."""
+    """Tell whether a point can be read by itself: it has words enough, and is no mere note that answers a question.
+
+    Nor does all that a user says in it hang on something said before.
+    """
+    if is_asking(point.sentences[0]) and is_hanging(point):
+        return False
     text = standalone_text(point)
     is_answer = point.question is not None and not (point.label or is_joined(point))
     is_mere_note = is_note(text) and not (OWN.search(straighten_apostrophes(text)) or WE.match(text))
     return word_count(text) >= LEAST_WORDS and not (is_answer and is_mere_note)
+
+
+def is_hanging(point: Point) -> bool:
+    """Tell whether what a user says hangs on something said before: it opens with "he" and nothing says who that is."""
+    text = straighten_apostrophes(point.text)
+    if point.label or UNSPACED.search(text):
+        return False
+    if says_little(text):
+        return True
+    says_more = point.about is not None and (len(content_words(text)) > LEAST_COMMON or _DIGITS.search(text))
+    is_of_somebody = opening(text).partition("'")[0] in PERSONS and not says_more
+    is_answer = point.question is not None and bool(text[:1].isdigit() or opening(text) in RESTRICTING)
+    return (is_of_somebody or is_answer) and not HEALTH.search(text)
 
 
 def is_joined(point: Point) -> bool:
@@ -216,14 +249,15 @@ def statement_runs(
 ) -> Iterator[list[int]]:
     """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each.
 
-    A label opens one, and so does each sentence in which a user begins with themselves: one statement, one fact.
+    A label opens one, and so does each sentence in which a user begins with themselves, or with another matter ("Oh
+    and choir: …"): one statement, one fact.
     """
     held: list[int] = []
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
         is_full = words > MOST_WORDS and not LEANING.match(sentences[place].text)
-        is_own = (sentences[place].speaker or "").casefold() in ASKING and opens_with_self(sentences[place].text)
+        is_own = is_asking(sentences[place]) and begins_other_matter(sentences[place].text)
         if held and (not is_held or is_full or is_own or LABELLED.match(sentences[place].text)):
             yield held
             held = []
@@ -249,48 +283,12 @@ def is_statement(sentence: Sentence) -> bool:
     return not (is_empty or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
 
 
-def is_passing(text: str) -> bool:
-    """Tell whether a user asks an assistant for something, or takes up its answer, and tells nothing that lasts."""
-    if any(cue.search(text) for cue in LONGER):
-        return False
-    is_reaction = REACTION.match(text) and not (DECISION.search(text) or CAUSE.search(text) or is_anchored(text))
-    return bool(REQUEST.match(text) or is_reaction)
-
-
-def is_question(sentence: Sentence) -> bool:
-    """Tell whether a sentence is a question."""
-    return sentence.text.rstrip(CLOSING).endswith(("?", "？"))  # noqa: RUF001
-
-
 def is_decided(text: str) -> bool:
     """Tell whether a text opens with "Decision:" or "Lesson:" and says what."""
     label = LABELLED.match(text)
     said = text[label.end() :].strip() if label else ""
     is_blank_form = said.startswith(("[", "<", "{")) and said.endswith(("]", ">", "}"))
     return label is not None and label.lastgroup in DECIDED_LABELS and bool(said.strip(EDGE)) and not is_blank_form
-
-
-def explained_turns(sentences: Sequence[Sentence]) -> frozenset[int]:
-    """Return the turns of the exchanges with an assistant that hold a long turn: explanations or pasted text."""
-    words = words_by_turn(sentences)
-    exchanges: list[list[int]] = [[]]
-    for turn, _ in groupby(sentences, key=lambda each: (each.turn, (each.speaker or "").casefold())):
-        exchanges += [[]] if turn[1] in ASKING else []
-        exchanges[-1] += [turn[0]] if turn[1] in TALKING else []
-    return frozenset(
-        turn
-        for exchange in exchanges
-        for turn in exchange
-        if any(words[each] > POLICY.most_answer_words for each in exchange)
-    )
-
-
-def words_by_turn(sentences: Sequence[Sentence]) -> Counter[int]:
-    """Return the number of words in each turn."""
-    words: Counter[int] = Counter()
-    for each in sentences:
-        words[each.turn] += word_count(each.text)
-    return words
 
 
 def without_pasted_turns(sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -440,7 +438,8 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
         text = straighten_apostrophes(sentence.text)
         # "No tests are left." after another sentence of the same speaker only counts.
         is_new_turn = bool(place) and sentences[place - 1].turn != sentence.turn
-        if place and CORRECTING.match(text) and (is_new_turn or text[:3].casefold() != "no "):
+        is_taking_back = is_new_turn and (sentence.speaker or "").casefold() not in ASSISTANTS
+        if place and CORRECTING.match(text) and (is_taking_back or text[:3].casefold() != "no "):
             found |= {place - 1, *proposed_before(sentences, place)}
         for match in REFUSED.finditer(text):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
@@ -449,7 +448,8 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
                     continue
                 common = refused & said[before]
                 is_same = len(common) >= LEAST_COMMON or any(word[0].isdigit() for word in common)
-                if is_same and sentences[before].turn != sentence.turn:
+                is_told_by_user = is_asking(sentences[before]) and sentence.speaker != sentences[before].speaker
+                if is_same and sentences[before].turn != sentence.turn and not is_told_by_user:
                     found.add(before)
     return frozenset(found)
 
@@ -550,7 +550,10 @@ def standalone_text(point: Point) -> str:
     asked = point.question if is_joined(point) else None
     is_named = speaker and speaker.casefold() not in ASKING and (asked or needs_name(text, speaker))
     said = f"{speaker}: {text}" if is_named else text
-    return with_full_dates(f"{asked.text} {said}" if asked else said, point.sentences[0].day)
+    before = (
+        asked.text if asked else summary_text([replace(point.about, speaker=None, day=None)]) if point.about else ""
+    )
+    return with_full_dates(f"{before} {said}".lstrip(), point.sentences[0].day)
 
 
 def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
@@ -568,6 +571,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "answer": point.question is not None,
         "standing": any(map(is_standing, point.sentences)),
         "own": is_about_self(point),
+        "health": is_asking(point.sentences[0]) and bool(HEALTH.search(text)),
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
         **{name: bool(cue.search(text)) for name, cue in CUES.items()},
     }
@@ -633,53 +637,27 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
     for place in sorted(ranked, key=lambda each: each != why and each not in rules):
         if len(chosen) == most:
             break
-        if has_content(points[place]) and not any(is_repeat(points, vectors, place, other) for other in chosen):
-            chosen.append(place)
+        told = {points[each].about for each in chosen}  # with what it says of somebody
+        is_told = told.issuperset(points[place].sentences) or any(
+            is_repeat(points, vectors, place, other) for other in chosen
+        )
+        if has_content(points[place]) and not is_told:
+            tells = {points[place].about}
+            chosen = [each for each in chosen if not tells.issuperset(points[each].sentences)] + [place]
     return sorted(chosen)
 
 
 def has_content(point: Point) -> bool:
-    """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is what a user says of themselves."""
+    """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is told by a user of their life."""
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
-    return is_told or bool(point.label or _DIGITS.search(text) or read(point.text).names) or is_about_self(point)
+    is_of_life = is_asking(point.sentences[0]) and tells_of_life(text)
+    return is_told or is_of_life or bool(point.label or _DIGITS.search(text) or read(point.text).names)
 
 
 def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:
     """Tell whether two points state one fact: equal texts, or near vectors and no guard that tells them apart."""
-    a, b = (LABELLED.sub("", standalone_text(points[each])).strip() for each in (one, other))
+    a, b = (LABELLED.sub("", standalone_text(replace(points[each], about=None))).strip() for each in (one, other))
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
     one_text, other_text = sorted((normalise(a).casefold(), normalise(b).casefold()), key=len)
     return one_text in other_text or (close and not differences(a, b))
-
-
-def subject_of(point: Point) -> str | None:
-    """Return the subject of a point: the speaker who says "I", the words before its verb, or the first name in it."""
-    plain = straighten_apostrophes(point.text)
-    text = " ".join(without_openers(plain[label.end() if (label := LABELLED.match(plain)) else 0 :].split()))
-    speaker = (point.speaker or "").casefold()
-    if point.speaker and speaker not in ASSISTANTS and (OWN.search(text) or WE.match(text)):
-        return point.speaker
-    # What a user tells an assistant to do opens with the deed, not with what it is about.
-    verb = None if is_standing(point.sentences[0]) else VERBS.search(text)
-    about = text[: verb.start()].strip(EDGE) if verb else ""
-    about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
-    low = about.casefold().split()
-    is_named = low and low[0] not in NO_SUBJECT and not (SMALL_WORDS | GENERIC).issuperset(low)
-    if is_named and SUBJECT.fullmatch(about) and ". " not in about:
-        return about
-    return next((name for name in read(text).names if name.casefold() not in SMALL_WORDS | GENERIC), None)
-
-
-def category_of(point: Point) -> str | None:
-    """Return `decision`, `preference` or `rule` where a point is worded as one, None for a plain statement.
-
-    What an assistant says is nobody's preference or rule: "the script only reads JSON".
-    """
-    if point.label == "decision":
-        return "decision"
-    kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE), ("rule", STANDING))
-    speaker, text = (point.speaker or "").casefold(), straighten_apostrophes(point.text)
-    told = {"decision"} if speaker in ASSISTANTS else {"decision", "preference", "rule"}
-    kinds = kinds if speaker in ASKING else kinds[:3]
-    return next((kind for kind, pattern in kinds if kind in told and pattern.search(text)), None)

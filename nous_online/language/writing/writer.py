@@ -5,7 +5,7 @@ The offline writer only extracts: everything it returns is in the transcript, wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -19,7 +19,17 @@ from nous_online.language.embedding import Embedder
 from nous_online.language.lexicon import LEANING
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.cautions import find_cautions
+from nous_online.language.writing.chats import (
+    explained_turns,
+    is_asking,
+    is_named,
+    is_question,
+    long_turns,
+    names_in,
+    tells_of_life,
+)
 from nous_online.language.writing.credentials import holds_credential, without_credentials
+from nous_online.language.writing.dates import find_date
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -40,15 +50,11 @@ from nous_online.language.writing.points import (
     Point,
     answered_questions,
     best_outcomes,
-    category_of,
-    explained_turns,
     finding_within,
     has_content,
-    is_about_self,
     is_decided,
     is_finding,
     is_mended,
-    is_question,
     is_report,
     is_standing,
     is_statement,
@@ -59,19 +65,19 @@ from nous_online.language.writing.points import (
     score_points,
     select_facts,
     standalone_text,
-    subject_of,
     summary_candidates,
     without_pasted_turns,
 )
 from nous_online.language.writing.sentences import (
     Sentence,
-    find_date,
     human_text,
     is_known_language,
     sentences_of,
+    straighten_apostrophes,
     uses_tools,
     with_speaker,
 )
+from nous_online.language.writing.subjects import category_of, subject_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -182,7 +188,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-11"
+    prompt_version = "extract-12"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -215,7 +221,9 @@ class ParsedEpisode:
     is_asked: bool
     """Whether a `user` speaks in it: besides them only the agent and its tools do."""
     explained: frozenset[int]
-    """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool."""
+    """The turns with long explanations and pasted text, in a talk with an assistant without a use of a tool …"""
+    pasted: frozenset[int]
+    """… and of these what the user pastes."""
     mends: Sequence[Mending]
     """What it tells as mended: of the whole text, also where its sentences are a sample."""
 
@@ -258,6 +266,7 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         uses_tools=is_work,
         is_asked=any((each.speaker or "").casefold() in ASKING for each in own),
         explained=frozenset() if is_work else explained_turns(spoken),
+        pasted=frozenset() if is_work else long_turns([each for each in spoken if is_asking(each)]),
         mends=mendings(own),
     )
 
@@ -293,14 +302,18 @@ def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -
 
 
 def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
-    """Return the points worth keeping as facts: two, and one more for each forty words, up to twelve."""
+    """Return the points worth keeping as facts: two, and one more for each 40 words (25 of a chat), up to twelve."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
     passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
     worths[passing] = -np.inf
-    most = min(POLICY.most_facts, 2 + spoken.words // POLICY.words_a_fact)
+    is_chat = spoken.is_asked and not spoken.uses_tools
+    most = min(POLICY.most_facts, 2 + spoken.words // (POLICY.words_a_told_fact if is_chat else POLICY.words_a_fact))
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
-    return tuple(FactDraft(standalone_text(each), subject_of(each), category_of(each), each.text) for each in kept)
+    return tuple(
+        FactDraft(standalone_text(each), subject_of(each), category_of(each, is_chat=is_chat), each.text)
+        for each in kept
+    )
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
@@ -308,7 +321,9 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
     if is_decided(point.text):
         return True
     if point.sentences[0].turn in spoken.explained:
-        return is_about_self(point)
+        text = straighten_apostrophes(point.text)
+        is_told = tells_of_life(text) or (point.sentences[0].turn not in spoken.pasted and names_in(text))
+        return is_asking(point.sentences[0]) and bool(is_told)
     speaker = (point.speaker or "").casefold()
     if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters
         return not spoken.is_asked or point.label in LASTING_LABELS
@@ -323,17 +338,35 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:
     """Return title, summary, line and index word of a parsed episode; `vectors` has a unit row for each sentence."""
     sentences, weights = spoken.sentences, summary_candidates(spoken.sentences)
-    chosen = summary_of(sentences, vectors, words=spoken.summary_words, uses_tools=spoken.uses_tools)
+    chatter = chatter_of(spoken)
+    chosen = summary_of(sentences, vectors, words=spoken.summary_words, uses_tools=spoken.uses_tools, chatter=chatter)
     saying = sentence_scores(sentences, vectors) * weights
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
     headings = [each for each in spoken.headings if not find_date(each)]
     named = [sentences[place] for place in request_place(sentences)]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
+    telling = [each for each in ranked if len(content_words(each.text)) >= POLICY.least_told] or ranked
+    is_role = bool(telling) and (telling[0].speaker or "").casefold() in ASKING | ASSISTANTS
+    line = summary_text(telling[:1]) if is_role else with_speaker(telling[0]) if telling else title
     return DraftLevels(
         title=title,
         summary=summary_text([sentences[i] for i in chosen]),
-        compressed=one_line(with_speaker(ranked[0]) if ranked else title),
+        compressed=one_line(line),
         index_word=index_word(title),
+    )
+
+
+def chatter_of(spoken: ParsedEpisode) -> frozenset[int]:
+    """Return the indexes of what an assistant says in a chat that explains nothing, and names little: "A wise man."."""
+    if spoken.uses_tools or not spoken.is_asked:
+        return frozenset()
+    said = [
+        (place, each.text)
+        for place, each in enumerate(spoken.sentences)
+        if (each.speaker or "").casefold() in ASSISTANTS and each.turn not in spoken.explained
+    ]
+    return frozenset(
+        place for place, text in said if len(content_words(text)) < POLICY.least_told and not is_named(text)
     )
 
 
@@ -354,15 +387,23 @@ def points_and_rows(
     return points, unit_rows(np.array([vectors[list(each.places)].mean(axis=0) for each in points] or vectors[:0]))
 
 
-def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, uses_tools: bool = False) -> list[int]:
+def summary_of(
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    *,
+    words: int,
+    uses_tools: bool = False,
+    chatter: Set[int] = frozenset(),
+) -> list[int]:
     """Return the indexes of the sentences of a summary of at most `words` words, in order.
 
     The best sentence that states a cause has a seat in it. In a long session of an agent that uses tools so have the
     first request and what was found; of the rest the agent's plain reports are taken, and no steps. Of another long
-    talk no sentence is taken that says little: "Works for me."
+    talk no sentence is taken that says little: "Works for me." None of `chatter` is ever taken.
     """
     is_short = words >= POLICY.telling_from_share * total_words(sentences)
     bearing = summary_candidates(sentences)
+    bearing[list(chatter)] = False
     points, rows = points_and_rows(sentences, vectors)
     telling = outcome_weights(points, rows, len(sentences))
     seats = best_outcomes(sentences, telling * bearing)
@@ -379,7 +420,7 @@ def summary_of(sentences: Sequence[Sentence], vectors: Vectors, *, words: int, u
         vectors,
         words=words,
         bearing=bearing,
-        asked=answered_questions(sentences),
+        asked={} if chatter else answered_questions(sentences),
         telling=telling if is_short or uses_tools else None,
     )
 

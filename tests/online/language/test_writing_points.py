@@ -7,15 +7,14 @@ from datetime import date
 import pytest
 
 from nous_online.language.writing.cautions import find_cautions
+from nous_online.language.writing.dates import find_date, with_full_dates
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.points import points_of, standalone_text
 from nous_online.language.writing.sentences import (
     Sentence,
-    find_date,
     human_text,
     is_known_language,
     sentences_of,
-    with_full_dates,
 )
 from nous_online.language.writing.writer import POLICY, EndedEpisode, draft_facts, levels_by_words, parse_episode
 
@@ -333,7 +332,9 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date | None) -> None:
         ("changed last Friday", "changed last Friday (10 October 2025)"),
         ("on Thursday 14:00", "on Thursday 14:00"),
         ("until 7 February.", "until 7 February 2026."),
-        ("spätestens Freitag, ab morgen", "spätestens Freitag, ab morgen (15 October 2025)"),
+        ("spätestens Freitag, ab morgen", "spätestens Freitag, ab morgen (2025-10-15)"),
+        ("hoy y ayer, le lundi dernier", "hoy (2025-10-14) y ayer (2025-10-13), le lundi dernier (2025-10-13)"),
+        ("viernes 24, el 3 de noviembre", "viernes 24 (2025-10-24), el 3 de noviembre de 2025"),
         ("next Monday 20 October", "next Monday 20 October 2025"),
         ("on 24 October 2027", "on 24 October 2027"),
         ("was moved on 3 May", "was moved on 3 May"),

@@ -1,0 +1,216 @@
+"""Reads what a user tells an assistant in a chat: what only takes up an answer, whom "he" means, what was pasted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from nous_online.core.policy import WritingPolicy
+from nous_online.language.lexicon import (
+    CAUSE,
+    DECISION,
+    FUNCTION_WORDS,
+    HEALTH,
+    LEAD_IN,
+    MEN,
+    NO_SUBJECT,
+    OTHER_MATTER,
+    OWN,
+    PREFERENCE,
+    REACTION,
+    REQUEST,
+    RULE,
+    SMALL_WORDS,
+    STANDING,
+    TOLD_RULE,
+    UNANCHORED,
+    VERBS,
+    WE,
+    WOMEN,
+    word_list,
+)
+from nous_online.language.pairs.reading import read
+from nous_online.language.writing.lexrank import ASKING, EDGE, OPENERS, content_words, is_note, word_count
+from nous_online.language.writing.sentences import CLOSING, TALKING, Sentence, opens_with_self, straighten_apostrophes
+
+POLICY = WritingPolicy()
+LEAST_SAID = 2  # content words of a sentence that says something by itself
+LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by itself
+FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
+LASTS = (STANDING, RULE, PREFERENCE)
+ANSWERS, PERSONS = word_list("answers"), frozenset("he she they il elle ils elles él ella".split())  # noqa: SIM905 (words)
+RESTRICTING = frozenset("only just both neither solo sólo seulement nur".split())  # noqa: SIM905 (words)
+POINTING_BACK = re.compile(
+    r"\b(?:it(?:'s)?|them|(?:this|that|these|those|there)(?=\W{0,3}\Z|[.,;]|\s(?:is|was)\b)|ça|cela|les deux|los dos"
+    r"|eso|both|das (?:ist|war|mach|dach|find)\w{0,3})\b",
+    re.IGNORECASE,
+)
+"""What stands for something said before."""
+OURS = re.compile(rf"\b{WE.pattern}")
+INTERJECTIONS = re.compile(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
+CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
+SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
+"""Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
+HE, SHE = re.compile(r"(?:he|his|il|él)\b", re.IGNORECASE), re.compile(r"(?:she|her|elle|ella)\b", re.IGNORECASE)
+"""Opens a sentence about a man or a woman named before."""
+WHAT = re.compile(
+    r"(?:\A|[,;:.…¿]\s?)(?:and|et|y|und)?\s?(?:who|what|when|where|which|why|how|qui|que|quoi|quel\w*|où|comment|pourquoi|qué"
+    r"|quién|cuándo|dónde|cómo|cuál|wer|was|wann|wo|wie|warum)\b",
+    re.IGNORECASE,
+)
+"""Asks who, what or how, so that the answer tells something."""
+NEVER_SUBJECT = frozenset[str]().union(
+    SMALL_WORDS, NO_SUBJECT, UNANCHORED, ANSWERS, OPENERS, word_list("adverbs"), word_list("never_names")
+) - {"dr", "mr", "mrs", "ms"}
+NAMED_FIRST = re.compile(
+    r"(?P<name>[^\W\d_a-z](?:[\w.-]|'(?!s\b)){1,30}(?:\s[^\W\d_a-z](?:[\w.-]|'(?!s\b)){0,30}){0,2})\s"
+    rf"(?:(?:{'|'.join(sorted(word_list('third_person')))})\b|(?i:{VERBS.pattern}))"
+)
+"""Opens with a name and its verb, as a sentence about whoever is named does."""
+
+
+def is_question(sentence: Sentence) -> bool:
+    """Tell whether a sentence is a question."""
+    return sentence.text.rstrip(CLOSING).endswith(("?", "\uff1f"))
+
+
+def is_asking(sentence: Sentence) -> bool:
+    """Tell whether a user of an assistant says a sentence."""
+    return (sentence.speaker or "").casefold() in ASKING
+
+
+def is_passing(text: str) -> bool:
+    """Tell whether a user asks an assistant for something, or takes up its answer, and tells nothing that lasts."""
+    if any(cue.search(text) for cue in LASTS):
+        return False
+    is_reaction = REACTION.match(text) and not (DECISION.search(text) or CAUSE.search(text) or is_named(text))
+    return bool(REQUEST.match(text) or is_reaction)
+
+
+def is_named(text: str) -> bool:
+    """Tell whether a text holds a figure, or a name that does not only open a sentence."""
+    return any(map(str.isdigit, text)) or bool(names_inside(text))
+
+
+def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
+    """Tell whether a user's sentence only takes up what was said before: "Only the oak one", "That's what she said".
+
+    So does a short answer to a question that is not one for who, what or how, which tells something.
+    """
+    text = straighten_apostrophes(sentences[place].text)
+    before = sentences[place - 1] if place else None
+    if any(map(str.isdigit, text)) or HEALTH.search(text) or TOLD_RULE.search(text):
+        return False
+    is_answer = before is not None and before.turn != sentences[place].turn and is_question(before)
+    if is_answer and not OWN.match(text) and before and not WHAT.search(before.text):
+        return word_count(text) <= LONGEST_ANSWER
+    said, points = len(content_words(text)), POINTING_BACK.search(text) or opening(text) in UNANCHORED
+    if is_named(text) or (OWN.match(text) and not points):
+        return False
+    return said < LEAST_SAID or bool(said == LEAST_SAID and (points or is_answer))
+
+
+def says_little(text: str) -> bool:
+    """Tell whether all that a user says hangs on something said before: "Fine, I'll take it", "We pay both in May"."""
+    plain = straighten_apostrophes(text)
+    is_answer = INTERJECTIONS.sub("", plain).partition(" ")[0].strip(EDGE).casefold() in ANSWERS
+    points = POINTING_BACK.search(CLAUSE.split(plain, maxsplit=1)[0])
+    said, rest = len(content_words(plain)), plain.partition(" ")[2]  # a word that only opens a sentence names nothing
+    is_telling = HEALTH.search(plain) or PREFERENCE.search(plain) or is_named(rest)
+    is_bare = is_note(plain) and not SPOKEN_ELSEWHERE & set(plain.casefold().split())
+    if not is_telling and ((is_bare and not tells_of_life(plain)) or (said < LEAST_SAID and not OWN.match(plain))):
+        return True
+    most = LEAST_SAID if is_telling else LEAST_SAID + 1
+    return bool(points or (is_answer and not is_telling)) and said <= most
+
+
+def tells_of_life(text: str) -> bool:
+    """Tell whether a user tells of themselves, of their family or of health, or tells an assistant a rule."""
+    return any(cue.search(text) for cue in (OWN, OURS, HEALTH, MEN, WOMEN, TOLD_RULE))
+
+
+def opening(text: str) -> str:
+    """Return the first word of a text behind what leads in to it, in lower case."""
+    return next(iter(LEAD_IN.sub("", text).split()), "").strip(EDGE).casefold()
+
+
+def begins_other_matter(text: str) -> bool:
+    """Tell whether a user's sentence begins with themselves ("I", "my"), or leads to another matter."""
+    return opens_with_self(text) or bool(OTHER_MATTER.match(straighten_apostrophes(text)))
+
+
+def without_replies(sentences: Sequence[Sentence], run: Sequence[int]) -> Sequence[int]:
+    """Return a run of sentences of one speaker without the first ones in which a user only takes up an answer."""
+    if not is_asking(sentences[run[0]]):
+        return run
+    start = next((at for at, place in enumerate(run) if not is_reply(sentences, place)), len(run) - 1)
+    return run[start:]
+
+
+def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """Return the sentence that says of whom a user's sentence speaks that opens with "he" or "her", None without one.
+
+    It has a word for one of the family ("my dad"), or a name, and stands before in the same turn or in the user's turn
+    before; a name there is the only one, and opens its sentence.
+    """
+    text = LEAD_IN.sub("", straighten_apostrophes(sentences[place].text))
+    kin = next((kin for pronoun, kin in ((HE, MEN), (SHE, WOMEN)) if pronoun.match(text)), None)
+    if kin is None or not is_asking(sentences[place]):
+        return None
+    told = [each for each in sentences[max(0, place - FAR) : place] if is_asking(each) and not is_question(each)]
+    own = [each for each in told if each.turn == sentences[place].turn]
+    last = [each for each in told if each.turn == max((each.turn for each in told if each not in own), default=None)]
+    is_sure = len({name for each in last for name in names_in(each.text)}) == 1
+    known = [
+        *(each for each in reversed(own) if kin.search(each.text)),
+        *(each for each in reversed(own) if names_in(each.text)),
+        *(each for each in reversed(last) if kin.search(each.text)),
+        *(each for each in reversed(last) if is_sure and name_at_first(each.text)),
+    ]
+    return known[0] if known else None
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names in a text: inside it, or at its beginning before a verb."""
+    return names_inside(text) | ({first} if (first := name_at_first(text)) else set())
+
+
+def names_inside(text: str) -> set[str]:
+    """Return the names in a text, without what may have its capital only because it opens a sentence."""
+    places = {name: text.rfind(name) for name in read(text).names}
+    return {name for name, place in places.items() if place > 1 and text[place - 2] not in ".!?:"}
+
+
+def name_at_first(text: str) -> str | None:
+    """Return the name that a text opens with, before its verb, None without one."""
+    match = NAMED_FIRST.match(LEAD_IN.sub("", text))
+    first = match["name"].split()[0].casefold().strip(".") if match else ""
+    return match["name"] if match and first not in NEVER_SUBJECT else None
+
+
+def explained_turns(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the turns of the exchanges in which an assistant explains at length or a user pastes a text."""
+    exchanges: list[list[int]] = [[]]
+    for (turn, speaker), _ in groupby(sentences, key=lambda each: (each.turn, (each.speaker or "").casefold())):
+        exchanges += [[]] if speaker in ASKING else []
+        exchanges[-1] += [turn] if speaker in TALKING else []
+    long = long_turns(sentences)
+    return frozenset(turn for exchange in exchanges for turn in exchange if long.intersection(exchange))
+
+
+def long_turns(sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the turns with more words than people tell at once; what a user tells in one paragraph may be longer."""
+    blocks = Counter(turn for turn, _ in {(each.turn, each.block) for each in sentences})
+    told = {each.turn for each in sentences if is_asking(each) and blocks[each.turn] == 1}
+    most = (POLICY.most_answer_words, POLICY.most_request_words)
+    return frozenset(turn for turn, words in words_by_turn(sentences).items() if words > most[turn in told])
+
+
+def words_by_turn(sentences: Sequence[Sentence]) -> Counter[int]:
+    """Return the number of words in each turn."""
+    words: Counter[int] = Counter()
+    for each in sentences:
+        words[each.turn] += word_count(each.text)
+    return words

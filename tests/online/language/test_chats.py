@@ -1,0 +1,235 @@
+"""What a user tells an assistant in a chat: what of it becomes a fact, and in which words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nous_online.language.writing.lexrank import word_vectors
+from nous_online.language.writing.writer import EndedEpisode, FactDraft, draft_facts, levels_by_words, parse_episode
+
+SAID_AT = datetime(2026, 9, 8, tzinfo=UTC)
+
+
+def drawn(*turns: str) -> tuple[FactDraft, ...]:
+    """What is drawn from a chat that the user begins."""
+    spoken = parse_episode(EndedEpisode(chat(*turns), ended_at=SAID_AT))
+    return draft_facts(spoken, word_vectors(spoken.sentences))
+
+
+def facts(*turns: str) -> list[str]:
+    return [fact.content for fact in drawn(*turns)]
+
+
+def chat(*turns: str) -> str:
+    return "\n".join(f"{('User', 'Assistant')[place % 2]}: {text}" for place, text in enumerate(turns))
+
+
+THINGS = "anvil bellows hammer vice furnace"
+LONG_TURN = (
+    "It was a long day at the forge. Rosalind keeps the books on Wednesdays, and the gas comes from Tull and Sons "
+    "since April. The anvil went to Harwick for a new face, it comes back on 3 October. Corin swept the yard, broke a "
+    "window, mended it, and went home at four with the key of the coal shed in his pocket."
+)
+
+
+def test_what_a_user_tells_at_length_is_no_pasted_text() -> None:
+    told = facts(LONG_TURN, "That sounds like a full day.")
+
+    assert any("Rosalind keeps the books on Wednesdays" in fact for fact in told)
+    assert any("3 October" in fact for fact in told)
+
+
+def test_a_text_of_many_lines_or_words_that_a_user_pastes_is_no_fact() -> None:
+    pasted = LONG_TURN.replace(". ", ".\n\n")
+
+    assert facts(f"Proofread this:\n\n{pasted}", "Done.") == []
+
+
+def test_what_a_user_tells_of_health_is_a_fact_though_the_answer_explains_at_length() -> None:
+    advice = " ".join(["Ask the surgery for another one, and keep a list of what was taken and when."] * 6)
+
+    assert facts("Bea is allergic to ibuprofen.", advice) == ["Bea is allergic to ibuprofen."]
+    assert facts("The new gas comes from Tull and Sons in Harwick.", advice) != []
+    assert facts("The list has at most 9 entries and no brand is on it.", advice) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("My uncle runs the ferry.", "He can't take aspirin, it made him bleed."),
+        ("Ma mère vit à Nantes.", "Elle est diabétique, 20 mg le matin."),
+        ("Mi hermana viene en junio.", "Ella es celíaca desde niña."),
+    ],
+)
+def test_whom_a_pronoun_means_is_told_with_it(before: str, told: str) -> None:
+    assert f"{before} {told}" in facts(before, "I see.", told, "Noted.")
+
+
+def test_a_name_says_whom_a_pronoun_means_where_it_is_the_only_one() -> None:
+    assert "Corin works in the yard. He starts at 6:30 in the forge." in facts(
+        "Corin works in the yard.", "Good.", "He starts at 6:30 in the forge.", "Noted."
+    )
+    assert facts("Corin met Rosalind and Bea.", "Good.", "He starts at 6:30 in the forge.", "Noted.") == [
+        "Corin met Rosalind and Bea."
+    ]
+
+
+def test_an_assistant_that_repeats_what_it_was_told_takes_nothing_back() -> None:
+    told = "Number 7 nails are at 12 euros, I have three boxes."
+
+    assert told in facts(told, "No. 7 at 12 euros noted.")
+    off = "Fencing lessons with Bea are off until 3 October 2026."
+    assert off in facts(off, "No fencing lessons with Bea, then.")
+
+
+def test_words_that_say_nothing_in_spanish_are_nothing_in_common() -> None:
+    told = "Bea ha dejado Burgos: se mudó a Soria y lo tengo cerca."
+
+    assert told in facts(told, "¿Contento?", "Sí, aunque no se lo digo.", "Bien.")
+
+
+def test_what_is_told_before_a_question_is_told_in_spanish_too() -> None:
+    assert facts("Soy zurdo de nacimiento, ¿lo sabías?", "No.") == ["Soy zurdo de nacimiento."]
+
+
+@pytest.mark.parametrize(
+    "crumb",
+    [
+        "Fine, I'll take that.",
+        "Great, nettles, I'll look for them.",
+        "Something about weather for once.",
+        "I pay both in March.",
+        "I'll be old when it's paid.",
+        "Ja, das dachte ich mir.",
+        "That's what she said.",
+        "You didn't ask why there are two keys for the shed.",
+        "They're the better smiths; Corin never was.",
+    ],
+)
+def test_what_only_takes_up_what_was_said_is_no_fact(crumb: str) -> None:
+    assert facts("Bea mended the roof of the forge in May.", "Good.", crumb, "Fine.") == [
+        "Bea mended the roof of the forge in May."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "crumb"),
+    [
+        ("Shall I mention the cellar?", "Only the attic, nobody likes the cellar."),
+        ("How do you feel?", "Tired and proud."),
+        ("It is getting dark early.", "It's fine."),
+        ("She may be right.", "I was afraid of that."),
+        ("¿Contento?", "Bastante, aunque no lo parezca."),
+    ],
+)
+def test_a_reply_is_no_part_of_the_fact_behind_it(asked: str, crumb: str) -> None:
+    told = "The roofer is called Osric and comes on 3 October."
+
+    assert facts("Hello there.", asked, f"{crumb} {told}", "Noted.") == [f"{told[:-1]} 2026."]
+
+
+def test_an_answer_that_only_chooses_is_no_fact() -> None:
+    assert facts(
+        "The forge opens at 9 on Mondays.", "Shall I mention Corin?", "Only Rosalind, nobody knows Corin."
+    ) == ["The forge opens at 9 on Mondays."]
+
+
+def test_of_many_statements_of_a_chat_most_are_facts() -> None:
+    told = [f"The {thing} costs {place + 20} euros at Tull and Sons." for place, thing in enumerate(THINGS.split())]
+
+    assert facts(*(turn for each in told for turn in (each, "That is on the list now, thank you."))) == told
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("What happened?", "Bea gives up the bakery in spring."),
+        ("Any dose?", "10 mg, as before, but in the evening."),
+        ("Is he well?", "He is allergic to bees, the doctor says."),
+    ],
+)
+def test_an_answer_that_tells_something_stays(asked: str, answer: str) -> None:
+    assert any(answer in fact for fact in facts("I rang Bea.", asked, f"{answer} The van stands in Harwick.", "Ah."))
+
+
+def test_another_matter_begins_another_fact() -> None:
+    anvil = "The anvil goes to Harwick on Friday for its new face."
+
+    told = facts(f"{anvil} Oh and fencing: we moved the class to Mondays at nine.", "Noted.")
+
+    assert told == [anvil, "Fencing: we moved the class to Mondays at nine."]
+
+
+@pytest.mark.parametrize(
+    ("told", "category"),
+    [
+        ("Corin would never touch the hives of my sister.", None),
+        ("I'm back on tea, only before noon though.", None),
+        ("We always give each other books on 6 January.", None),
+        ("I'd like to only hammer on Mondays from now on.", None),
+        ("From now on we're called the Harwick Smiths.", None),
+        ("Tonight I sit in the forge instead, with a book.", None),
+        ("We decided to keep the old bellows for Bea.", "decision"),
+        ("I prefer larch, it keeps longer in water.", "preference"),
+        ("Short answers please, I read you at the anvil.", "rule"),
+        ("I have two keys for the forge, don't mix them up.", "rule"),
+        ("Never book anything before nine for me again.", "rule"),
+        ("From now on call me Bea, my name is too long.", "rule"),
+        ('When I say "the shed" I mean the one in Harwick.', "rule"),
+        ("Et jamais de listes à puces : pas de listes à rallonge.", "rule"),
+    ],
+)
+def test_in_a_chat_only_what_has_the_form_of_a_rule_is_one(told: str, category: str | None) -> None:
+    (fact,) = drawn(told, "I see.")
+
+    assert fact.category == category
+
+
+@pytest.mark.parametrize(
+    ("told", "subject"),
+    [
+        ("Osric comes on 3 October for the roof.", "Osric"),
+        ("Dr Amari doubled the amlodipine on Friday.", "Dr Amari"),
+        ("Otherwise yes, at nine on Mondays in Harwick.", None),
+        ("Twenty past nine suits Harwick best on Mondays.", None),
+        ("Siete años que vive en Burgos y cumple 40.", None),
+        ("D'ailleurs les tuiles de Harwick étaient fendues en 1890.", None),
+        ("The yard was paved under Victoria in 1868.", "yard"),
+        ("My sister's van is in Harwick since 4 May.", "User"),
+        ("There's a new baker in Harwick, at number 4.", None),
+        ("Heute war der Amboss in Harwick an der Reihe, für 40 Euro.", None),
+    ],
+)
+def test_the_subject_is_what_a_sentence_opens_with_or_none(told: str, subject: str | None) -> None:
+    (fact,) = drawn(told, "I see.")
+
+    assert fact.subject == subject
+
+
+def test_a_title_names_no_role_and_the_short_levels_say_something() -> None:
+    levels = levels_by_words(
+        EndedEpisode(
+            chat(
+                "I signed for the new forge on Monday in Harwick.",
+                "Congratulations! A wise choice.",
+                "Ten years. My bookkeeper Rosalind says the rate of 3 percent is good for a forge of that size.",
+                "Rosalind knows. Shall I note it?",
+                "Yes. Osric repairs the roof from 3 October on.",
+                "A wise man.",
+            )
+        )
+    )
+
+    assert levels.title == "I signed for the new forge on Monday in Harwick"
+    assert not levels.index_word.startswith("user")
+    assert "Ten years" not in levels.compressed
+    assert "A wise" not in levels.summary
+    assert "Rosalind says the rate of 3 percent" in levels.summary
+
+
+def test_what_an_assistant_explains_stays_in_the_summary() -> None:
+    told = "Slake the lime for three weeks, sieve it, and mix one part of it with three parts of sharp sand. " * 4
+
+    assert "sharp sand" in levels_by_words(EndedEpisode(chat("How do I make lime mortar?", told))).summary
