@@ -60,6 +60,8 @@ CODE = re.compile(r'\{\s?"|":|</|\(\)|=>|==|::')
 """Marks of code and data, for which the reader was not trained; such a text may also be an attack on a judge."""
 MOST_EXPLAINED_WORDS = 25
 """Words of the longer statement up to which a verdict names what differs."""
+LEAST_SHARED_OF_LONG = 2
+"""Content words that two long statements have in common to be a change, in a language that the reader does not know."""
 SURE_OF_WHOLE = 0.8
 """Chance from which two texts of several sentences change each other though no two of their sentences do."""
 PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
@@ -372,12 +374,18 @@ def _kept_apart(pair: Pair, reading: Chances | None, trees: float) -> tuple[str,
     return (*apart, SMALL_WORD) if other_small_words(pair.a.text, pair.b.text) else apart
 
 
-def chance_of_change(pair: Pair, reading: Chances | None) -> float:
-    """Return the calibrated chance that one statement changed the other; 0 for a pair the reader did not see."""
+def chance_of_change(pair: Pair, reading: Chances | None, *, is_long: bool | None = None) -> float:
+    """Return the calibrated chance that one statement changed the other; 0 for a pair the reader did not see.
+
+    `is_long`: whether the statements, or those that these are parts of, are long; by default as they are here.
+    """
     if reading is None:
         return 0.0
     shared = shared_content(pair.a.text, pair.b.text, is_of_words=not reading.is_in_depth)
     shared += share_a_subject(pair.a.subject, pair.b.subject)
+    # Two long texts have a word in common by chance, and where the reader does not know the language it goes by that.
+    if not reading.is_in_depth and shared < LEAST_SHARED_OF_LONG and (_is_long(pair) if is_long is None else is_long):
+        return 0.0
     return calibration().neighbours.chance(reading.change, shared=shared, is_in_depth=reading.is_in_depth)
 
 
@@ -434,7 +442,7 @@ def changes_in_parts(
     best = dict.fromkeys(asked, 0.0)
     for (at, both), reading in zip(parts, read_pairs([both for _, both in parts]), strict=True):
         a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), both, strict=True))
-        chance = chance_of_change(replace(pairs[at], a=a, b=b), reading)
+        chance = chance_of_change(replace(pairs[at], a=a, b=b), reading, is_long=True)
         best[at] = max(best[at], chance)
         is_sure = chance >= SURE_OF_PARTS or give_two_values(*both)
         if (
@@ -453,13 +461,17 @@ def changes_in_parts(
 
 def _may_change_in_parts(pair: Pair, reading: Chances | None, chance: float) -> bool:
     """Tell whether the parts of a pair should be read: a long one in order that is no repeat and no sure change."""
-    if reading is None or later(pair) is None or reading.same >= READ_LIKE_FROM or _words(pair) <= MOST_SHORT_WORDS:
+    if reading is None or later(pair) is None or reading.same >= READ_LIKE_FROM or not _is_long(pair):
         return False
     return chance < SURE_OF_WHOLE or reading.change < calibration().change_at
 
 
 def _is_read_as_change(reading: Chances | None, chance: float) -> bool:
     return reading is not None and is_noticed(chance) and reading.change >= calibration().change_at
+
+
+def _is_long(pair: Pair) -> bool:
+    return _words(pair) > MOST_SHORT_WORDS
 
 
 def _words(pair: Pair) -> int:

@@ -242,8 +242,13 @@ NOTHING_IN_COMMON = [
     ),
 ]
 
+ONE_WORD_IN_COMMON = (
+    "Le camion rouge, je le garde, c'est celui avec lequel je livre tous les jours.",
+    "J'ai aussi deux assurances à ne pas confondre : le camion est chez Maif, 640 euros par an, la maison est chez Axa",
+)
 
-@pytest.mark.parametrize(("earlier", "later"), NOTHING_IN_COMMON)
+
+@pytest.mark.parametrize(("earlier", "later"), [*NOTHING_IN_COMMON, ONE_WORD_IN_COMMON])
 def test_texts_of_several_sentences_are_in_doubt_only_where_two_of_these_are(earlier: str, later: str) -> None:
     judgement = judged(earlier, later, similarity=0.5)
 
