@@ -90,6 +90,8 @@ class WritingPolicy:
     """… one for about this many words, …"""
     words_a_told_fact: int = 25
     """… or for this many of a chat with an assistant, in which people tell one thing after the other."""
+    told_share: float = 0.67
+    """Share of a chat's words that are the user's, from which what an assistant says in few words is in no summary."""
     telling_pull: float = 0.8
     """How much more sentences weigh that say what was decided, caused or fixed: e to the power of it …"""
     telling_length_power: float = 0.3

@@ -230,7 +230,7 @@ def is_hanging(point: Point) -> bool:
     if says_little(text):
         return True
     says_more = point.about is not None and (len(content_words(text)) > LEAST_COMMON or _DIGITS.search(text))
-    is_of_somebody = opening(text).partition("'")[0] in PERSONS and not says_more
+    is_of_somebody = opening(text) in PERSONS and not says_more
     is_answer = point.question is not None and bool(text[:1].isdigit() or opening(text) in RESTRICTING)
     return (is_of_somebody or is_answer) and not HEALTH.search(text)
 

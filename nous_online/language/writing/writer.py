@@ -357,8 +357,9 @@ def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors)
 
 
 def chatter_of(spoken: ParsedEpisode) -> frozenset[int]:
-    """Return the indexes of what an assistant says in a chat that explains nothing, and names little: "A wise man."."""
-    if spoken.uses_tools or not spoken.is_asked:
+    """Return the indexes of what an assistant says in a chat mostly of the user that names little: "A wise man."."""
+    told = total_words([each for each in spoken.sentences if is_asking(each)])
+    if spoken.uses_tools or told < POLICY.told_share * total_words(spoken.sentences):
         return frozenset()
     said = [
         (place, each.text)
@@ -403,6 +404,7 @@ def summary_of(
     """
     is_short = words >= POLICY.telling_from_share * total_words(sentences)
     bearing = summary_candidates(sentences)
+    chatter = chatter if is_short else frozenset()  # of a longer talk nothing is taken that says so little
     bearing[list(chatter)] = False
     points, rows = points_and_rows(sentences, vectors)
     telling = outcome_weights(points, rows, len(sentences))
@@ -420,7 +422,7 @@ def summary_of(
         vectors,
         words=words,
         bearing=bearing,
-        asked={} if chatter else answered_questions(sentences),
+        asked=answered_questions(sentences),
         telling=telling if is_short or uses_tools else None,
     )
 
