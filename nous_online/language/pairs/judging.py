@@ -63,7 +63,7 @@ MOST_EXPLAINED_WORDS = 25
 LEAST_SHARED_OF_LONG = 2
 """Content words that two long statements have in common to be a change, in a language that the reader does not know."""
 SURE_OF_WHOLE = 0.8
-"""Chance from which two texts of several sentences change each other though no two of their sentences do."""
+"""Chance from which two English texts of several sentences change each other though no two of their sentences do."""
 PREFERENCE = "preference"  # prefix of the reasons of the guard of preferences
 UNRELATED_BELOW = 0.2  # chance of `same` below which a pair without a shared slot is two separate statements
 DOUBTED_FROM = 0.2  # chance of a change from which a pair that is left as it is counts as *unsure*
@@ -463,7 +463,8 @@ def _may_change_in_parts(pair: Pair, reading: Chances | None, chance: float) -> 
     """Tell whether the parts of a pair should be read: a long one in order that is no repeat and no sure change."""
     if reading is None or later(pair) is None or reading.same >= READ_LIKE_FROM or not _is_long(pair):
         return False
-    return chance < SURE_OF_WHOLE or reading.change < calibration().change_at
+    is_sure = reading.is_in_depth and chance >= SURE_OF_WHOLE and reading.change >= calibration().change_at
+    return not is_sure
 
 
 def _is_read_as_change(reading: Chances | None, chance: float) -> bool:
