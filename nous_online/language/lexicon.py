@@ -100,7 +100,7 @@ PREFERENCE, DECISION, RULE, CAUSE, MENDED, PLANNED, HEDGE, REFUSING, INSTRUCTING
     phrases,
     "preference decision rule cause mended planned hedge refusing instructing verbs trap wrong".split(),  # noqa: SIM905 (names)
 )
-HEALTH, MEN, WOMEN = map(phrases, ("health", "men", "women"))
+HEALTH, HARMFUL, MEN, WOMEN = map(phrases, ("health", "harmful", "men", "women"))
 LABELLED = re.compile(
     r"\A(?:\*{1,2}|_{1,2})?(?:the )?(?:(?P<decision>(?:(?:key|design|\w+al) )?(?:decisions?|choices)(?: made)?|decided"
     r"|agreed|entscheidung|décision|decisión|决定|決定|결정)"

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
 from nous_online.core.validation import invisible_difference
+from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins
 from nous_online.language.pairs.clauses import clauses_of, has_sentences, parts_in_common
@@ -202,6 +203,9 @@ class Seen:
     """Nothing but the name differs that the statements begin with: "Ana maintains the icons", "Bo maintains …"."""
     part_chance: float = 0.0
     """The same chance of one part of each, where read as a whole they change nothing (`changes_in_parts`)."""
+    is_kept: bool = False
+    """No reading retires the earlier one: no sentence by itself replaces it (`ReadInParts.retires`), or it says what
+    somebody must never be given (`HARMFUL`)."""
     may_add: bool = False
     """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
@@ -214,6 +218,8 @@ class ReadInParts:
     """That of the two as a whole; of texts of several sentences only as far as a part bears it out."""
     part: float
     """That of the likeliest part, where the whole is read as no change and the part surely is one; else 0."""
+    retires: bool
+    """Whether one may retire the other; of texts of several sentences, whether one replaces what another says."""
 
 
 class Judge(Protocol):
@@ -256,8 +262,7 @@ class OfflineJudge:
         harmless = [is_alike and not apart for is_alike, apart in zip(alike, reasons, strict=True)]
         same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
-        changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
-        in_parts = changes_in_parts(pairs, readings, changed, slots)
+        in_parts = changes_in_parts(pairs, readings, slots)
         changed = [each.whole for each in in_parts]
         partial = leave_a_part(pairs, readings, changed, slots)
         found = [
@@ -279,6 +284,7 @@ class OfflineJudge:
                 is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
                 part_chance=in_parts[i].part,
+                is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
                 may_add=(slots[i] is not None or is_noticed(changed[i]))
                 and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
             )
@@ -429,14 +435,16 @@ def leave_a_part(
 
 
 def changes_in_parts(
-    pairs: Sequence[Pair], readings: Sequence[Chances | None], changed: Sequence[float], slots: Sequence[str | None]
+    pairs: Sequence[Pair], readings: Sequence[Chances | None], slots: Sequence[str | None]
 ) -> list[ReadInParts]:
-    """Read longer statements part by part, where read as a whole they are not surely a change."""
-    found = [ReadInParts(chance, 0.0) for chance in changed]
+    """Read longer statements part by part: those of several sentences, and those that are no sure change as a whole."""
+    changed = [chance_of_change(pair, reading) for pair, reading in zip(pairs, readings, strict=True)]
+    told = [_is_long(pair) and (has_sentences(pair.a.text) or has_sentences(pair.b.text)) for pair in pairs]
+    found = [ReadInParts(chance, 0.0, not of_several) for chance, of_several in zip(changed, told, strict=True)]
     asked = [
         at
         for at, pair in enumerate(pairs)
-        if slots[at] is None and _may_change_in_parts(pair, readings[at], changed[at])
+        if slots[at] is None and _may_change_in_parts(pair, readings[at], changed[at], is_told_at_length=told[at])
     ]
     parts = [(at, both) for at in asked for both in parts_in_common(*_in_order(pairs[at]))]
     best = dict.fromkeys(asked, 0.0)
@@ -444,27 +452,35 @@ def changes_in_parts(
         a, b = (replace(each, text=text) for each, text in zip((pairs[at].a, pairs[at].b), both, strict=True))
         chance = chance_of_change(replace(pairs[at], a=a, b=b), reading, is_long=True)
         best[at] = max(best[at], chance)
-        is_sure = chance >= SURE_OF_PARTS or give_two_values(*both)
-        if (
-            is_sure
-            and is_noticed(chance)
-            and reading.change >= calibration().change_at
-            and not _is_read_as_change(readings[at], changed[at])
-        ):
+        is_change = _is_read_as_change(reading, chance)
+        is_sure = is_change and (chance >= SURE_OF_PARTS or give_two_values(*both))
+        if is_sure and not _is_read_as_change(readings[at], changed[at]):
             found[at] = replace(found[at], part=max(found[at].part, chance))
+        if is_change and _is_read_as_replacing(reading, chance):
+            found[at] = replace(found[at], retires=True)
     for at, chance in best.items():
-        if has_sentences(pairs[at].a.text) or has_sentences(pairs[at].b.text):
+        if told[at] and not _is_sure_as_a_whole(readings[at], changed[at]):
             is_borne_out = is_noticed(changed[at]) and is_noticed(chance)
             found[at] = replace(found[at], whole=changed[at] if is_borne_out else chance)
     return found
 
 
-def _may_change_in_parts(pair: Pair, reading: Chances | None, chance: float) -> bool:
+def _may_change_in_parts(pair: Pair, reading: Chances | None, chance: float, *, is_told_at_length: bool) -> bool:
     """Tell whether the parts of a pair should be read: a long one in order that is no repeat and no sure change."""
     if reading is None or later(pair) is None or reading.same >= READ_LIKE_FROM or not _is_long(pair):
         return False
-    is_sure = reading.is_in_depth and chance >= SURE_OF_WHOLE and reading.change >= calibration().change_at
-    return not is_sure
+    return is_told_at_length or not _is_sure_as_a_whole(reading, chance)
+
+
+def _is_sure_as_a_whole(reading: Chances | None, chance: float) -> bool:
+    is_in_depth = reading is not None and reading.is_in_depth
+    return is_in_depth and chance >= SURE_OF_WHOLE and _is_read_as_change(reading, chance)
+
+
+def _is_read_as_replacing(reading: Chances, chance: float) -> bool:
+    limits = calibration()
+    is_sure = reading.replaces >= limits.retire_at and chance >= limits.neighbours.retire_from
+    return is_sure and reading.replaces >= reading.change / 2
 
 
 def _is_read_as_change(reading: Chances | None, chance: float) -> bool:
@@ -584,7 +600,7 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
         # One may have taken over from the other, or both do it; what is yet to begin retires nothing that holds today.
-        if is_doubted or seen.is_partial or seen.is_of_others or seen.begins or seen.may_add:
+        if is_doubted or seen.is_kept or seen.is_partial or seen.is_of_others or seen.begins or seen.may_add:
             does = "replaces a part of" if seen.is_partial else "replaces" if seen.begins else "may replace"
             why = f"the later one {does} what the earlier says{_only_from(seen)}{what}"
             return Verdict.UPDATES, min(chance, UNSURE_UPDATE), why

@@ -37,6 +37,7 @@ GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 NO_FRACTION = re.compile(r"(?<![\d.])(\d{3,12})\.0{1,6}(?![\d.]{0,12}\d)")
 SHORTEST_CONTENT, BEGINNING = 3, 5
 """Letters of a content word at least, and the length of the prefix by which two are compared: endings vary."""
+YEAR = re.compile(r"(?:19|20)\d\d")
 LAST_LATIN = 0x24F
 LEAST_CHANCE = 1e-4
 MOST_TOKENS = 62
@@ -287,9 +288,10 @@ def is_in_depth(read: tuple[Encoding, Encoding], texts: tuple[str, str]) -> bool
 def shared_content(one: str, other: str, *, is_of_words: bool = False) -> int:
     """Count what two texts both speak of, in any language: content words by their first letters, or pairs of signs.
 
-    `is_of_words` leaves out numbers: where little else is understood, a date in both would make them one matter.
+    Years are none: every dated statement has one. `is_of_words` leaves out all numbers: where little else is
+    understood, a day in both would make them one matter.
     """
-    shared = content_of(one) & content_of(other)
+    shared = {word for word in content_of(one) & content_of(other) if not YEAR.fullmatch(word)}
     return sum(not word.isdigit() for word in shared) if is_of_words else len(shared)
 
 

@@ -9,6 +9,7 @@ import pytest
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
+from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.wordings import may_add
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.points import points_of
@@ -278,3 +279,39 @@ def test_that_one_person_tells_both_is_no_sign_that_they_are_about_the_same() ->
     )
 
     assert told.change < of_run.change
+
+
+RETIRES_NOTHING = [
+    (
+        "I've moved my entry to the short race at the lake, 1 November 2026",
+        "Bremen, 12 December 2026, booked. Bloods: the doctor rang, the value's too low, she wants me down to 62.5 "
+        "micrograms, so half of a 125 or whatever, from tomorrow. honestly",
+    ),
+    (
+        "Important for the cake: Leo can't have peanuts, emergency pen and everything.",
+        "Leo just left. He loved the cake, no peanuts anywhere, and we scrubbed the kitchen as he carries that pen.",
+    ),
+    ("Ines is allergic to hazelnuts.", "Ines liked the cake, there were no hazelnuts in it."),
+]
+
+
+@pytest.mark.parametrize(("earlier", "later"), RETIRES_NOTHING)
+def test_a_longer_text_retires_what_a_sentence_of_it_replaces_and_no_text_an_allergy(earlier: str, later: str) -> None:
+    judgement = judged(earlier, later, similarity=0.5)
+
+    assert judgement.verdict is not Verdict.UPDATES or judgement.confidence < SURE_FROM
+
+
+def test_a_sentence_of_a_longer_text_retires_what_it_replaces() -> None:
+    news = (
+        "Good news for all who get up early. The bakery opens at six now. See you there, and bring your friends along."
+    )
+
+    for later in ("Good news. The bakery opens at six now.", news):
+        judgement = judged("The bakery opens at seven.", later)
+        assert (judgement.verdict, judgement.confidence >= SURE_FROM) == (Verdict.UPDATES, True)
+
+
+def test_a_year_in_both_is_nothing_in_common() -> None:
+    assert shared_content("The race is on 1 November 2026", "Bremen on 12 December 2026 is booked") == 0
+    assert shared_content("Room 2026 is free", "The key of room 2026") == 1
