@@ -413,7 +413,7 @@ def leave_a_part(
     partial = [False] * len(pairs)
     clauses: dict[int, list[str]] = {}
     for at, (pair, reading, chance) in enumerate(zip(pairs, readings, changed, strict=True)):
-        is_change = reading is not None and reading.change >= limits.change_at and is_noticed(chance)
+        is_change = _is_read_as_change(reading, chance)
         slot = slots[at]
         may_leave = is_change if slot is None else NUMBER in slot  # another name takes the place of all of a name
         if may_leave and _leaves_a_value(pair, reading):

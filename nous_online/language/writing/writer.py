@@ -203,7 +203,9 @@ class OfflineWriter:
         if is_blank(episode.detail):
             raise InvalidInput("the episode has no detail to write from; store its transcript, or leave it unwritten")
         spoken = self.call(parse_episode, episode)
-        vectors = self._embedder.embed_documents([each.text[: POLICY.embedded_characters] for each in spoken.sentences])
+        texts = [each.text[: POLICY.embedded_characters] for each in spoken.sentences]
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # logs say one thing many times
+        vectors = self._embedder.embed_documents([*places])[np.array([places[text] for text in texts], dtype=int)]
         return self.call(make_draft, replace(episode, detail=""), spoken, vectors)
 
 
