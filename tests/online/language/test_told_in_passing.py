@@ -283,15 +283,15 @@ def test_that_one_person_tells_both_is_no_sign_that_they_are_about_the_same() ->
 
 RETIRES_NOTHING = [
     (
-        "I've moved my entry to the short race at the lake, 1 November 2026",
-        "Bremen, 12 December 2026, booked. Bloods: the doctor rang, the value's too low, she wants me down to 62.5 "
-        "micrograms, so half of a 125 or whatever, from tomorrow. honestly",
+        "I've moved my entry to the short race at Long Lake, 1 November 2026",
+        "Bremen, 12 December 2026, booked. Bloods: Dr Marsh rang, the value's too high, she wants me down to 62.5 "
+        "micrograms, so half a tablet or whatever, from tomorrow (19 October 2026). honestly",
     ),
     (
         "Important for the cake: Leo can't have peanuts, emergency pen and everything.",
         "Leo just left. He loved the cake, no peanuts anywhere, and we scrubbed the kitchen as he carries that pen.",
     ),
-    ("Ines is allergic to hazelnuts.", "Ines liked the cake, there were no hazelnuts in it."),
+    ("Ana can't have milk.", "Ana drinks milk again."),
 ]
 
 
