@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nous_online.core.policy import LearnPolicy
+from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.reader import shared_content
@@ -315,3 +316,20 @@ def test_a_sentence_of_a_longer_text_retires_what_it_replaces() -> None:
 def test_a_year_in_both_is_nothing_in_common() -> None:
     assert shared_content("The race is on 1 November 2026", "Bremen on 12 December 2026 is booked") == 0
     assert shared_content("Room 2026 is free", "The key of room 2026") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ana is allergic to cats",
+        "Leo cannot eat rye",
+        "Aspirin is off limits for Bo",
+        "Der Kater verträgt keine Milch",
+        "Mia hat eine Nussallergie",
+        "Zoé ne peut pas manger de noix",
+        "Luis no puede tomar leche",
+    ],
+)
+def test_what_somebody_must_never_be_given_is_told_in_several_languages(text: str) -> None:
+    assert HARMFUL.search(text)
+    assert not HARMFUL.search("Ana eats what there is and can have it all")
