@@ -84,11 +84,11 @@ class WritingPolicy:
     """… unless its paragraphs have more words each …"""
     most_dictated: int = 600
     """… and all of it fewer."""
-    most_facts: int = 12
+    most_facts: int = 24
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
     """… one for about this many words, …"""
-    words_a_told_fact: int = 25
+    words_a_told_fact: int = 12
     """… or for this many of a chat with an assistant, in which people tell one thing after the other."""
     told_share: float = 0.67
     """Share of a chat's words that are the user's, from which what an assistant says in few words is in no summary."""
@@ -186,7 +186,7 @@ class CompletionPolicy:
     """Share of the remaining time that the writer may take; the rest is for storing what it wrote."""
     finishing_share: float = 0.5
     """Share of a call's time at its end in which no further episode is begun, so that the last one is finished."""
-    most_facts: int = 12
+    most_facts: int = 24
     """Facts learned from one episode, whatever the writer offers (reactive lifecycle, section 3)."""
     episode_limit: int = 20
     """Episodes completed in a row before events are delivered."""

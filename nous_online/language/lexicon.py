@@ -225,6 +225,10 @@ REACTION = re.compile(
 LEAD_IN = re.compile(
     rf"\A(?:(?:oh|and(?! so on)|but(?! for)|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
     rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
+    r"|(?:just )?(?:two|three|a few|a couple of|couple of) (?:quick )?(?:things?|updates?)"
+    r"|quick (?:one|update|thing|question)|first(?: off| of all| up| thing)|thinking (?:out loud|aloud)(?: here)?"
+    r"|gotta (?:run|go|dash|fly)|you know what|tell you what|long story short|heads up|fyi|anyhow|yep|hiya|listen"
+    r"|honestly|tbh|to be (?:honest|fair)"
     r"|bueno|pues|vale|bon|ben|bref|ah|tiens|naja|übrigens|por cierto|au fait|(?:et |y )?(?:otra cosa|autre chose))"
     r"[,:]\s"
     r"|(?:well|so|also|then|alright|anyway|actually|basically|finally|however|of course|by the way)\s(?=(?:i|we|he|she"
@@ -241,7 +245,7 @@ OTHER_MATTER = re.compile(
     r"|also\b|so, |speaking of|(?:and )?another thing|second(?:ly| thing)\b|what i (?:\w+ )?wanted\b|lo que quería\b"
     r"|ce que je voulais\b|was ich wollte\b|(?:et |y )?(?:autre chose|otra cosa|una cosa)"
     r"|par contre|d'ailleurs|au fait|à propos|pour [^,.:;]{1,40} ?:|(?:y )?(?:lo del?|de l[oa]s)\b|por cierto|übrigens"
-    r"|noch (?:was|etwas)\b|new one:)",
+    r"|noch (?:was|etwas)\b|new one:|(?:first|last) (?:off|of all|one|thing|up)\b)",
     re.IGNORECASE,
 )
 """Leads to another matter than the one before."""
@@ -262,19 +266,24 @@ STANDING = re.compile(
 )
 """How people tell an assistant what holds beyond the task at hand: what it must not do, always does, or works with."""
 TOLD_RULE = re.compile(
-    r"(?:\A|[,;:.!]\s)(?:(?:and|but|so|please|then|ok|okay)[,\s]+)*(?:(?:do not|don'?t|never|always|avoid"
+    r"(?:\A|[,;:.!]\s)(?:(?:and|but|so|please|then|ok|okay)[,\s]+)*(?:(?:do not|don'?t|never(?: ever)?|always|avoid"
     r"|only (?=use|call|write|answer|ask|buy|book))\b(?!\s(?:know|think|care|worry|get|mind|been|again|had|be|was|is"
-    r"|ever|\w+(?:ed|ing|[^\Ws]s))\b)\s\w)"
+    r"|ever|even|have|hold|let it go|talk to me about|tell me (?:the|that|it|yet)|ask|\w+(?:ed|ing|[^\Ws]s))\b)\s\w)"
     r"|\b(?:short|brief|plain|longer|courte?s?|brèves?|cortas?|breves?|kurze?)\s(?:answers?|replies|réponses?|respuestas?"
-    r"|antworten?)\b"
+    r"|antworten?)\b|\b(?:lists?|answers?|steps|sentences|words?),? short ones?\b"
     r"|\b(?:no|none of (?:those|these|the)|without|pas d[e']|sans|sin|keine)\s?(?:bullet|listes? à|listas?|emojis?"
-    r"|markdown)"
+    r"|markdown)|\bstop (?:it )?with the \w|\bjust talk to me\b"
     r"|\b(?:from now on|in (?:the )?future|désormais|dorénavant|a partir de ahora|de ahora en adelante|ab jetzt)"
     r",?\s(?:please|always|never|only|don'?t|you|call|use|write|answer|speak|remind|tell|give|send|keep|tu"
     r"|vous|bitte)\b|\bi (?:don't )?(?:want|need|expect|would like) you to\b"
     r"|\byou (?:must|should|are to)(?:n't| not| never| always| only)\b"
-    r"|\b(?:when(?:ever)?|if|each time|every time) i (?:say|write|ask|mention)\b|\b(?:my rule|rule of mine|as a rule)\b"
+    r"|\b(?:when(?:ever)?|if|each time|every time) i (?:say|write|ask|mention|tell you|talk about)\b"
+    r"|\b(?:my rule|rule of mine|as a rule|(?:i want|here's) a rule)\b"
     r"|\b(?:under no circumstances|on no account|auf keinen fall|en aucun cas|bajo ningún concepto)\b"
+    r"|\A(?:(?:oh|so|and|right|ok|also),?\s){0,2}(?:no|only)\s[\w' ]{3,60},?\s(?:please|pls|ever|at all)\b"
+    r"|\b\w+ only,? (?:please|pls)\b|\b(?:please|pls),? no \w"
+    r"|\b(?:give|tell|call|write|show|ask|explain) (?:me |it )?(?:\w+ )?always\b"
+    r"|(?<!\bwe )(?<!\bi )(?<!\bhe )(?<!\bthey )\balways (?:ask|tell|give|show|write|explain|use|call|remind)\b"
     r"|\bsurtout (?:pas|rien)\b|\A(?:bitte )?(?:immer|niemals|toujours|jamais|siempre|nunca)\s\w",
     re.IGNORECASE,
 )
@@ -323,7 +332,8 @@ OFFERS_HELP = (
 )
 REMEMBER_THIS = re.compile(
     r"\A(?:(?:hey|hi|hello|ok|okay|so|and|please)[,!.]*\s)*(?:can|could|would|will) you (?:please )?"
-    r"(?:remember|note(?: down)?|keep in mind|make a note)(?:,? please)?(?: that|:)?\s+(?=\S+ \S+ \S)",
+    r"(?:(?:remember|note(?: down)?|keep in mind|make a note)(?:,? please)?(?: that|:)?"
+    r"|(?:remember|note(?: down)?|keep|save|store|log|hold on to)\s[^:?.]{1,80}:)\s+(?=\S+ \S+ \S)",
     re.IGNORECASE,
 )
 """A request in the form of a question to remember what stands behind it."""

@@ -156,7 +156,7 @@ PERMITTING = re.compile(
     re.IGNORECASE,
 )
 """A question for leave to go on, or one that the user leaves open: its answer decides nothing that lasts."""
-ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++|[。！？]++\s*+(?=.)")  # noqa: RUF001 — full-width marks
+ENDS_INSIDE = re.compile(r"(?<![.?!…])[.?!…]++\s++|(?<![。！？])[。！？]++\s*+(?=.)")  # noqa: RUF001 — full-width marks
 OBJECTED = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 SUMMARY_PART = re.compile(
     r"^\d\. (Primary Request and Intent|Key Technical Concepts|Files and Code Sections|Errors and fixes|Problem Solving"

@@ -10,10 +10,13 @@ from itertools import groupby
 from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     CAUSE,
+    CORRECTING,
+    DATED,
     DECISION,
     FUNCTION_WORDS,
     HEALTH,
     LEAD_IN,
+    LEANING,
     MEN,
     NO_SUBJECT,
     OTHER_MATTER,
@@ -39,7 +42,11 @@ POLICY = WritingPolicy()
 LEAST_SAID = 2  # content words of a sentence that says something by itself
 LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by itself
 FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
+LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
+TIMES = DATED | {f"{day}s" for day in word_list("weekdays")} - {"may", "mar"}
+GONE = re.compile(r"\b(?:was|were|had|did|went|came|got|\w{2,}ed)\b", re.IGNORECASE)
+"""Tells what is over."""
 ANSWERS, PERSONS = word_list("answers"), frozenset("he she they il elle ils elles él ella".split())  # noqa: SIM905 (words)
 RESTRICTING = frozenset("only just both neither solo sólo seulement nur".split())  # noqa: SIM905 (words)
 POINTING_BACK = re.compile(
@@ -50,6 +57,17 @@ POINTING_BACK = re.compile(
 """What stands for something said before."""
 OURS = re.compile(rf"\b{WE.pattern}")
 INTERJECTIONS = re.compile(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
+ASKING_FOR = (
+    r"(?:and |but |so |or )?(?:how(?: do| can| should| much| many| long| is|'?s)"
+    r"|what(?:'?s| is| do| does| should| are| would)"
+    r"|(?:do|should|can|could|am) I|(?:do|can) (?:you|we|they)|would you|does (?:it|that|this|the)"
+    r"|any (?:ideas?|tips?|chance)|is (?:it|that|there|this)|are there|why (?:is|are|do|does)|where (?:do|can|is)"
+    r"|who on earth|isn't it|right\?)\b"
+)
+"""How a question begins, also without its mark."""
+ASKED = re.compile(ASKING_FOR, re.IGNORECASE)
+SAYING_MORE = re.compile(r"(?:so|which|because|then|cos|plus|except|otherwise)\s", re.IGNORECASE)
+"""Opens what follows from the sentence before, or limits it."""
 CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
 SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
 """Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
@@ -65,8 +83,9 @@ NEVER_SUBJECT = frozenset[str]().union(
     SMALL_WORDS, NO_SUBJECT, UNANCHORED, ANSWERS, OPENERS, word_list("adverbs"), word_list("never_names")
 ) - {"dr", "mr", "mrs", "ms"}
 NAMED_FIRST = re.compile(
-    r"(?P<name>[^\W\d_a-z](?:[\w.-]|'(?!s\b)){1,30}(?:\s[^\W\d_a-z](?:[\w.-]|'(?!s\b)){0,30}){0,2})\s"
-    rf"(?:(?:{'|'.join(sorted(word_list('third_person')))})\b|(?i:{VERBS.pattern}))"
+    r"(?P<name>[^\W\d_a-z](?:[\w-]|\.(?=\w)|(?<=Dr|Mr|Ms|St)\.|(?<=Mrs)\.|'(?!s\b)){1,30}"
+    r"(?:\s[^\W\d_a-z](?:[\w-]|\.(?=\w)|'(?!s\b)){0,30}){0,2})"
+    rf"(?:'s\s|\s(?:(?:{'|'.join(sorted(word_list('third_person')))})\b|(?i:{VERBS.pattern})))"
 )
 """Opens with a name and its verb, as a sentence about whoever is named does."""
 
@@ -85,6 +104,8 @@ def is_passing(text: str) -> bool:
     """Tell whether a user asks an assistant for something, or takes up its answer, and tells nothing that lasts."""
     if any(cue.search(text) for cue in LASTS):
         return False
+    if ASKED.match(LEAD_IN.sub("", text)):
+        return True
     is_reaction = REACTION.match(text) and not (DECISION.search(text) or CAUSE.search(text) or is_named(text))
     return bool(REQUEST.match(text) or is_reaction)
 
@@ -131,6 +152,13 @@ def tells_of_life(text: str) -> bool:
     return any(cue.search(text) for cue in (OWN, OURS, HEALTH, MEN, WOMEN, TOLD_RULE))
 
 
+def holds_today(text: str) -> bool:
+    """Tell whether a user says how something is, on a day, or at length: "The oven goes to the scrap man"."""
+    words = set(text.casefold().replace("'s", "").split())
+    is_told = VERBS.search(text) and not GONE.search(text) and len(content_words(text)) >= LEAST_TOLD
+    return bool(is_told or words & TIMES)
+
+
 def opening(text: str) -> str:
     """Return the first word of a text behind what leads in to it, in lower case."""
     return next(iter(LEAD_IN.sub("", text).split()), "").strip(EDGE).casefold()
@@ -139,6 +167,23 @@ def opening(text: str) -> str:
 def begins_other_matter(text: str) -> bool:
     """Tell whether a user's sentence begins with themselves ("I", "my"), or leads to another matter."""
     return opens_with_self(text) or bool(OTHER_MATTER.match(straighten_apostrophes(text)))
+
+
+def leans_back(text: str) -> bool:
+    """Tell whether a user's sentence only says more of the one before it: "It opens at six", "Starts on Monday"."""
+    plain = straighten_apostrophes(text)
+    if OTHER_MATTER.match(plain):
+        return False
+    if CORRECTING.match(plain) or SAYING_MORE.match(plain):
+        return True
+    told = LEAD_IN.sub("", plain)
+    first = opening(text)
+    points = POINTING_BACK.search(CLAUSE.split(told, maxsplit=1)[0])
+    is_short = word_count(told) <= LEAST_TOLD or not is_named(told)
+    is_own = opens_with_self(told) or name_at_first(told)
+    says_less = len(content_words(told)) <= LEAST_SAID and is_short and not is_own
+    is_left_out = first not in NEVER_SUBJECT and VERBS.match(told) and not (first.endswith("ed") or "'" in first)
+    return bool(points or says_less or is_left_out or LEANING.match(told)) or first in UNANCHORED
 
 
 def without_replies(sentences: Sequence[Sentence], run: Sequence[int]) -> Sequence[int]:
@@ -164,10 +209,8 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     last = [each for each in told if each.turn == max((each.turn for each in told if each not in own), default=None)]
     is_sure = len({name for each in last for name in names_in(each.text)}) == 1
     known = [
-        *(each for each in reversed(own) if kin.search(each.text)),
-        *(each for each in reversed(own) if names_in(each.text)),
-        *(each for each in reversed(last) if kin.search(each.text)),
-        *(each for each in reversed(last) if is_sure and name_at_first(each.text)),
+        *(each for each in reversed(own) if kin.search(each.text) or names_in(each.text)),
+        *(each for each in reversed(last) if kin.search(each.text) or (is_sure and name_at_first(each.text))),
     ]
     return known[0] if known else None
 

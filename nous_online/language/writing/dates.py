@@ -26,7 +26,7 @@ _MONTH = {
     for short in (name, name[:3], name[:4])
 }
 _WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
-_ENGLISH = {"tomorrow", "yesterday", "tonight", "today", "the", *(names.split()[0] for names in _WEEKDAYS)}
+_ENGLISH = {"next week", "tomorrow", "yesterday", "tonight", "today", "the", *(names.split()[0] for names in _WEEKDAYS)}
 _AWAY = {
     "tomorrow": 1, "demain": 1, "morgen": 1, "yesterday": -1, "gestern": -1, "hier": -1, "ayer": -1, "tonight": 0,
     "today": 0, "heute": 0, "aujourd'hui": 0, "hoy": 0,
@@ -49,13 +49,20 @@ _YEAR_LAST = re.compile(
 )
 _RELATIVE = re.compile(
     rf"(?<![\w'-])(?:(?P<away>{'|'.join(_AWAY)})"
+    r"|(?P<week>next week|nächste Woche|la semaine prochaine|la semana que viene)"
     rf"|(?:(?P<past>last|vergangenen|letzten)\s|(?P<ahead>next|by|until|till|from|this|bis|kommenden|nächsten)\s)?"
-    rf"(?P<weekday>{'|'.join(_WEEKDAY)})(?P<past2>\s(?:dernier|pasado))?"
+    rf"(?P<weekday>{'|'.join(_WEEKDAY)})(?P<past2>\s(?:dernier|pasado))?(?!\sof\b)"
     r"(?:\s(?:the\s|den\s|le\s|el\s)?(?P<number>\d{1,2})(?:st|nd|rd|th)?(?!\d|[.,:]\d|\s?(?:am|pm|h|uhr)\b))?"
     r"|\b(?:by|until|till|due|before)\s(?:on\s)?the\s(?P<only>\d{1,2})(?:st|nd|rd|th)"
     r"(?!\s(?:of|[^\W\d_]+ber)\b|\s(?:and|or|to|until|till|-)\s(?:the\s)?\d))(?![\w'-])",
     re.IGNORECASE,
 )
+_HABIT = re.compile(
+    rf"\b(?:every|each|always|usually|whenever|normally|jeden?|immer|chaque|toujours|cada|siempre"
+    rf"|(?:for|on|am|le) an? (?:{'|'.join(_WEEKDAY)}))\b",
+    re.IGNORECASE,
+)
+"""Says that a weekday is meant of every week."""
 _CENTURY = 2000
 LEAP_DAY = (2, 29)
 _WEEK, _MONTH_DAYS = 7, 31
@@ -107,17 +114,21 @@ def with_full_dates(text: str, said_on: date | None) -> str:
         for match in named
         if (near := _nearest_year(match, said_on))
     }
+    is_habit = _HABIT.search(text)
     for match in _RELATIVE.finditer(text):
+        if is_habit and match["weekday"]:
+            continue
         is_named = _NAMED.match(text, match.start("number") if match["number"] else match.end() + 1)
         if not is_named and (day := _relative_date(match, said_on)):
-            inserts[match.end()] = f" ({day.day} {day:%B %Y})" if _is_english(match) else f" ({day})"
+            spelled = f"{'week of ' if match['week'] else ''}{day.day} {day:%B %Y}" if _is_english(match) else f"{day}"
+            inserts[match.end()] = f" ({spelled})"
     parts = [text[start:end] + inserts[end] for start, end in pairwise([0, *sorted(inserts)])]
     return "".join([*parts, text[max(inserts, default=0) :]])
 
 
 def _is_english(match: re.Match[str]) -> bool:
     """Tell whether a relative date is in English words; in other languages no month is named in English beside it."""
-    word = (match["away"] or match["weekday"] or "the").casefold()
+    word = (match["away"] or match["week"] or match["weekday"] or "the").casefold()
     return word in _ENGLISH
 
 
@@ -141,6 +152,8 @@ def _relative_date(match: re.Match[str], said_on: date) -> date | None:
         near = next((day for day in around if day.day == int(number)), None)
         weekday = match["weekday"] and _WEEKDAY[match["weekday"].casefold()]
         return near if near and (weekday is None or near.weekday() == weekday) else None
+    if match["week"]:
+        return said_on + timedelta(_WEEK - said_on.weekday())
     ahead = (_WEEKDAY[match["weekday"].casefold()] - said_on.weekday() - 1) % _WEEK + 1
     if match["past"] or match["past2"]:
         return said_on + timedelta(ahead - _WEEK if ahead < _WEEK else -_WEEK)

@@ -39,6 +39,7 @@ from nous_online.language.lexicon import (
     MENDED,
     MENDING,
     NO_SUBJECT,
+    OTHER_MATTER,
     OWN,
     PASSING,
     PAST,
@@ -74,10 +75,11 @@ from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.chats import (
     PERSONS,
     RESTRICTING,
-    begins_other_matter,
+    holds_today,
     is_asking,
     is_passing,
     is_question,
+    leans_back,
     named_before,
     opening,
     says_little,
@@ -110,6 +112,7 @@ from nous_online.language.writing.sentences import (
 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
+MOST_LEANING = 60  # … but what only says more of the sentence before it stays with it
 SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
 CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
@@ -202,11 +205,14 @@ def points_of(sentences: Sequence[Sentence]) -> list[Point]:
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
         places = list(block)
         for whole in statement_runs(sentences, places, passing):
-            run = without_replies(sentences, whole)
-            asked = question_before(sentences, run[0]) if run[0] == places[0] else None
-            told = tuple(sentences[place] for place in run)
-            found.append(Point(tuple(run), told, asked, named_before(sentences, run[0])))
+            found.append(point_of(sentences, without_replies(sentences, whole)))
     return [each for each in found if stands_alone(each)]
+
+
+def point_of(sentences: Sequence[Sentence], run: Sequence[int]) -> Point:
+    """Return a run of sentences as a point, with the question it answers and whom it speaks of."""
+    told = tuple(sentences[place] for place in run)
+    return Point(tuple(run), told, question_before(sentences, run[0]), named_before(sentences, run[0]))
 
 
 def stands_alone(point: Point) -> bool:
@@ -256,8 +262,12 @@ def statement_runs(
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
-        is_full = words > MOST_WORDS and not LEANING.match(sentences[place].text)
-        is_own = is_asking(sentences[place]) and begins_other_matter(sentences[place].text)
+        leans = is_asking(sentences[place]) and leans_back(sentences[place].text)
+        is_full = words > (MOST_LEANING if leans else MOST_WORDS) and not LEANING.match(sentences[place].text)
+        is_own = bool(held) and is_asking(sentences[place]) and not leans
+        is_own &= bool(OTHER_MATTER.match(sentences[place].text)) or (
+            is_own and stands_alone(point_of(sentences, held))
+        )
         if held and (not is_held or is_full or is_own or LABELLED.match(sentences[place].text)):
             yield held
             held = []
@@ -280,7 +290,8 @@ def is_statement(sentence: Sentence) -> bool:
     if is_cut or (speaker in ASKING and is_passing(text)):
         return False
     is_empty = COURTESY.fullmatch(text) or FOUND.fullmatch(text)
-    return not (is_empty or STEP.match(text) or RAN.match(text) or INSTRUCTING.search(text))
+    is_step = speaker not in ASKING and (STEP.match(text) or RAN.match(text))
+    return not (is_empty or is_step or INSTRUCTING.search(text))
 
 
 def is_decided(text: str) -> bool:
@@ -439,7 +450,10 @@ def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
         # "No tests are left." after another sentence of the same speaker only counts.
         is_new_turn = bool(place) and sentences[place - 1].turn != sentence.turn
         is_taking_back = is_new_turn and (sentence.speaker or "").casefold() not in ASSISTANTS
-        if place and CORRECTING.match(text) and (is_taking_back or text[:3].casefold() != "no "):
+        is_own = bool(place) and is_asking(sentences[place - 1])  # an assistant's "Sorry to hear that" corrects nobody
+        is_joined_on = is_own and (not is_new_turn or (sentence.speaker or "").casefold() in ASSISTANTS)
+        is_taken_back = CORRECTING.match(text) and (is_taking_back or text[:3].casefold() != "no ")
+        if place and is_taken_back and not is_joined_on:
             found |= {place - 1, *proposed_before(sentences, place)}
         for match in REFUSED.finditer(text):
             refused = frozenset(_DIGITS.findall(match[0])) | content_words(match[0])
@@ -651,7 +665,7 @@ def has_content(point: Point) -> bool:
     """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is told by a user of their life."""
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
-    is_of_life = is_asking(point.sentences[0]) and tells_of_life(text)
+    is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
     return is_told or is_of_life or bool(point.label or _DIGITS.search(text) or read(point.text).names)
 
 

@@ -29,6 +29,7 @@ ARTICLES = ("the ", "a ", "an ", "our ")
 GENERIC = word_list("generic")
 SUBJECT = re.compile(r"\w[\w '&./#-]{0,48}\w")
 LONGEST_ABOUT = 4  # words before the verb of what a user tells
+JOINING = frozenset({"of", "and", "the"})
 MERELY_OTHER = frozenset({"instead", "stattdessen"})
 """How people tell decisions, but also whatever else is other than it was."""
 
@@ -54,7 +55,8 @@ def subject_of(point: Point) -> str | None:
     about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
     low = about.casefold().split()
     is_named = low and low[0] not in NO_SUBJECT and not (SMALL_WORDS | GENERIC).issuperset(low)
-    if is_named and SUBJECT.fullmatch(about) and ". " not in about:
+    is_crumb = is_told and bool((SMALL_WORDS - JOINING).intersection(low))  # "nothing to", "round at his mate"
+    if is_named and not is_crumb and SUBJECT.fullmatch(about) and ". " not in about:
         is_english = not SPOKEN_ELSEWHERE.intersection(text.casefold().split())
         is_plain = is_english and low[0] not in NEVER_SUBJECT and not (verb and verb[0].endswith("ed"))
         is_sure = is_plain and len(low) <= LONGEST_ABOUT
@@ -74,7 +76,8 @@ def category_of(point: Point, *, is_chat: bool = False) -> str | None:
     speaker, text = (point.speaker or "").casefold(), straighten_apostrophes(point.text)
     if is_chat and speaker in ASKING:
         decides = any(match[0].casefold() not in MERELY_OTHER for match in DECISION.finditer(text))
-        kinds = {"rule": TOLD_RULE.search(text), "preference": PREFERENCE.search(text), "decision": decides}
+        prefers = any(match[0].casefold() != "allergic" for match in PREFERENCE.finditer(text))
+        kinds = {"rule": TOLD_RULE.search(text), "preference": prefers, "decision": decides}
         return next((kind for kind, found in kinds.items() if found), None)
     kinds = (("preference", PREFERENCE), ("decision", DECISION), ("rule", RULE), ("rule", STANDING))
     told = {"decision"} if speaker in ASSISTANTS else {"decision", "preference", "rule"}

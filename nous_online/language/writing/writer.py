@@ -25,7 +25,7 @@ from nous_online.language.writing.chats import (
     is_named,
     is_question,
     long_turns,
-    names_in,
+    names_inside,
     tells_of_life,
 )
 from nous_online.language.writing.credentials import holds_credential, without_credentials
@@ -44,6 +44,7 @@ from nous_online.language.writing.lexrank import (
     word_count,
     word_vectors,
 )
+from nous_online.language.writing.matters import matters_of
 from nous_online.language.writing.points import (
     LASTING_LABELS,
     Mending,
@@ -77,6 +78,7 @@ from nous_online.language.writing.sentences import (
     uses_tools,
     with_speaker,
 )
+from nous_online.language.writing.spelling import spelled_out
 from nous_online.language.writing.subjects import category_of, subject_of
 
 P = ParamSpec("P")
@@ -245,8 +247,9 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
     said_by_people = human_text(episode.detail)
     heard = without_credentials(sentences_of(said_by_people, participants=episode.participants))
     ended_on = episode.ended_at.date() if episode.ended_at else None
-    spoken = [each if each.day else replace(each, day=ended_on) for each in heard]
     is_work = any(map(uses_tools, episode.detail.splitlines()))
+    dated = [each if each.day else replace(each, day=ended_on) for each in heard]
+    spoken = dated if is_work else [one for each in spelled_out(dated) for one in split_matters(each)]
     own = without_pasted_turns(spoken) if is_work else spoken
     stated = [each for each in own if not each.is_heading] or own or spoken
     if is_work:  # what can't be drawn takes no place among what is embedded
@@ -271,6 +274,13 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         pasted=frozenset() if is_work else long_turns([each for each in spoken if is_asking(each)]),
         mends=mendings(own),
     )
+
+
+def split_matters(sentence: Sentence) -> list[Sentence]:
+    """Return a sentence, or one for each matter of what a user tells an assistant in one breath."""
+    if not is_asking(sentence) or sentence.is_heading:
+        return [sentence]
+    return [replace(sentence, text=text) for text in matters_of(sentence.text)]
 
 
 def told_sentences(sentences: Sequence[Sentence], *, is_work: bool) -> list[int]:
@@ -324,7 +334,7 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
         return True
     if point.sentences[0].turn in spoken.explained:
         text = straighten_apostrophes(point.text)
-        is_told = tells_of_life(text) or (point.sentences[0].turn not in spoken.pasted and names_in(text))
+        is_told = tells_of_life(text) or (point.sentences[0].turn not in spoken.pasted and names_inside(text))
         return is_asking(point.sentences[0]) and bool(is_told)
     speaker = (point.speaker or "").casefold()
     if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters
