@@ -16,6 +16,7 @@ from nous_online.core.details import Content, FactDetails, Replaces
 from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from nous_online.core.fields import check_known, checked_as, checked_details
+from nous_online.core.policy import MAX_CONTEXT_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD, checked_id, checked_optional, checked_said
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
@@ -380,15 +381,18 @@ def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, dec
     """Return a new fact with the one it supersedes as its context, so that it is recalled by its words and vector too.
 
     People tell a change in other words than they ask in: "Omar looks at my pull requests now" has to answer what "Lena
-    reviews my PRs" answered. A context of the caller's own stays.
+    reviews my PRs" answered. A context of its own stays beside it, where there is room for both.
     """
-    if decision.action != "supersede" or decision.match is None or ready.fact.context is not None:
+    if decision.action != "supersede" or decision.match is None:
         return ready
     known = decision.match.fact
+    context = "\n".join(filter(None, (ready.fact.context, known.content)))
+    if len(context.encode()) > MAX_CONTEXT_BYTES:
+        return ready
     own = ready.embedding if ready.context_embedding is None else ready.context_embedding
     return replace(
         ready,
-        fact=replace(ready.fact, context=known.content),
+        fact=replace(ready.fact, context=context),
         context_embedding=with_context(own, store.embedding_of(connection, agent.id, known.id)),
     )
 

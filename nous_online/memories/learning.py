@@ -143,7 +143,11 @@ def decide(
     new: NewFact, neighbours: Sequence[Neighbour], judgements: Mapping[UUID, Judgement], policy: LearnPolicy
 ) -> LearningDecision:
     """Return what to do with `new`: the nearest neighbour with a sure verdict decides, and without one it is stored."""
-    on_subject = (near for near in neighbours if not other_subjects(new.subject, near.fact.subject))
+    on_subject = (
+        near
+        for near in neighbours
+        if not other_subjects(new.subject, near.fact.subject, (new.content, near.fact.content))
+    )
     by_similarity = sorted(on_subject, key=lambda near: (-near.similarity, near.fact.id))
     for near in by_similarity:
         if is_clear_repeat(new, near, policy):
@@ -196,7 +200,10 @@ def possible_replacements(
     chances = {
         near.fact.id: judgements[near.fact.id].change
         for near in neighbours
-        if near.fact.id in judgements and near.fact.state == "active" and holds_since(new) >= holds_since(near.fact)
+        if near.fact.id in judgements
+        and near.fact.state == "active"
+        and holds_since(new) >= holds_since(near.fact)
+        and not are_told_together(new, near.fact)
     }
     return sorted((each for each in chances if chances[each] >= policy.doubt_from), key=lambda each: -chances[each])
 

@@ -237,7 +237,12 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
     news: list[NewFact] = []
     for place, fact in enumerate(draft.facts[: COMPLETION.most_facts]):
         key = f"episode:{episode.id}:{hashlib.sha256(json.dumps(fact.content).encode()).hexdigest()}"
-        own: FactDetails = {"subject": fact.subject, "category": fact.category, "idempotency_key": key}
+        own: FactDetails = {
+            "subject": fact.subject,
+            "category": fact.category,
+            "context": fact.context,
+            "idempotency_key": key,
+        }
         try:
             new = facts.new_fact(fact.content, {**details, **own}, now=ended_at)
         except InvalidInput as error:

@@ -233,7 +233,7 @@ def candidates_of(fact: Fact, nearest: Sequence[tuple[Fact, float]], policy: Nig
         )
         and not begins_after(fact, other)
         and not begins_after(other, fact)
-        and not other_subjects(fact.subject, other.subject)
+        and not other_subjects(fact.subject, other.subject, (fact.content, other.content))
     ]
 
 

@@ -37,9 +37,10 @@ from nous_online.language.pairs.judging import (
     Pair,
     Verdict,
     later,
+    of_others,
     reasons_apart,
 )
-from nous_online.language.pairs.wordings import SUBJECT, other_subjects
+from nous_online.language.pairs.wordings import SUBJECT
 
 RETIRING = frozenset({Verdict.SAME, Verdict.UPDATES})
 """Verdicts that remove one of two memories from recall; both orders of the pair must agree on them."""
@@ -86,7 +87,7 @@ def _settled(pair: Pair, straight: PairAnswer, back: PairAnswer | None) -> tuple
 
 
 def _update(pair: Pair, straight: PairAnswer, back: PairAnswer) -> tuple[Verdict, str]:
-    if other := other_subjects(pair.a.subject, pair.b.subject):
+    if other := of_others(pair):
         return Verdict.UNSURE, f"“updates” in both orders, but {other}"
     if straight.later != back.later:
         return Verdict.UNSURE, "“updates” in both orders, which named different statements as the later one"

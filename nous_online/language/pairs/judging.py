@@ -239,7 +239,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-14"
+    prompt_version = "reader-15"
 
     @property
     def name(self) -> str:
@@ -350,14 +350,19 @@ def slot_of_pair(pair: Pair) -> str | None:
     return shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
 
 
+def of_others(pair: Pair) -> str | None:
+    """Return the reason that the statements of a pair have different subjects, None where they have not."""
+    return other_subjects(pair.a.subject, pair.b.subject, (pair.a.text, pair.b.text))
+
+
 def is_denied(pair: Pair) -> bool:
     """Tell whether one statement of a pair negates what the other one states of the same subject."""
-    return not other_subjects(pair.a.subject, pair.b.subject) and denied(pair.a.text, pair.b.text) is not None
+    return not of_others(pair) and denied(pair.a.text, pair.b.text) is not None
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:
     """Return every reason why a pair can't be duplicates: other subjects, invisible characters, and the guards'."""
-    reasons = (other_subjects(pair.a.subject, pair.b.subject), invisible_difference(pair.a.text, pair.b.text))
+    reasons = (of_others(pair), invisible_difference(pair.a.text, pair.b.text))
     return (*filter(None, reasons), *differences(pair.a.text, pair.b.text))
 
 
@@ -527,9 +532,7 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
     asked = [
         at
         for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
-        if is_wanted
-        and not other_subjects(pair.a.subject, pair.b.subject)
-        and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
+        if is_wanted and not of_others(pair) and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
     ordered = {at: _in_order(pairs[at]) for at in asked}
     readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))

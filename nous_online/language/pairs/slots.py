@@ -336,7 +336,7 @@ def shared_slot(known: str, new: str, *, subjects: tuple[str | None, str | None]
     A more precise value ("Ghent", "Ghent, Belgium") is not a different one. A missing subject is taken from the other
     statement.
     """
-    if other_subjects(*subjects):
+    if other_subjects(*subjects, (known, new)):
         return None
     about_known, about_new = subjects[0] or subjects[1], subjects[1] or subjects[0]
     one, other = filled_slot(known, about_known), filled_slot(new, about_new)

@@ -19,8 +19,10 @@ from nous_online.language.lexicon import (
     DATED,
     FUNCTION_WORDS,
     NUMBER_WORDS,
+    OWN,
     UNIDENTIFIED,
     UNITS,
+    WE,
     phrases,
     word_list,
 )
@@ -66,10 +68,20 @@ def subject_words(subject: str | None) -> tuple[str, ...]:
     return words[1:] if len(words) > 1 and words[0] in ARTICLES else words
 
 
-def other_subjects(a: str | None, b: str | None) -> str | None:
-    """Return the reason that two statements have different subjects, None when these agree or one is missing."""
+def other_subjects(a: str | None, b: str | None, texts: tuple[str, str] = ("", "")) -> str | None:
+    """Return the reason that two statements have different subjects, None when these agree or one is missing.
+
+    Who says "I" tells of everything: "Greenhill rang me" of a user and "They come on Mondays" of Greenhill.
+    """
     one, other = subject_words(a), subject_words(b)
-    return f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}" if one and other and one != other else None
+    if not one or not other or one == other:
+        return None
+    told = (subject in SPEAKERS and _tells_of_self(text) for subject, text in zip((one, other), texts, strict=True))
+    return None if any(told) else f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}"
+
+
+def _tells_of_self(text: str) -> bool:
+    return bool(OWN.search(text) or WE.search(text))
 
 
 def share_a_subject(a: str | None, b: str | None) -> bool:

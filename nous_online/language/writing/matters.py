@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nous_online.language.lexicon import LEAD_IN, OWN, VERBS, WE, word_list
+from nous_online.language.lexicon import LEAD_IN, OWN, SMALL_WORDS, VERBS, WE, word_list
 from nous_online.language.writing.chats import ASKED, ASKING_FOR, NEVER_SUBJECT, leans_back, name_at_first
 from nous_online.language.writing.lexrank import EDGE, content_words
 from nous_online.language.writing.sentences import CLOSING, ENDINGS, straighten_apostrophes
@@ -43,6 +43,7 @@ _LISTED = "|".join(sorted(word_list("third_person") | word_list("first_person"))
 _FINITE = re.compile(rf"{VERBS.pattern}|\b(?:{_LISTED})\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:I|[Ii]'(?:m|ve|d|ll)|ich|je|j'\w+|yo|we(?:'\w{2})?|wir|nous)\s\w", re.IGNORECASE)
 _DETERMINERS = frozenset("the my our der die das le la les el los las mon ma mes mi mis notre nos".split())  # noqa: SIM905 (words)
+_NO_NOUN = SMALL_WORDS - {"of", "the", "a", "our", "my"}
 
 
 def matters_of(text: str) -> list[str]:
@@ -84,7 +85,7 @@ def _closed(text: str) -> str:
 def _is_apart(left: str, right: str, joint: str) -> bool:
     """Tell whether two neighbouring parts of a sentence are two matters."""
     one, other = straighten_apostrophes(left), straighten_apostrophes(right)
-    upcoming = _JOINT.split(other, maxsplit=1)[0]
+    upcoming = other if joint == "asked" else _JOINT.split(other, maxsplit=1)[0]
     is_open = left.count("(") != left.count(")") or left.count('"') % 2
     least = LEAST_SPLICED if joint == "comma" else LEAST_CONTENT
     if is_open or len(content_words(upcoming or "")) < least:
@@ -109,4 +110,5 @@ def opens_clause(text: str) -> bool:
     subject = told[: verb.start()] if verb else ""
     first = subject.partition(" ")[0].casefold().strip(EDGE)
     is_own = bool(OWN.match(subject) or WE.match(subject)) or first in _DETERMINERS
-    return bool(_SUBJECT.fullmatch(subject)) and (is_own or first not in NEVER_SUBJECT)
+    is_named = first not in NEVER_SUBJECT and not _NO_NOUN.intersection(subject.casefold().split())
+    return bool(_SUBJECT.fullmatch(subject)) and (is_own or is_named)

@@ -107,6 +107,7 @@ from nous_online.language.writing.sentences import (
     ENDINGS,
     Sentence,
     is_prose,
+    opens_with_self,
     straighten_apostrophes,
 )
 
@@ -262,7 +263,8 @@ def statement_runs(
     for place in places:
         is_held = place not in passing and is_statement(sentences[place])
         words = word_count(" ".join(sentences[each].text for each in [*held, place]))
-        leans = is_asking(sentences[place]) and leans_back(sentences[place].text)
+        before = sentences[held[-1]].text if held else ""
+        leans = is_asking(sentences[place]) and leans_on(sentences[place].text, before)
         is_full = words > (MOST_LEANING if leans else MOST_WORDS) and not LEANING.match(sentences[place].text)
         is_own = bool(held) and is_asking(sentences[place]) and not leans
         is_own &= bool(OTHER_MATTER.match(sentences[place].text)) or (
@@ -274,6 +276,12 @@ def statement_runs(
         held += [place] if is_held else []
     if held:
         yield held
+
+
+def leans_on(text: str, before: str) -> bool:
+    """Tell whether a user's sentence belongs to the one before: it leans back, or is a bare note: "48 a head"."""
+    is_bare = is_note(text) and not (is_note(before) or opens_with_self(text) or OTHER_MATTER.match(text))
+    return leans_back(text) or is_bare
 
 
 def is_statement(sentence: Sentence) -> bool:

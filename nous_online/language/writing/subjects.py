@@ -20,7 +20,7 @@ from nous_online.language.lexicon import (
     word_list,
 )
 from nous_online.language.pairs.reading import read
-from nous_online.language.writing.chats import NEVER_SUBJECT, SPOKEN_ELSEWHERE, is_asking, name_at_first
+from nous_online.language.writing.chats import NEVER_SUBJECT, SPOKEN_ELSEWHERE, TIMES, is_asking, name_at_first
 from nous_online.language.writing.lexrank import ASKING, ASSISTANTS, EDGE, without_openers
 from nous_online.language.writing.points import Point, is_standing
 from nous_online.language.writing.sentences import straighten_apostrophes
@@ -44,7 +44,7 @@ def subject_of(point: Point) -> str | None:
     is_told = is_asking(point.sentences[0])
     told = LEAD_IN.sub("", plain)
     named = name_at_first(straighten_apostrophes(point.about.text) if point.about else plain)
-    if is_told and named and not OWN.match(told):
+    if is_told and named and not OWN.match(told) and named.split()[0].casefold() not in TIMES:
         return named
     speaker = (point.speaker or "").casefold()
     if point.speaker and speaker not in ASSISTANTS and (OWN.search(text) or WE.match(text)):
@@ -55,7 +55,8 @@ def subject_of(point: Point) -> str | None:
     about = about.partition(" ")[2] if about.casefold().startswith(ARTICLES) else about
     low = about.casefold().split()
     is_named = low and low[0] not in NO_SUBJECT and not (SMALL_WORDS | GENERIC).issuperset(low)
-    is_crumb = is_told and bool((SMALL_WORDS - JOINING).intersection(low))  # "nothing to", "round at his mate"
+    # "Nothing to", "round at his mate", "Mondays": what a user tells is about what has a name, or about nothing named.
+    is_crumb = is_told and (not about[:1].isupper() or (SMALL_WORDS - JOINING).intersection(low) or low[0] in TIMES)
     if is_named and not is_crumb and SUBJECT.fullmatch(about) and ". " not in about:
         is_english = not SPOKEN_ELSEWHERE.intersection(text.casefold().split())
         is_plain = is_english and low[0] not in NEVER_SUBJECT and not (verb and verb[0].endswith("ed"))

@@ -103,12 +103,16 @@ class EndedEpisode:
 
 @dataclass(frozen=True)
 class FactDraft:
-    """A statement to be learned; `evidence` is the text it was drawn from, word for word."""
+    """A statement to be learned; `evidence` is the text it was drawn from, but for the spelling of haste.
+
+    `context`: all that was said with it, which a recall finds it by.
+    """
 
     content: str
     subject: str | None
     category: str | None
     evidence: str
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-12"
+    prompt_version = "extract-13"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -323,9 +327,21 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     most = min(POLICY.most_facts, 2 + spoken.words // (POLICY.words_a_told_fact if is_chat else POLICY.words_a_fact))
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
     return tuple(
-        FactDraft(standalone_text(each), subject_of(each), category_of(each, is_chat=is_chat), each.text)
+        FactDraft(
+            standalone_text(each),
+            subject_of(each),
+            category_of(each, is_chat=is_chat),
+            each.text,
+            said_with(each, spoken) if is_chat else None,
+        )
         for each in kept
     )
+
+
+def said_with(point: Point, spoken: ParsedEpisode) -> str | None:
+    """Return the whole turn that a point is told in, None where that is all of it."""
+    turn = " ".join(each.text for each in spoken.sentences if each.turn == point.sentences[0].turn)
+    return turn if is_asking(point.sentences[0]) and turn != point.text else None
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:

@@ -195,7 +195,7 @@ def test_in_a_chat_only_what_has_the_form_of_a_rule_is_one(told: str, category: 
         ("Twenty past nine suits Harwick best on Mondays.", None),
         ("Siete años que vive en Burgos y cumple 40.", None),
         ("D'ailleurs les tuiles de Harwick étaient fendues en 1890.", None),
-        ("The yard was paved under Victoria in 1868.", "yard"),
+        ("The yard was paved under Victoria in 1868.", None),
         ("My sister's van is in Harwick since 4 May.", "User"),
         ("There's a new baker in Harwick, at number 4.", None),
         ("Heute war der Amboss in Harwick an der Reihe, für 40 Euro.", None),
