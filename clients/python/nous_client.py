@@ -269,8 +269,8 @@ class Contradiction(TypedDict):
     resolved_at: str | None
     note: str | None
     judgement: dict[str, Any] | None
-    a: dict[str, Any]
-    b: dict[str, Any]
+    a: Fact
+    b: Fact
     proposed: NotRequired[dict[str, Any] | None]
 
 
@@ -1530,7 +1530,7 @@ class Nous:
         return cast("DoubtList", self.call("GET", "/doubts", None, None, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
-        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
+        """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
         return cast("Contradiction", self.call("POST", f"/contradictions/{quote(contradiction_id, safe='')}/resolve", dict(body), None, options))
 
     def reject_ruling(self, contradiction_id: str, *, options: CallOptions | None = None) -> Contradiction:

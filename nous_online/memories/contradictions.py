@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal, LiteralString
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pgvector import Vector
 from psycopg import Connection
+from psycopg.rows import dict_row
 from psycopg.sql import SQL
 from psycopg.types.json import Jsonb
 
@@ -29,7 +30,7 @@ from nous_online.database.changes import (
     lock_memories,
     version_of,
 )
-from nous_online.database.statements import fetch, statements
+from nous_online.database.statements import statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.learning import check_begun
@@ -48,7 +49,7 @@ class Contradiction:
     """Two facts that can't both be true; `memory_a` is the one with the smaller id, which has no meaning."""
 
     def __repr__(self) -> str:
-        a, b = (shortened(side["content"]) for _, side in sides_of(self))
+        a, b = (shortened(side.content) for _, side in sides_of(self))
         return f"<contradiction {str(self.id)[:8]} {self.resolution or self.status}: {a!r} and {b!r}>"
 
     id: UUID
@@ -60,17 +61,18 @@ class Contradiction:
     resolved_at: datetime | None
     note: str | None
     judgement: Mapping[str, Any] | None
-    a: Mapping[str, Any]
-    """`id`, `content`, `learned_at`, `source`, `user_id` and `valid_from` of `memory_a`."""
-    b: Mapping[str, Any]
+    a: Fact = field(compare=False)  # a fact goes on changing, by which a contradiction is no other
+    """The fact of `memory_a`, as it is now."""
+    b: Fact = field(compare=False)
+    """The fact of `memory_b`."""
     proposed: Mapping[str, Any] | None = None
     """A ruling proposed by a caller who may not decide: `resolution`, `merged_into`, `note`, `by` and `at`.
 
     An operator confirms it by ruling the same, or rejects it."""
 
 
-def sides_of(found: Contradiction) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the two sides of a contradiction, each with its name in resolutions."""
+def sides_of(found: Contradiction) -> list[tuple[str, Fact]]:
+    """Return the two facts of a contradiction, each with its name in resolutions."""
     return [("a", found.a), ("b", found.b)]
 
 
@@ -128,8 +130,8 @@ class ContradictionVerbs(Verbs):
     ) -> Contradiction:
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it.
 
-        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` have the texts of both. Two that say
-        the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
+        Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the
+        `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key.
         The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where
         both hold. A fact that had given way to the other one since is active again where it holds; one that something
         else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes
@@ -157,22 +159,28 @@ class ContradictionVerbs(Verbs):
             found = lock_contradiction(connection, agent.id, known_id)
             if found.proposed is None or found.status == "resolved":
                 raise Refused(f"nobody proposed how to decide contradiction {found.id}, or it is resolved already")
-            key = {"agent_id": agent.id, "id": found.id, "proposed": None}
-            return fetch_contradictions(connection, "propose_ruling", key)[0]
+            connection.execute(BLOCKS["propose_ruling"], {"agent_id": agent.id, "id": found.id, "proposed": None})
+            return replace(found, proposed=None)
 
 
 def fetch_contradictions(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Contradiction]:
-    """Return the contradictions a query finds, with the contents of both sides."""
-    sides, is_question, in_reach = BLOCKS["sides"], BLOCKS["is_question"], REACH["in_reach"]
-    parts: dict[str, LiteralString] = {"sides": sides, "is_question": is_question, "in_reach": in_reach}
-    return fetch(connection, Contradiction, BLOCKS[statement], parameters, **parts)
+    """Return the contradictions a query finds, with both facts as they are now."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(of_questions(BLOCKS[statement]), parameters).fetchall()
+    ids = [row[side] for row in rows for side in ("memory_a", "memory_b")]
+    facts = store.facts_by_id(connection, parameters["agent_id"], ids)
+    pairs = [(row, facts.get(row["memory_a"]), facts.get(row["memory_b"])) for row in rows]
+    # A fact that was erased since the first query took its contradictions with it.
+    return [Contradiction(**row, a=a, b=b) for row, a, b in pairs if a and b]
 
 
 @cache
 def of_questions(statement: LiteralString) -> bytes:
     """Return a statement with the condition filled in by which a contradiction `c` is still to be decided; cached."""
-    # Of a statement that reads facts `f`, their columns too.
-    return SQL(statement).format(is_question=SQL(BLOCKS["is_question"]), columns=store.columns_of_fact("f")).as_bytes()
+    # Of a statement that reads facts `f`, their columns too, and whom they are within reach of.
+    is_question, in_reach = SQL(BLOCKS["is_question"]), SQL(REACH["in_reach"])
+    columns = store.columns_of_fact("f")
+    return SQL(statement).format(is_question=is_question, in_reach=in_reach, columns=columns).as_bytes()
 
 
 def rivals_of(
@@ -259,10 +267,11 @@ def resolve(
     if not may_decide(agent.rights, found, ruling, facts):
         into = None if ruling.merged_into is None else str(ruling.merged_into)
         proposed = {**outcome, "merged_into": into, "by": agent.rights.holder, "at": at.isoformat()}
-        return fetch_contradictions(connection, "propose_ruling", {**key, "proposed": Jsonb(proposed)})[0]
-    (resolved,) = fetch_contradictions(connection, "resolve_contradiction", {**key, **outcome, "at": at})
-    apply_ruling(connection, agent, found, ruling, facts, at=at)
-    return resolved
+        connection.execute(BLOCKS["propose_ruling"], {**key, "proposed": Jsonb(proposed)})
+    else:
+        connection.execute(BLOCKS["resolve_contradiction"], {**key, **outcome, "at": at})
+        apply_ruling(connection, agent, found, ruling, facts, at=at)
+    return lock_contradiction(connection, agent.id, found.id)  # with both facts as they are now
 
 
 def keeper(one: Fact, other: Fact) -> Fact:

@@ -11,16 +11,8 @@ returning id
     select from heart.facts side
     where side.agent_id = c.agent_id and side.id in (c.memory_a, c.memory_b) and side.state <> 'active'))
 
--- name: sides
--- What both facts of a contradiction say, when that was said and by whom, and since when it holds.
-(select to_jsonb(f) from (select id, content, learned_at, source, user_id, valid_from from heart.facts
-                          where agent_id = c.agent_id and id = c.memory_a) f) as a,
-(select to_jsonb(f) from (select id, content, learned_at, source, user_id, valid_from from heart.facts
-                          where agent_id = c.agent_id and id = c.memory_b) f) as b
-
 -- name: find_contradictions
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
-       {sides}
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed
 from heart.contradictions c
 where agent_id = %(agent_id)s and coalesce(status = %(status)s, true) and (status = 'resolved' or {is_question})
 order by detected_at, id
@@ -28,8 +20,7 @@ order by detected_at, id
 -- name: contradictions_in_reach
 -- Those of facts that the visitor could recall, both of them, and the one they are to be merged into if there is one: the
 -- open ones, or the one of an id.
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
-       {sides}
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed
 from heart.contradictions c
 where c.agent_id = %(agent_id)s and case when %(id)s::uuid is null then {is_question} else c.id = %(id)s end
   and not exists (
@@ -49,8 +40,7 @@ where c.agent_id = %(agent_id)s and f.embedding_space_id = %(space_id)s and {is_
 order by near.id, f.id
 
 -- name: lock_contradiction
-select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
-       {sides}
+select c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed
 from heart.contradictions c
 where agent_id = %(agent_id)s and id = %(id)s
 for update of c
@@ -59,8 +49,6 @@ for update of c
 update heart.contradictions c
 set status = 'resolved', resolution = %(resolution)s, resolved_at = %(at)s, note = %(note)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
-       {sides}
 
 -- name: reopen_contradictions
 -- Those that a ruling decided at that moment: where it is undone by parts, by superseding this fact, now that both are active.
@@ -77,8 +65,6 @@ where agent_id = %(agent_id)s and %(id)s in (memory_a, memory_b) and resolved_at
 update heart.contradictions c
 set proposed = %(proposed)s, row_version = row_version + 1
 where agent_id = %(agent_id)s and id = %(id)s
-returning c.id, c.memory_a, c.memory_b, c.detected_at, c.status, c.resolution, c.resolved_at, c.note, c.judgement, c.proposed,
-       {sides}
 
 -- name: has_open_contradiction
 select exists (

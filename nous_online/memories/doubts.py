@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nous_online.core.domain import Fact, shortened
-from nous_online.database.statements import fetch, statements
+from nous_online.database.statements import statements
+from nous_online.memories import store
 from nous_online.memories.agent import Verbs
 
 BLOCKS = statements("nous_online.memories", "doubts.sql")
@@ -32,9 +33,7 @@ class DoubtVerbs(Verbs):
         Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id,
         later.id)` that the later one replaces the earlier, or with `is_same` that both say the same.
         """
-        key = {"agent_id": self.agent.id}
         with self._transaction(deadline_s) as connection:
-            pairs = connection.execute(BLOCKS["doubts"], key).fetchall()
-            ids = [each for pair in pairs for each in pair]
-            facts = {each.id: each for each in fetch(connection, Fact, BLOCKS["facts"], {**key, "ids": ids})}
+            pairs = connection.execute(BLOCKS["doubts"], {"agent_id": self.agent.id}).fetchall()
+            facts = store.facts_by_id(connection, self.agent.id, [each for pair in pairs for each in pair])
         return [Doubt(facts[earlier], facts[later]) for earlier, later in pairs]

@@ -4,6 +4,3 @@ select o.id as earlier_id, f.id as later_id
 from heart.facts f join heart.facts o on o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active'
 where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{}'
 order by f.learned_at, f.id, o.id
-
--- name: facts
-select {columns} from heart.facts where agent_id = %(agent_id)s and id = any(%(ids)s)

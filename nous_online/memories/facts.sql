@@ -220,6 +220,9 @@ with recursive split as materialized (
 )
 select content, id from apart
 
+-- name: facts_by_id
+select {columns} from heart.facts where agent_id = %(agent_id)s and id = any(%(ids)s)
+
 -- name: count_facts
 select state, count(*) from heart.facts where agent_id = %(agent_id)s group by state order by state
 

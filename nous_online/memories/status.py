@@ -66,7 +66,7 @@ class OpenQuestions:
 
     contradictions: int = 0
     doubts: int = 0
-    """Active facts that perhaps replace others."""
+    """Pairs of active facts of which the later perhaps replaces the earlier, as `doubts()` lists them."""
     quarantined: int = 0
     """Facts of sources that are not believed."""
     procedures: int = 0
@@ -80,8 +80,8 @@ QUESTIONS = {
         "`nous contradictions` and `nous resolve`, or the inbox of `nous console`",
     ),
     "doubts": (
-        "fact perhaps replaces another",
-        "facts perhaps replace others",
+        "pair of facts, of which one perhaps replaces the other",
+        "pairs of facts, of which one perhaps replaces the other",
         "`nous contradictions` and `nous resolve`, or the inbox of `nous console`",
     ),
     "quarantined": (

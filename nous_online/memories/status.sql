@@ -40,13 +40,12 @@ left join lifecycle.events e
 group by l.night
 
 -- name: count_questions
--- What only a person can decide: open contradictions, active facts that perhaps replace active ones, memories of sources
--- that are not believed, procedures that failed more often than they worked.
+-- What only a person can decide: open contradictions, pairs of active facts of which one perhaps replaces the other, memories
+-- of sources that are not believed, procedures that failed more often than they worked.
 select (select count(*) from heart.contradictions c where c.agent_id = %(agent_id)s and {is_question}) as contradictions,
-       (select count(*) from heart.facts f
-        where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}'
-          and exists (select from heart.facts o
-                      where o.agent_id = f.agent_id and o.id = any(f.perhaps_replaces) and o.state = 'active')) as doubts,
+       (select count(distinct (f.id, o.id)) from heart.facts f cross join unnest(f.perhaps_replaces) r(id)
+            join heart.facts o on o.agent_id = f.agent_id and o.id = r.id and o.state = 'active'
+        where f.agent_id = %(agent_id)s and f.state = 'active' and f.perhaps_replaces <> '{{}}') as doubts,
        (select count(*) from heart.facts where agent_id = %(agent_id)s and state = 'quarantined') as quarantined,
        (select count(*) from heart.procedures where agent_id = %(agent_id)s and state = 'review') as procedures
 

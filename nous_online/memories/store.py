@@ -134,6 +134,12 @@ def columns_of_fact(row: str) -> Composed:
     return SQL(", ").join(Identifier(row, name) for name in FACT.columns)
 
 
+def facts_by_id(connection: Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, Fact]:
+    """Return the facts of some ids, as far as there are such."""
+    found = fetch(connection, Fact, FACTS["facts_by_id"], {"agent_id": agent_id, "ids": ids})
+    return {fact.id: fact for fact in found}
+
+
 def lock_agent(connection: Connection, agent_id: str) -> None:
     """Take the agent's lock of writers that compare before they write; released when the transaction ends.
 

@@ -175,7 +175,7 @@ with contradictions as (
 )
 select (select count(*) from contradictions) as contradictions,
        (select count(*) from contradictions where detected_at = %(ends_at)s) as found,
-       (select count(distinct (f.agent_id, f.id)) from heart.facts f cross join unnest(f.perhaps_replaces) r(id)
+       (select count(distinct (f.agent_id, f.id, o.id)) from heart.facts f cross join unnest(f.perhaps_replaces) r(id)
             join heart.facts o on o.agent_id = f.agent_id and o.id = r.id and o.state = 'active'
         where f.state = 'active' and f.perhaps_replaces <> '{{}}'
           and (%(agent_ids)s::text[] = '{{}}' or f.agent_id = any(%(agent_ids)s))) as doubts,

@@ -63,13 +63,14 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 ) -> object:
     """Import a history; run it again after an interruption and it continues.
 
-    Reads JSONL, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT, claude.ai, mem0, Letta and
-    LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each recognized by its content. What is
-    bad is reported by its place and the rest kept. The exit code is 1 when nothing in it was good.
+    Reads JSONL, chats as lists of messages, sessions of Claude Code, Codex and Gemini CLI, exports of ChatGPT,
+    claude.ai, mem0, Letta and LangGraph, the memory.jsonl of MCP's memory server, and folders of Markdown, each
+    recognized by its content. What is bad is reported by its place and the rest kept. The exit code is 1 when nothing
+    in it was good.
     What `nous export` wrote is restored row for row, into an agent that is empty, or not at all.
     The formats: docs/import.md.
 
-    $ nous import history.jsonl --agent aria
+    $ nous import chats.jsonl --agent aria
     $ nous import ~/.claude/projects --since 2026-01-01 --dry-run
     $ nous import chatgpt-export.zip && nous night --backfill
     """

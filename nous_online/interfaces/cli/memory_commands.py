@@ -512,13 +512,13 @@ def contradictions(
     for each in doubts:
         show(f"[bold]{each.later.id}[/bold]  in doubt: b perhaps replaces a")
         for name, fact in (("a", each.earlier), ("b", each.later)):
-            show(side_line(name, vars(fact)))
+            show(side_line(name, fact))
         show(f"  [dim]{ruling_of_doubt(each.later, each.earlier.id)}[/dim]")
     if not found and not doubts:
         show_note("nothing contradicts itself, and nothing is in doubt")
     elif status == "open":
         show_note(HOW)
-    rows = [{**asdict(each), "a": each.a["content"], "b": each.b["content"]} for each in found]
+    rows = [{**asdict(each), "a": each.a.content, "b": each.b.content} for each in found]
     return {"contradictions": rows, "doubts": [doubt_row(each) for each in doubts]}
 
 
@@ -528,7 +528,7 @@ def show_contradiction(found: Contradiction) -> None:
     from nous_online.memories.learning import is_partial
 
     show(f"[bold]{found.id}[/bold]  {escaped(found.resolution or found.status)}")
-    for name, side in sorted(sides_of(found), key=lambda named: named[1]["learned_at"]):
+    for name, side in sorted(sides_of(found), key=lambda named: named[1].learned_at):
         show(side_line(name, side))
     if reason := (found.judgement or {}).get("reason"):
         rest = (
@@ -554,10 +554,10 @@ def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:
     return f"if so: nous resolve {brief(later.id)} b_wins{against}; if not: both_valid, or same"
 
 
-def side_line(name: str, fact: Mapping[str, Any]) -> str:
+def side_line(name: str, fact: Fact) -> str:
     """Return one side of a question: its name in rulings, its text, when and by whom it was said, and its id."""
-    said = ", ".join([str(fact["learned_at"])[:10], *origin_words(fact)])
-    return f"  {name}  {escaped(fact['content'])}  [dim]{escaped(said)}  {fact['id']}[/dim]"
+    said = ", ".join([f"{fact.learned_at:%Y-%m-%d}", *origin_words(vars(fact))])
+    return f"  {name}  {escaped(fact.content)}  [dim]{escaped(said)}  {fact.id}[/dim]"
 
 
 def origin_words(memory: Mapping[str, Any]) -> list[str]:
@@ -660,7 +660,7 @@ def show_ruling(ruled: Contradiction) -> Contradiction:
     done = "[green]rejected[/green]  still open" if ruled.status == "open" and ruled.proposed is None else None
     show(f"{done or f'[green]resolved[/green]  {ruled.resolution}'}  [dim]{ruled.id}[/dim]")
     for name, side in (("a", ruled.a), ("b", ruled.b)):
-        show(f"  {name}  {escaped(side['content'])}")
+        show(f"  {name}  {escaped(side.content)}")
     return ruled
 
 

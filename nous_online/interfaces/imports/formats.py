@@ -27,9 +27,9 @@ from nous_online.interfaces.imports.import_files import (
     is_named,
     open_file,
     read_elements,
-    read_jsonl,
     read_value,
 )
+from nous_online.interfaces.imports.json_records import is_chat, is_chat_message, read_chats, read_jsonl
 from nous_online.interfaces.imports.markdown_notes import read_markdown
 from nous_online.interfaces.imports.program_exports import (
     BACKUP,
@@ -94,6 +94,15 @@ FORMATS = {
         Format("mcp-memory", "line", read_mcp_memory, LINES_OR_JSON, is_mcp_memory, is_mcp_memory),
         Format("langgraph", "item", read_langgraph, LINES_OR_JSON, is_langgraph, is_langgraph),
         Format("letta", "block", read_letta, ("*.af", "*.json"), None, is_letta),
+        Format(
+            "chats",
+            "chat",
+            read_chats,
+            LINES_OR_JSON,
+            None,
+            lambda fields: is_chat(fields) or is_chat_message(fields),
+            has_own_source=False,
+        ),
         Format("markdown", "line", read_markdown, MARKDOWN),
     )
 }
@@ -284,10 +293,6 @@ UNSUPPORTED_FIELDS: Sequence[tuple[set[str], str]] = (
         "the history of a memory of mem0; import the memories themselves, as `get_all` returns them",
     ),
     ({"resourceSpans"}, "a trace of OpenTelemetry, which can't be read"),
-    (
-        {"messages", "model"},
-        "a request to a language model, which says no dates; write it as a line of JSONL with `turns` and a `date`",
-    ),
 )
 
 

@@ -25,7 +25,6 @@ from nous_online.interfaces.imports.records import (
     fields_of,
     list_of,
     parse_object,
-    record_of,
     refuse_constant,
 )
 from nous_online.language.writing.credentials import holds_credential
@@ -128,15 +127,6 @@ def read_objects(path: Path) -> Iterator[tuple[ImportItem, dict[str, Any] | None
                 yield line, parse_object(line.text) if line.text else None
             except InvalidInput as error:
                 yield replace(line, problem=str(error)), None
-
-
-def read_jsonl(path: Path, _: ReaderState) -> Iterator[ImportItem]:
-    """Yield the records of a JSONL file (docs/import.md), one a line."""
-    for place, fields in read_objects(path):
-        try:
-            yield place if fields is None else replace(place, record=record_of(fields))
-        except InvalidInput as error:
-            yield replace(place, problem=str(error))
 
 
 # --- one JSON value, however large, and zips of them ---
@@ -341,6 +331,7 @@ MAX_MESSAGE_CHARACTERS = 20_000
 MAX_EPISODE_TAGS = 20
 """An episode that touches more places is about none of them."""
 STILL_GOING_ON = "conversations that may still be going on (import them later)"
+NOTHING_SAID = "dialogues in which nothing is said"
 HIDDEN_FACTS = "facts that look as if they hold a credential"
 HIDDEN_TITLES = "headings and titles that look as if they hold a credential"
 HIDDEN_LINES = "lines that look as if they hold a credential"

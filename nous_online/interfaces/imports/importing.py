@@ -20,7 +20,7 @@ from nous_online.core.validation import checked_agent
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, SourceFile, sources_of
-from nous_online.interfaces.imports.import_files import ImportItem, Occurrences, ReaderState
+from nous_online.interfaces.imports.import_files import NOTHING_SAID, ImportItem, Occurrences, ReaderState
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
@@ -240,7 +240,7 @@ class ImportRun:
         entries = entries_of(record, source=within, name=name, now=now, rights=heart.agent.rights)
         self.read_count += len(entries)
         if not entries:
-            self.report.skipped["dialogues in which nothing is said"] += 1
+            self.report.skipped[NOTHING_SAID] += 1
         if len(self.report.ignored_fields) < MAX_REPORTED:
             self.report.ignored_fields |= record.ignored_fields
         return heart, entries

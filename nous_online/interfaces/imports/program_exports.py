@@ -437,12 +437,14 @@ def branch_to(last: object, nodes: Fields, parent: str) -> dict[str, Fields]:
     return dict(reversed(branch.items()))
 
 
-def dated_messages(said: Iterable[tuple[str, object, str, str]], began_at: datetime | None, date: str) -> list[Message]:
-    """Return messages by time, of id, date, speaker and text; one without a date has that of the message before it."""
+def dated_messages(
+    said: Iterable[tuple[str, datetime | None, str, str]], began_at: datetime | None, date: str
+) -> list[Message]:
+    """Return messages by time, of id, moment, speaker and text; one without a moment has that of the one before it."""
     messages: list[Message] = []
     said_at = began_at
     for name, moment, speaker, text in said:
-        said_at = imported_moment(date, moment) or said_at
+        said_at = moment or said_at
         if is_blank(text):
             continue
         if said_at is None:
@@ -483,7 +485,11 @@ def chatgpt_conversation(fields: Fields, session: ImportedSession, state: Reader
     branch = branch_to(last if isinstance(last, str) and last in nodes else latest_leaf(nodes), nodes, "parent")
     shown = [(name, fields_of(node["message"])) for name, node in branch.items() if node.get("message")]
     said = [
-        (own_id if isinstance(own_id := each.get("id"), str) else name, each.get("create_time"), *spoken_text(each))
+        (
+            own_id if isinstance(own_id := each.get("id"), str) else name,
+            imported_moment("create_time", each.get("create_time")),
+            *spoken_text(each),
+        )
         for name, each in shown
     ]
     facts = remembered_facts([each for _, each in shown], session.at, began_at, state)
@@ -560,7 +566,7 @@ def claude_ai_conversation(
     said = [
         (
             str(each.get("uuid") or place),
-            each.get("created_at"),
+            imported_moment("created_at", each.get("created_at")),
             CLAUDE_AI_SPEAKERS.get(str(each.get("sender")), "user"),
             text,
         )

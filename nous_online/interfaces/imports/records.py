@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -187,7 +187,8 @@ def imported_fact(record: ImportedRecord, *, key: str, now: datetime, rights: Ri
     content = next((record.fields[name] for name in CONTENT_FIELDS if record.fields.get(name) is not None), None)
     if content is None:
         raise InvalidInput(
-            "the line has no content; a fact needs `content`, a dialogue `turns`, other records a `kind`"
+            "the line has no content; a fact needs `content`, a chat `messages`, a dialogue `turns`, "
+            "other records a `kind`"
         )
     details = shared_details(record.fields)
     for name in ("valid_from", "valid_to"):
@@ -234,9 +235,9 @@ def shared_details(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"source_kind": "import", **{name: fields[name] for name in SHARED_FIELDS if fields.get(name) is not None}}
 
 
-def first_moment(fields: Mapping[str, Any]) -> datetime | None:
+def first_moment(fields: Mapping[str, Any], names: Sequence[str] = MOMENT_FIELDS) -> datetime | None:
     """Return the moment in the first of the fields for it that has a value, or None."""
-    name = next((name for name in MOMENT_FIELDS if fields.get(name) is not None), None)
+    name = next((name for name in names if fields.get(name) is not None), None)
     return imported_moment(name, fields[name]) if name else None
 
 

@@ -14,11 +14,10 @@ from uuid import UUID
 from nous_online.context.context_lines import Context
 from nous_online.core import fields
 from nous_online.core.details import SignalDetails
-from nous_online.core.domain import FACT, KINDS, SOURCE_KINDS
+from nous_online.core.domain import KINDS, SOURCE_KINDS
 from nous_online.core.errors import InvalidInput, NotFound
 from nous_online.core.fields import rows_of
 from nous_online.core.validation import checked_id, visible
-from nous_online.database.changes import get_memory
 from nous_online.heart import Heart
 from nous_online.memories.contradictions import RESOLUTIONS, Ruling, check_reach, find_in_reach, sides_of
 from nous_online.memories.decisions import RESOLUTIONS as DECIDED
@@ -450,10 +449,9 @@ def contradictions(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnsw
     listed: list[dict[str, Any]] = []
     with heart.agent.transaction(heart.agent.deadline(None)) as connection:
         for each in find_in_reach(connection, heart.agent.id, visit.reach, limit=MOST_CONTRADICTIONS):
-            a, b = (get_memory(connection, heart.agent.id, FACT, side) for side in (each.memory_a, each.memory_b))
             sides: dict[str, Any] = {}
             lines.append(str(each.id))
-            for name, fact in (("a", a), ("b", b)):
+            for name, fact in sides_of(each):
                 said_at = fact.learned_at.isoformat(timespec="seconds")
                 lines.append(f"  {name} ({said_at[:10]}): {quoted(fact.content)}")
                 sides[name] = {"id": str(fact.id), "text": shortened(fact.content), "said_at": said_at}
@@ -489,6 +487,6 @@ def resolve_contradiction(heart: Heart, visit: Visit, arguments: Arguments) -> T
     if found.status == "open" and found.proposed is not None:
         reason = "one side is pinned or trusted more, so a person decides: nous resolve"
         status, head = "proposed", f"{found.id}: {found.proposed['resolution']} is proposed; {reason}"
-    lines = [f"  {name}: {quoted(side['content'])}" for name, side in sides_of(found)]
-    sides = {name: {"id": side["id"], "text": shortened(side["content"])} for name, side in sides_of(found)}
+    lines = [f"  {name}: {quoted(side.content)}" for name, side in sides_of(found)]
+    sides = {name: {"id": str(side.id), "text": shortened(side.content)} for name, side in sides_of(found)}
     return ToolAnswer("\n".join([head, *lines]), {"status": status, **sides})

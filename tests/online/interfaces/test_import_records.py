@@ -244,7 +244,7 @@ def test_every_example_of_the_documentation_is_imported(heart: Heart, tmp_path: 
     assert len(examples) >= 5
     assert (report.bad, report.ignored_fields) == ([], set())
     assert report.stored == 11
-    assert (report.episodes, report.recalls_replayed) == (1, 1)
+    assert (report.episodes, report.recalls_replayed) == (2, 1)
 
 
 def test_the_documentation_names_every_field_that_is_read():

@@ -61,16 +61,14 @@ def contradicted(heart: Heart, owner: psycopg.Connection) -> tuple[Fact, Fact]:
     return one, other
 
 
-def test_a_contradiction_says_what_both_sides_say_and_is_decided_by_naming_the_winner(
+def test_a_contradiction_holds_both_facts_as_a_doubt_does_and_is_decided_by_naming_the_winner(
     heart: Heart, owner: psycopg.Connection
 ) -> None:
     one, other = contradicted(heart, owner)
     (found,) = heart.contradictions()
 
-    assert {found.a["content"], found.b["content"]} == {"The cellar is dry", "Water stands in the cellar"}
-    assert all(
-        {"id", "content", "learned_at", "source", "user_id", "valid_from"} == set(side) for side in (found.a, found.b)
-    )
+    assert {found.a.content, found.b.content} == {"The cellar is dry", "Water stands in the cellar"}
+    assert [found.a, found.b] == [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
     with pytest.raises(InvalidInput, match="keep names"):
         heart.resolve_contradiction(found.id, keep=uuid4())
     with pytest.raises(InvalidInput, match="or keep"):
@@ -79,6 +77,7 @@ def test_a_contradiction_says_what_both_sides_say_and_is_decided_by_naming_the_w
     resolved = heart.resolve_contradiction(found.id, keep=other.id)
 
     assert resolved.status == "resolved"
+    assert {side.id: side.state for side in (resolved.a, resolved.b)} == {one.id: "superseded", other.id: "active"}
     assert (heart.get(one.id).state, heart.get(other.id).state) == ("superseded", "active")
     assert heart.resolve_contradiction(found.id, keep=other.id) == resolved
     with pytest.raises(Conflict):

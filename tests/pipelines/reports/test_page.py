@@ -306,7 +306,9 @@ def test_shares_and_amounts_are_written_as_such():
 
 
 def test_the_head_tells_how_many_of_the_open_contradictions_the_night_found():
-    assert report(asked=NightQuestions(doubts=2)).needs[0].startswith("2 facts perhaps replace others: ")
+    assert (
+        report(asked=NightQuestions(doubts=2)).needs[0].startswith("2 pairs of facts, of which one perhaps replaces ")
+    )
     (need,) = report(asked=NightQuestions(contradictions=22, found=9)).needs
 
     assert need.startswith("22 contradictions are open, 9 of them found tonight: `nous contradictions`")
