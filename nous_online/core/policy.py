@@ -84,12 +84,14 @@ class WritingPolicy:
     """… unless its paragraphs have more words each …"""
     most_dictated: int = 600
     """… and all of it fewer."""
-    most_facts: int = 24
+    most_facts: int = 12
     """Most facts of one episode: people who marked what to keep of 24 transcripts found 6 to 12 points in each, …"""
     words_a_fact: int = 40
     """… one for about this many words, …"""
     words_a_told_fact: int = 12
-    """… or for this many of a chat with an assistant, in which people tell one thing after the other."""
+    """… or for this many of a chat with an assistant, in which people tell one thing after the other …"""
+    most_told_facts: int = 24
+    """… so that it has up to as many: in 38 chats of seven people they told 3 to 17 things they would ask for later."""
     told_share: float = 0.67
     """Share of a chat's words that are the user's, from which what an assistant says in few words is in no summary."""
     telling_pull: float = 0.8

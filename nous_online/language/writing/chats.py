@@ -58,7 +58,7 @@ POINTING_BACK = re.compile(
 OURS = re.compile(rf"\b{WE.pattern}")
 INTERJECTIONS = re.compile(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
 ASKING_FOR = (
-    r"(?:and |but |so |or )?(?:how(?: do| can| should| much| many| long| is|'?s)"
+    r"(?:(?:and|but|so|or|right|ok) )?(?:how(?: do| can| should| much| many| long| is|'?s)"
     r"|what(?:'?s| is| do| does| should| are| would)"
     r"|(?:do|should|can|could|am) I|(?:do|can) (?:you|we|they)|would you"
     r"|any (?:ideas?|tips?|chance)|is (?:it|that|there|this)|are there|why (?:is|are|do|does)|where (?:do|can|is)"

@@ -135,14 +135,18 @@ def summary_text(sentences: Sequence[Sentence]) -> str:
     """Return sentences as a text to be read: without openers, each with its full stop, and named where that is needed.
 
     A name stands once in a turn: before the first sentence that says "I", "we" or "you", or a mere note that opens it.
+    Of a user and an assistant each is named where the other spoke before.
     """
     told: list[str] = []
     named: int | None = None
-    turns = [None, *(sentence.turn for sentence in sentences)]
-    for sentence, turn in zip(sentences, turns, strict=False):
+    roles = {(sentence.speaker or "").casefold() for sentence in sentences}
+    is_chat = bool(roles & ASKING and roles & ASSISTANTS)
+    for sentence, before in zip(sentences, [None, *sentences], strict=False):
         text, speaker = plain_opening(sentence.text), sentence.speaker or ""
         text = text if text.rstrip(CLOSING).endswith(ENDINGS) else f"{text.rstrip(', ;-–—')}."
-        if speaker and sentence.turn != named and needs_name(text, speaker, may_be_note=sentence.turn != turn):
+        is_first = before is None or before.turn != sentence.turn
+        is_asked = is_first and (before is None or before.speaker != speaker) if is_chat else sentence.turn != named
+        if speaker and is_asked and (is_chat or needs_name(text, speaker, may_be_note=is_first)):
             text, named = f"{speaker}: {text}", sentence.turn
         told.append(with_full_dates(text, sentence.day))
     return " ".join(told)

@@ -32,7 +32,8 @@ _NOT_ASKED = re.compile(
 )
 """Before a question that is none: "I know what is wrong"."""
 _DEPENDENT = re.compile(
-    r"\b(?:if|when|whenever|while|because|since|unless|until|till|although|though|once|whether|that|which|who|whose"
+    r"\b(?:if|when|whenever|while|because|unless|although|though|once|whether|that|which|who|whose"
+    r"|(?:since|until|till)(?= (?:I|we|he|she|it|they|you|the|my|our)\b)"
     r"|wenn|weil|dass|ob|als|bis|falls|obwohl|si|quand|parce|puisque|que|qui|cuando|porque|aunque|mientras"
     r"|think|thought|hope|guess|believe|said|told|says|know|heard|sure|wonder|wish|maybe|perhaps|both|either)\b",
     re.IGNORECASE,
@@ -60,11 +61,10 @@ def matters_of(text: str) -> list[str]:
     if is_asking and not asked:
         return [text]
     told, question = (text[: asked[-1].start()], [text[asked[-1].end() :]]) if asked else (text, [])
-    return [*_cut(told), *question] if not question or _closes(told, question[0]) else [text]
-
-
-def _closes(told: str, question: str) -> bool:
-    return bool(_FINITE.search(told)) and len(content_words(told)) >= LEAST_CONTENT and bool(question)
+    if not question:
+        return list(_cut(told))
+    tells = _FINITE.search(told) and len(content_words(told)) >= LEAST_CONTENT
+    return [*map(_closed, _cut(told)), *question] if tells else [text]
 
 
 def _cut(text: str) -> Iterator[str]:

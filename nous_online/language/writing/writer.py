@@ -16,7 +16,7 @@ from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
 from nous_online.core.validation import is_blank
 from nous_online.language.embedding import Embedder
-from nous_online.language.lexicon import LEANING
+from nous_online.language.lexicon import LEANING, REQUEST
 from nous_online.language.minilm import Vectors, unit_rows
 from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.chats import (
@@ -324,7 +324,10 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
     worths[passing] = -np.inf
     is_chat = spoken.is_asked and not spoken.uses_tools
-    most = min(POLICY.most_facts, 2 + spoken.words // (POLICY.words_a_told_fact if is_chat else POLICY.words_a_fact))
+    most, every = (
+        (POLICY.most_told_facts, POLICY.words_a_told_fact) if is_chat else (POLICY.most_facts, POLICY.words_a_fact)
+    )
+    most = min(most, 2 + spoken.words // every)
     kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
     return tuple(
         FactDraft(
@@ -371,7 +374,8 @@ def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors)
     saying = sentence_scores(sentences, vectors) * weights
     ranked = [sentences[i] for i in sorted(chosen, key=lambda i: -saying[i])]
     headings = [each for each in spoken.headings if not find_date(each)]
-    named = [sentences[place] for place in request_place(sentences)]
+    asked = [sentences[place] for place in request_place(sentences)]
+    named = [each for each in asked if spoken.uses_tools or is_question(each) or REQUEST.match(each.text)]
     title = (episode.title or "").strip() or title_of([*named, *ranked], headings=headings) or UNTITLED
     telling = [each for each in ranked if len(content_words(each.text)) >= POLICY.least_told] or ranked
     is_role = bool(telling) and (telling[0].speaker or "").casefold() in ASKING | ASSISTANTS
