@@ -15,6 +15,7 @@ from nous_online.language.pairs.reader import content_of
 
 SENTENCE = re.compile(
     r"(?<=[\w)\"'!?]{2}[.!?])(?<!\b[DMS][rst]\.)(?<!\bMrs\.)(?<!\bProf\.)\s+|\n+"  # no initials, no titles
+    r"|(?<=\w\.\.)\s+|(?<=\.\.\.)\s+"  # as people type: "Osric is off.. the van too"
 )
 CLAUSE = re.compile(
     r"(?<=[.!?])\s+|\n+|[;:]\s|,\s(?:(?:and|but|so|which|while)\s)?|\s(?:and|but|so|because|while|though|und|et|y|en|och)\s|\s[-\u2013\u2014]\s",

@@ -45,7 +45,10 @@ FAR = 40  # sentences before one that opens with "he" among which whom it means 
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
 TIMES = DATED | {f"{day}s" for day in word_list("weekdays")} - {"may", "mar"}
-GONE = re.compile(r"\b(?:was|were|had|did|went|came|got|\w{2,}ed)\b", re.IGNORECASE)
+GONE = re.compile(
+    r"\b(?:was|were|had|did|went|came|got|(?<!\bbe )(?<!\bis )(?<!\bare )(?!(?:call|nam|marri|bas|allow)ed)\w{2,}ed)\b",
+    re.IGNORECASE,
+)
 """Tells what is over."""
 ANSWERS, PERSONS = word_list("answers"), frozenset("he she they il elle ils elles él ella".split())  # noqa: SIM905 (words)
 RESTRICTING = frozenset("only just both neither solo sólo seulement nur".split())  # noqa: SIM905 (words)
@@ -66,6 +69,12 @@ ASKING_FOR = (
 )
 """How a question begins, also without its mark."""
 ASKED = re.compile(ASKING_FOR, re.IGNORECASE)
+TOLD_OF = re.compile(
+    rf"(?:the|this|our|der|die|das|le|la|les|el|los|las)\s(?:[^\W\d_][\w-]{{0,20}}\s){{1,3}}(?:{VERBS.pattern})",
+    re.IGNORECASE,
+)
+"""Opens with what it is about, and a verb."""
+NEAR_BEGINNING = 24  # characters of a sentence in which "it" and "them" stand for what the one before told
 SAYING_MORE = re.compile(r"(?:so|which|because|then|cos|plus|except|otherwise)\s", re.IGNORECASE)
 """Opens what follows from the sentence before, or limits it."""
 CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
@@ -156,7 +165,7 @@ def holds_today(text: str) -> bool:
     """Tell whether a user says how something is, on a day, or at length: "The oven goes to the scrap man"."""
     words = set(text.casefold().replace("'s", "").split())
     is_told = VERBS.search(text) and not GONE.search(text) and len(content_words(text)) >= LEAST_TOLD
-    return bool(is_told or words & TIMES)
+    return bool(is_told or words & TIMES or name_at_first(text))
 
 
 def opening(text: str) -> str:
@@ -178,9 +187,10 @@ def leans_back(text: str) -> bool:
         return True
     told = LEAD_IN.sub("", plain)
     first = opening(text)
-    points = POINTING_BACK.search(CLAUSE.split(told, maxsplit=1)[0])
+    pointer = POINTING_BACK.search(CLAUSE.split(told, maxsplit=1)[0])
+    points = pointer and (pointer.start() <= NEAR_BEGINNING or opens_with_self(told))
     is_short = word_count(told) <= LEAST_TOLD or not is_named(told)
-    is_own = opens_with_self(told) or name_at_first(told)
+    is_own = opens_with_self(told) or name_at_first(told) or TOLD_OF.match(told)
     says_less = len(content_words(told)) <= LEAST_SAID and is_short and not is_own
     is_left_out = first not in NEVER_SUBJECT and VERBS.match(told) and not (first.endswith("ed") or "'" in first)
     return bool(points or says_less or is_left_out or LEANING.match(told)) or first in UNANCHORED

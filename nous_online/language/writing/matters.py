@@ -16,9 +16,10 @@ LEAST_WORDS = 8  # of a sentence with two matters
 _JOINT = re.compile(
     r"(?P<word>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:btw|by the way|anyway|por cierto|au fait|übrigens)\b[,:]?\s"
     r"|(?:,\s|\s)(?:oh|ah),?\s(?:(?:and|et|y|und)\s)?(?:also\s)?)"
-    r"|(?P<break>;\s|(?<!\.)\.{2,}\s|…\s|\s[-\u2013\u2014]{1,2}\s|\s?[\u2600-\u27bf\U0001f300-\U0001faff]{1,9}\s)"
+    r"|(?P<break>(?<!\.)\.{2,}\s|…\s|\s?[\u2600-\u27bf\U0001f300-\U0001faff]{1,9}\s)"
     rf"|(?P<asked>,?\s(?={ASKING_FOR}))"
-    r"|(?P<strong>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:also|another thing|separately|außerdem|además)\b,?\s)"
+    r"|(?P<strong>\s[-\u2013\u2014]{1,2}\s"
+    r"|(?:,\s|\s)(?:(?:and|but|so)\s)?(?:also|another thing|separately|außerdem|además)\b,?\s)"
     r"|(?P<joined>,\s(?:and|but|und|aber|et|mais|y|pero)\s)|(?P<comma>,\s)"
     r"|(?P<bare>\s(?:and|but|und|aber|et|mais|pero)\s)",
     re.IGNORECASE,
