@@ -1418,7 +1418,7 @@ class Nous:
         return cast("Episode", self.call("POST", "/episodes/steps", dict(body), None, options))
 
     def close_episode(self, episode_id: str, *, options: CallOptions | None = None, **body: Unpack[CloseBody]) -> Episode:
-        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts. An episode that is over is returned unchanged; use `update_episode` to add to it."""
+        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts, of a chat 24. An episode that is over is returned unchanged; use `update_episode` to add to it."""
         return cast("Episode", self.call("POST", f"/episodes/{quote(episode_id, safe='')}/close", dict(body), None, options))
 
     def retry_episode(self, episode_id: str, *, options: CallOptions | None = None) -> Episode:

@@ -1617,7 +1617,7 @@ export declare class Nous {
   listArtifacts(episode_id: string, options?: CallOptions): Promise<ArtifactList>;
   /** Add a step, such as "build", to the open episode of a session, and return the episode. It becomes a line of the episode's detail; a `detail` that looks like a credential is left out. */
   recordStep(body: RecordStepBody, options?: CallOptions): Promise<Episode>;
-  /** End an episode; within 30 s a worker adds a title, a summary and up to twelve facts. An episode that is over is returned unchanged; use `update_episode` to add to it. */
+  /** End an episode; within 30 s a worker adds a title, a summary and up to twelve facts, of a chat 24. An episode that is over is returned unchanged; use `update_episode` to add to it. */
   closeEpisode(episode_id: string, body: CloseBody, options?: CallOptions): Promise<Episode>;
   /** Queue the completion of a closed episode again that was set aside after too many failures. */
   retryEpisode(episode_id: string, options?: CallOptions): Promise<Episode>;

@@ -178,7 +178,7 @@ class EpisodeVerbs(Verbs):
     def close_episode(
         self, episode_id: UUID, *, deadline_s: float | None = None, **details: Unpack[EndDetails]
     ) -> Episode:
-        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts.
+        """End an episode; within 30 s a worker adds a title, a summary and up to twelve facts, of a chat 24.
 
         An episode that is over is returned unchanged; use `update_episode` to add to it. Raises `NotFound`, `Conflict`
         when it was closed with another outcome, and `InvalidInput` for an end before the beginning.

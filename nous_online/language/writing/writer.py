@@ -318,7 +318,7 @@ def make_draft(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -
 
 
 def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...]:
-    """Return the points worth keeping as facts: two, and one more for each 40 words (25 of a chat), up to twelve."""
+    """Return the points worth keeping as facts: two and one for each 40 words, up to 12; of a chat for 12, up to 24."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
     passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
