@@ -105,7 +105,7 @@ class EndedEpisode:
 class FactDraft:
     """A statement to be learned; `evidence` is the text it was drawn from, but for the spelling of haste.
 
-    `context`: all that was said with it, which a recall finds it by.
+    `context`: what was told with it, a line for each, which a recall finds it by.
     """
 
     content: str
@@ -335,16 +335,19 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
             subject_of(each),
             category_of(each, is_chat=is_chat),
             each.text,
-            said_with(each, spoken) if is_chat else None,
+            said_with(each, points) if is_chat else None,
         )
         for each in kept
     )
 
 
-def said_with(point: Point, spoken: ParsedEpisode) -> str | None:
-    """Return the whole turn that a point is told in, None where that is all of it."""
-    turn = " ".join(each.text for each in spoken.sentences if each.turn == point.sentences[0].turn)
-    return turn if is_asking(point.sentences[0]) and turn != point.text else None
+def said_with(point: Point, points: Sequence[Point]) -> str | None:
+    """Return what a user tells in the turn of a point, a line for each; None where that is all.
+
+    In the words of the facts, by which an erased one is found here too.
+    """
+    told = [standalone_text(each) for each in points if each.sentences[0].turn == point.sentences[0].turn]
+    return "\n".join(told) if is_asking(point.sentences[0]) and len(told) > 1 else None
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:

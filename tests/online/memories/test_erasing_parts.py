@@ -19,6 +19,7 @@ from nous_online.core.errors import Conflict, InvalidInput, NotFound
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.pairs.judging import Verdict
+from nous_online.language.writing.writer import OfflineWriter
 from nous_online.memories import erasure
 from nous_online.memories.erasure import ROWS, Erased, Part, erase_some
 
@@ -177,6 +178,26 @@ def test_an_episode_that_still_tells_an_erased_fact_is_named(heart: Heart, erase
 
     assert erase(fact.id).told_in == (episode.id,)
     assert WORD in heart.full_text(episode.id).text
+
+
+def test_what_was_told_in_one_turn_with_an_erased_fact_keeps_nothing_of_it(
+    database: Database, embedder: WordEmbedder, judge: ScriptedJudge, owner: psycopg.Connection, erase: Erase
+) -> None:
+    writer = OfflineWriter(embedder)
+    heart = Heart.open(
+        "aria", database=database, embedder=embedder, judge=judge, writer=writer, works_in_background=False
+    )
+    told = "My wrist is in plaster until 3 October 2026. The coal comes from Tull and Sons on Fridays."
+    heart.record_episode(detail=f"user: {told}\nassistant: Noted.", ended_at=datetime(2026, 9, 8, tzinfo=UTC))
+    heart.work()
+    facts = {fact.content[:8]: fact for each in heart.list_memories(kinds=["fact"]) if (fact := heart.get(each.id))}
+    find = "select content, context from heart.facts where id = %s"
+    ((content, context),) = owner.execute(find, [facts["The coal"].id])
+    assert facts["My wrist"].content in context
+
+    erase(facts["My wrist"].id)
+
+    assert owner.execute(find, [facts["The coal"].id]).fetchall() == [(content, None)]
 
 
 def test_facts_merged_into_an_erased_one_go_with_it_and_what_it_had_replaced_stays_away(
