@@ -111,12 +111,12 @@ def test_a_fact_that_is_known_is_confirmed(heart: Heart, owner: psycopg.Connecti
     assert str(known.id) in announcements(owner)[0]["facts"]
 
 
-def test_at_most_twelve_facts_are_learned(heart: Heart, owner: psycopg.Connection):
-    lines = [f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefghijklmnop", start=10)]
+def test_at_most_24_facts_are_learned(heart: Heart, owner: psycopg.Connection):
+    lines = [f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefghijklmnopqrstuvwxyz", start=10)]
 
     completed(heart, "\n".join(lines))
 
-    assert [fact["content"][0] for fact in facts(owner)] == [*"abcdefghijkl"]
+    assert [fact["content"][0] for fact in facts(owner)] == [*"abcdefghijklmnopqrstuvwx"]
 
 
 def test_a_fact_that_cannot_be_stored_holds_up_nothing(heart: Heart, owner: psycopg.Connection):
