@@ -100,7 +100,7 @@ with size as materialized (
 , scored as materialized (
     select c.*, coalesce(m.lexical, 0) as lexical, coalesce(m.covered, 0) as covered from candidate c left join matched m on m.id = c.id
 ), top as materialized (
-    select f.id, f.embedding, f.slot, f.perhaps_replaces, f.context_embedding is null as is_plain,
+    select f.id, f.embedding, f.slot, f.perhaps_replaces, f.context_embedding is null or f.source_kind = 'episode' as is_plain,
            coalesce(f.valid_from, best.said_at) as holds_from, f.contradiction_status = 'open' as is_contested
     from (select id, said_at from scored where kind = 'fact' order by dense + lexical desc, id limit {compared_count}) best
     join heart.facts f on f.agent_id = %(agent_id)s and f.id = best.id

@@ -273,8 +273,9 @@ def missing_command(name: str) -> Callable[[], None]:
 def main() -> None:
     keep_private()
     prepare_streams()
-    # Ctrl-C within a transaction ends in our line alone, not in one about a rollback that the server has made as well.
-    logging.getLogger("psycopg.transaction").setLevel(logging.ERROR)
+    # Ctrl-C in a transaction ends in our line alone, not in one about a rollback that the server has made as well; of a
+    # connection and of a block in it psycopg says so in two loggers.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     try:
         application()()
     except SystemExit as ended:
