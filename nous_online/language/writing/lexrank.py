@@ -100,7 +100,7 @@ def summarise(
     asked: Mapping[int, int] | None = None,
     telling: Weights | None = None,
 ) -> list[int]:
-    """Return the indexes, in order, of the sentences of a summary of at most `words` words.
+    """Return the indexes, in order, of the sentences of a summary of at most `words` words, names of speakers aside.
 
     Greedy: each step takes the sentence with the highest gain, the new words it covers (each weighted by the number of
     sentences that have it) times its prior, reduced by its similarity to a chosen sentence. `bearing` marks the
@@ -131,16 +131,14 @@ def summarise(
     return sorted(chosen) or [int(np.argmax(sentence_scores(sentences, vectors)))]
 
 
-def summary_text(sentences: Sequence[Sentence]) -> str:
+def summary_text(sentences: Sequence[Sentence], *, is_chat: bool = False) -> str:
     """Return sentences as a text to be read: without openers, each with its full stop, and named where that is needed.
 
     A name stands once in a turn: before the first sentence that says "I", "we" or "you", or a mere note that opens it.
-    Of a user and an assistant each is named where the other spoke before.
+    `is_chat`: each of a user and an assistant is named where the other spoke before.
     """
     told: list[str] = []
     named: int | None = None
-    roles = {(sentence.speaker or "").casefold() for sentence in sentences}
-    is_chat = bool(roles & ASKING and roles & ASSISTANTS)
     for sentence, before in zip(sentences, [None, *sentences], strict=False):
         text, speaker = plain_opening(sentence.text), sentence.speaker or ""
         text = text if text.rstrip(CLOSING).endswith(ENDINGS) else f"{text.rstrip(', ;-–—')}."

@@ -385,7 +385,7 @@ def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors)
     line = summary_text(telling[:1]) if is_role else with_speaker(telling[0]) if telling else title
     return DraftLevels(
         title=title,
-        summary=summary_text([sentences[i] for i in chosen]),
+        summary=summary_text([sentences[i] for i in chosen], is_chat=spoken.is_asked and not spoken.uses_tools),
         compressed=one_line(line),
         index_word=index_word(title),
     )

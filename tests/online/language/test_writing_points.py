@@ -552,7 +552,7 @@ def test_the_summary_of_a_long_session_opens_with_the_request_and_tells_what_was
 
     summary = levels_by_words(EndedEpisode(talk)).summary
 
-    assert summary == f"user: Find out why the level of the pond is flat. assistant: {found}"
+    assert summary == f"Find out why the level of the pond is flat. {found}"
 
 
 def test_of_two_days_that_were_offered_the_one_that_was_not_turned_down_stays() -> None:
