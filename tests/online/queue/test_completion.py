@@ -112,7 +112,9 @@ def test_a_fact_that_is_known_is_confirmed(heart: Heart, owner: psycopg.Connecti
 
 
 def test_at_most_24_facts_are_learned(heart: Heart, owner: psycopg.Connection):
-    lines = [f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefghijklmnopqrstuvwxyz", start=10)]
+    lines = [
+        f"fact: {word} lives in house {number}" for number, word in enumerate("abcdefghijklmnopqrstuvwxyz", start=10)
+    ]
 
     completed(heart, "\n".join(lines))
 
