@@ -248,18 +248,29 @@ with said as (
     union select signal from heart.sightings where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
     union select note from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
-    union select unnest(array[judgement ->> 'reason', proposed ->> 'note']) from heart.contradictions
+    union select proposed ->> 'note' from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
-    union select reason from heart.judgements where agent_id = %(agent_id)s and pair_hash = any(%(pairs)s)
-    union select reason from lifecycle.events
-          where agent_id = %(agent_id)s and memory_id = any(%(ids)s) and reason ~ '\s' and action not in ('learned', 'confirmed')
     union select leaf #>> '{}' from lifecycle.events e
           cross join lateral (values (e.before), (e.after)) image(document)
           cross join lateral jsonb_path_query(document, 'strict $.** ? (@.type() == "string")') leaf
           where e.agent_id = %(agent_id)s and e.memory_id = any(%(ids)s) and leaf #>> '{}' ~ '\s'
             and leaf #>> '{}' !~ '^\d{4}-\d\d-\d\d'
+), why as (
+    select judgement ->> 'reason' as text from heart.contradictions
+          where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
+    union select reason from heart.judgements where agent_id = %(agent_id)s and pair_hash = any(%(pairs)s)
+    union select reason from lifecycle.events
+          where agent_id = %(agent_id)s and memory_id = any(%(ids)s) and reason ~ '\s' and action not in ('learned', 'confirmed')
     union select reason from lifecycle.proposals
           where agent_id = %(agent_id)s and (targets && %(ids)s or exists (select from jsonb_array_elements(read_set) each where each ->> 'id' = any(%(ids)s::text[])))
+), why_else as (
+    -- A reason that is given for other memories too tells nothing of these.
+    select judgement ->> 'reason' as text from heart.contradictions
+          where agent_id = %(agent_id)s and memory_a <> all(%(ids)s) and memory_b <> all(%(ids)s)
+    union select reason from heart.judgements where agent_id = %(agent_id)s and pair_hash <> all(%(pairs)s)
+    union select reason from lifecycle.proposals
+          where agent_id = %(agent_id)s and not targets && %(ids)s
+            and not exists (select from jsonb_array_elements(read_set) each where each ->> 'id' = any(%(ids)s::text[]))
 ), stays as (
     select full_text as text from heart.memories where agent_id = %(agent_id)s and id <> all(%(ids)s)
     union select unnest(array[content, subject, source]) from heart.statements where agent_id = %(agent_id)s and id <> all(%(statements)s)
@@ -270,7 +281,11 @@ with said as (
     union select reason from lifecycle.events
           where agent_id = %(agent_id)s and memory_id <> all(%(ids)s) and actor <> 'night' and action in ('learned', 'confirmed')
 )
-select text from said where text <> '' and char_length(text) >= 3 and text not in (select text from stays where text is not null)
+select text from (
+    select text from said
+    union select text from why where not exists (select from why_else e where strpos(e.text, why.text) > 0)
+) told
+where text <> '' and char_length(text) >= 3 and text not in (select text from stays where text is not null)
 
 -- name: pairs_of
 -- The keys under which verdicts about it are kept: hashes over both texts, their subjects and the space, which may be

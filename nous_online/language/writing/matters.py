@@ -14,14 +14,14 @@ LEAST_CONTENT, LEAST_SPLICED = 2, 3
 """Content words of a matter, and of one behind a mere comma, where people also explain what they just said."""
 LEAST_WORDS = 8  # of a sentence with two matters
 _JOINT = re.compile(
-    r"(?P<word>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:btw|by the way|anyway|por cierto|au fait|übrigens)\b[,:]?\s"
+    r"(?P<word>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:btw|by the way|anyway)\b[,:]?\s"
     r"|(?:,\s|\s)(?:oh|ah),?\s(?:(?:and|et|y|und)\s)?(?:also\s)?)"
     r"|(?P<break>(?<!\.)\.{2,}\s|…\s|\s?[\u2600-\u27bf\U0001f300-\U0001faff]{1,9}\s)"
     rf"|(?P<asked>,?\s(?={ASKING_FOR}))"
     r"|(?P<strong>\s[-\u2013\u2014]{1,2}\s"
-    r"|(?:,\s|\s)(?:(?:and|but|so)\s)?(?:also|another thing|separately|außerdem|además)\b,?\s)"
-    r"|(?P<joined>,\s(?:and|but|und|aber|et|mais|y|pero)\s)|(?P<comma>,\s)"
-    r"|(?P<bare>\s(?:and|but|und|aber|et|mais|pero)\s)",
+    r"|(?:,\s|\s)(?:(?:and|but|so)\s)?(?:also|another thing|separately)\b,?\s)"
+    r"|(?P<joined>,\s(?:and|und|et|y)\s)|(?P<comma>,\s)"
+    r"|(?P<bare>\s(?:and|und|et)\s)",
     re.IGNORECASE,
 )
 """What may stand between two matters, from what leads to another one to what joins words as often as clauses."""

@@ -69,6 +69,8 @@ def test_each_matter_of_a_sentence_is_one_of_its_own(said: str, matters: list[st
         "Do I need a permit for the forge, and is it the council that gives it?",
         "The roof (it leaks, and the gutter is gone) has to be done before May.",
         "Not to be confused with Bea the smith who does the gates for the council.",
+        "I am fine with all of it, but I hate coriander in the soup.",
+        "Ich esse übrigens seit zwei Wochen kein Fleisch mehr in der Schmiede.",
     ],
 )
 def test_what_belongs_together_stays_one_sentence(said: str) -> None:

@@ -156,6 +156,29 @@ def test_the_other_rows_of_the_agent_stay_as_they_were(heart: Heart, owner: psyc
     assert {name: text for name, text in dump(owner).items() if name in tables} == before
 
 
+def test_a_reason_that_is_given_for_others_too_is_no_trace(
+    heart: Heart, owner: psycopg.Connection, erase: Erase
+) -> None:
+    fact = heart.learn(f"The {WORD} is in the cellar").memory
+    reason = "the later one replaces what the earlier says"
+    verdict = {"model": "m", "prompt_version": "1", "verdict": "updates", "confidence": 1}
+    proposal = {
+        "night": "2026-06-01", "plan_hash": "own", "kind": "merge", "read_set": "[]", "changes": "[]", "outcome": "applied",
+    }  # fmt: skip
+    insert(
+        owner,
+        "aria",
+        {
+            "heart.judgements": {**verdict, "pair_hash": "h", "reason": f"{reason}: number 180 ≠ 200"},
+            "lifecycle.proposals": {**proposal, "id": UUID(int=3), "targets": [fact.id], "reason": reason},
+        },
+    )
+
+    erase(fact.id)
+
+    assert owner.execute("select reason from heart.judgements").fetchall() == [(f"{reason}: number 180 ≠ 200",)]
+
+
 def test_with_an_episode_goes_what_was_drawn_from_it_and_the_answer_says_so(
     heart: Heart, owner: psycopg.Connection, erase: Erase
 ) -> None:
