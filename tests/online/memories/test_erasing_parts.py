@@ -162,9 +162,8 @@ def test_a_reason_that_is_given_for_others_too_is_no_trace(
     fact = heart.learn(f"The {WORD} is in the cellar").memory
     reason = "the later one replaces what the earlier says"
     verdict = {"model": "m", "prompt_version": "1", "verdict": "updates", "confidence": 1}
-    proposal = {
-        "night": "2026-06-01", "plan_hash": "own", "kind": "merge", "read_set": "[]", "changes": "[]", "outcome": "applied",
-    }  # fmt: skip
+    of_night = {"night": "2026-06-01", "plan_hash": "own", "kind": "merge", "outcome": "applied"}
+    proposal = {**of_night, "read_set": "[]", "changes": "[]"}
     insert(
         owner,
         "aria",
