@@ -263,6 +263,8 @@ def forget(
     for ids, what in ((gone.merged, "was merged into it"), (gone.replaced, "had been replaced by it")):
         for each in ids:
             show_note(f"{brief(each)} {what}, and stays out of recall too")
+    if drawn_from := getattr(was, "source_episode_id", None):
+        show_note(f"{brief(drawn_from)} is the episode it was drawn from, which may still tell it")
     return gone
 
 

@@ -43,6 +43,19 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
 
 
+def test_of_a_forgotten_fact_the_episode_is_named_that_may_still_tell_it(
+    nous: Callable[..., Result], heart: Heart
+) -> None:
+    episode = heart.record_episode("fact: the gate code is 4711")
+    heart.work()
+    (drawn,) = heart.list_memories(kinds=["fact"])
+
+    said = nous("forget", str(drawn.id), "--reason", "the lock was changed").output
+
+    assert str(episode.id)[:13] in said
+    assert "may still tell it" in said
+
+
 def test_the_history_names_who_decided_and_when(
     nous: Callable[..., Result], heart: Heart, judge: ScriptedJudge
 ) -> None:
