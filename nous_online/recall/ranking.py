@@ -177,7 +177,7 @@ def beginning_of(text: str, said_at: datetime) -> datetime | None:
         return None
     first = said_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     named = BEGINNING.fullmatch(words)
-    if named is None:  # "next month", "next year"
+    if named is None:  # "next month", "next year", "after Christmas"
         is_month = any(month in words.casefold() for month in ("month", "monat", "mois", "mes", "maand"))
         return _months_later(first, 1) if is_month else first.replace(year=first.year + 1, month=1)
     month, day = MONTH_NUMBERS[named["month"].casefold()], int(named["day"] or named["day2"] or 1)

@@ -22,12 +22,16 @@ BEGINNING = re.compile(
 )
 COMING = re.compile(
     r"\b(?:next (?:month|year)|nächste[ns] (?:monats?|jahres?|jahr)|mois prochain|an(?:née)? prochaine?"
-    r"|after (?:christmas|xmas|new year|easter|the (?:summer|holidays|new year))"
-    r"|nach (?:weihnachten|neujahr|ostern|den ferien)"
-    r"|après (?:noël|pâques|les vacances)|después de (?:navidad|reyes|las vacaciones)"
     r"|(?:mes|año) que viene|próximo (?:mes|año)|volgende maand|volgend jaar)\b",
     re.IGNORECASE,
 )
+YEARS_END = re.compile(
+    r"\b(?:after (?:christmas|xmas|(?:the )?new year)|nach (?:weihnachten|neujahr)"
+    r"|après noël|después de (?:navidad|reyes))\b",
+    re.IGNORECASE,
+)
+"""The turn of the year, which is ahead in autumn and past in spring."""
+AUTUMN = 9  # the month from which it is ahead
 ALSO_NAMES = frozenset({"april", "may", "june", "august"})  # behind a small "from" these may be people
 MONTHS_AHEAD = 6  # a month without a year that is further ahead is the past one
 LEAST_AHEAD = timedelta(days=7)
@@ -42,6 +46,8 @@ def begins(text: str, said_at: datetime | None) -> str | None:
         return None
     if coming := COMING.search(text):
         return coming[0]
+    if said_at.month >= AUTUMN and (turn := YEARS_END.search(text)):
+        return turn[0]
     return next((match[0] for match in BEGINNING.finditer(text) if _is_ahead(match, said_at)), None)
 
 

@@ -68,20 +68,26 @@ def subject_words(subject: str | None) -> tuple[str, ...]:
     return words[1:] if len(words) > 1 and words[0] in ARTICLES else words
 
 
-def other_subjects(a: str | None, b: str | None, texts: tuple[str, str] = ("", "")) -> str | None:
-    """Return the reason that two statements have different subjects, None when these agree or one is missing.
+def other_subjects(a: str | None, b: str | None, texts: tuple[str, str]) -> str | None:
+    """Return the reason that two statements have different subjects, None when they agree or one is missing.
 
-    Who says "I" tells of everything: "Greenhill rang me" of a user and "They come on Mondays" of Greenhill.
+    A user who says "I" tells of everything: "Greenhill rang me" is about Greenhill too. Of two who say "I" each tells
+    of themselves.
     """
     one, other = subject_words(a), subject_words(b)
     if not one or not other or one == other:
         return None
-    told = (subject in SPEAKERS and _tells_of_self(text) for subject, text in zip((one, other), texts, strict=True))
-    return None if any(told) else f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}"
+    says = [_says_i(subject, text) for subject, text in zip((one, other), texts, strict=True)]
+    is_of_user = (says[0] and one in SPEAKERS) or (says[1] and other in SPEAKERS)
+    return None if is_of_user and not all(says) else f"{SUBJECT} {' '.join(one)} ≠ {' '.join(other)}"
 
 
-def _tells_of_self(text: str) -> bool:
-    return bool(OWN.search(text) or WE.search(text))
+def _says_i(subject: tuple[str, ...], text: str) -> bool:
+    """Tell whether a subject is who says "I" in a text: its name stands in front of it ("Ana: I …"), or nowhere."""
+    if not (OWN.search(text) or WE.search(text)):
+        return False
+    speaker, colon, _ = text.partition(":")
+    return bool(colon and subject_words(speaker) == subject) or not set(subject) <= {*read_words(text).words}
 
 
 def share_a_subject(a: str | None, b: str | None) -> bool:

@@ -44,7 +44,7 @@ LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by
 FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
-TIMES = DATED | {f"{day}s" for day in word_list("weekdays")} - {"may", "mar"}
+TIMES = (DATED | {f"{day}s" for day in word_list("weekdays")}) - {"may", "march", "mar"}
 GONE = re.compile(
     r"\b(?:was|were|had|did|went|came|got|(?<!\bbe )(?<!\bis )(?<!\bare )(?!(?:call|nam|marri|bas|allow)ed)\w{2,}ed)\b",
     re.IGNORECASE,
@@ -62,10 +62,10 @@ OURS = re.compile(rf"\b{WE.pattern}")
 INTERJECTIONS = re.compile(r"\A(?:(?:oh|ah|well|so|haha?|hm+),?\s)++", re.IGNORECASE)
 ASKING_FOR = (
     r"(?:(?:and|but|so|or|right|ok) )?(?:how(?: do| can| should| much| many| long| is|'?s)"
-    r"|what(?:'?s| is| do| does| should| are| would)"
+    r"|what(?:'?s| is(?! more)| do| does| should| are| would)"
     r"|(?:do|should|can|could|am) I|(?:do|can) (?:you|we|they)|would you"
     r"|any (?:ideas?|tips?|chance)|is (?:it|that|there|this)|are there|why (?:is|are|do|does)|where (?:do|can|is)"
-    r"|who on earth|isn't it|right\?)\b"
+    r"|(?:who|what|how|where|why) on earth|isn't it|right\?)\b"
 )
 """How a question begins, also without its mark."""
 ASKED = re.compile(ASKING_FOR, re.IGNORECASE)
@@ -171,11 +171,6 @@ def holds_today(text: str) -> bool:
 def opening(text: str) -> str:
     """Return the first word of a text behind what leads in to it, in lower case."""
     return next(iter(LEAD_IN.sub("", text).split()), "").strip(EDGE).casefold()
-
-
-def begins_other_matter(text: str) -> bool:
-    """Tell whether a user's sentence begins with themselves ("I", "my"), or leads to another matter."""
-    return opens_with_self(text) or bool(OTHER_MATTER.match(straighten_apostrophes(text)))
 
 
 def leans_back(text: str) -> bool:

@@ -13,11 +13,16 @@ from nous_online.language.writing.sentences import CLOSING, ENDINGS, straighten_
 LEAST_CONTENT, LEAST_SPLICED = 2, 3
 """Content words of a matter, and of one behind a mere comma, where people also explain what they just said."""
 LEAST_WORDS = 8  # of a sentence with two matters
+_TURNED = (
+    r"(?:(?:how|what|where|why|when) )?(?:do|can|should|could|would) (?:I|we)\b"
+    r"|(?:can|could|would) you\b|any (?:ideas?|tips?)\b"
+)
+"""How a question begins that can be none by its order of words: "they agreed how many", "the plan is that" tell."""
 _JOINT = re.compile(
     r"(?P<word>(?:,\s|\s)(?:(?:and|but|so)\s)?(?:btw|by the way|anyway)\b[,:]?\s"
     r"|(?:,\s|\s)(?:oh|ah),?\s(?:(?:and|et|y|und)\s)?(?:also\s)?)"
     r"|(?P<break>(?<!\.)\.{2,}\s|…\s|\s?[\u2600-\u27bf\U0001f300-\U0001faff]{1,9}\s)"
-    rf"|(?P<asked>,?\s(?={ASKING_FOR}))"
+    rf"|(?P<asked>,\s(?={ASKING_FOR})|\s(?={_TURNED}))"
     r"|(?P<strong>\s[-\u2013\u2014]{1,2}\s"
     r"|(?:,\s|\s)(?:(?:and|but|so)\s)?(?:also|another thing|separately)\b,?\s)"
     r"|(?P<joined>,\s(?:and|und|et|y)\s)|(?P<comma>,\s)"
@@ -43,7 +48,7 @@ _DEPENDENT = re.compile(
 _SUBJECT = re.compile(r"(?:[^\W\d_][\w'-]{0,20}\s){1,5}", re.IGNORECASE)
 _LISTED = "|".join(sorted(word_list("third_person") | word_list("first_person")))
 _FINITE = re.compile(rf"{VERBS.pattern}|\b(?:{_LISTED})\b", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:I|[Ii]'(?:m|ve|d|ll)|ich|je|j'\w+|yo|we(?:'\w{2})?|wir|nous)\s\w", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:i|i'(?:m|ve|d|ll)|ich|je|j'\w+|yo|we(?:'\w{2})?|wir|nous)\s\w", re.IGNORECASE)
 _DETERMINERS = frozenset("the my our der die das le la les el los las mon ma mes mi mis notre nos".split())  # noqa: SIM905 (words)
 _NO_NOUN = SMALL_WORDS - {"of", "the", "a", "our", "my"}
 

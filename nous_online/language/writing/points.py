@@ -256,8 +256,8 @@ def statement_runs(
 ) -> Iterator[list[int]]:
     """Yield runs of neighbouring statements in one block, of at most `MOST_WORDS` words each.
 
-    A label opens one, and so does each sentence in which a user begins with themselves, or with another matter ("Oh
-    and choir: …"): one statement, one fact.
+    A label opens one, and so does each sentence of a user that leans on nothing said before: one matter, one fact. What
+    leans on the one before makes it longer, up to `MOST_LEANING` words.
     """
     held: list[int] = []
     for place in places:
@@ -266,16 +266,19 @@ def statement_runs(
         before = sentences[held[-1]].text if held else ""
         leans = is_asking(sentences[place]) and leans_on(sentences[place].text, before)
         is_full = words > (MOST_LEANING if leans else MOST_WORDS) and not LEANING.match(sentences[place].text)
-        is_own = bool(held) and is_asking(sentences[place]) and not leans
-        is_own &= bool(OTHER_MATTER.match(sentences[place].text)) or (
-            is_own and stands_alone(point_of(sentences, held))
-        )
+        may_open = bool(held) and is_asking(sentences[place]) and not leans
+        is_own = may_open and opens_point(sentences, held, place)
         if held and (not is_held or is_full or is_own or LABELLED.match(sentences[place].text)):
             yield held
             held = []
         held += [place] if is_held else []
     if held:
         yield held
+
+
+def opens_point(sentences: Sequence[Sentence], held: Sequence[int], place: int) -> bool:
+    """Tell whether a sentence that leans on nothing opens a point: where what is held says something without it."""
+    return bool(OTHER_MATTER.match(sentences[place].text)) or stands_alone(point_of(sentences, held))
 
 
 def leans_on(text: str, before: str) -> bool:

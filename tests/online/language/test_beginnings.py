@@ -23,6 +23,8 @@ SAID = datetime(2026, 11, 10, tzinfo=UTC)
         ("A partir de enero la clase cuesta 20 euros", "A partir de enero"),
         ("Ida moves to Oslo next month", "next month"),
         ("Ida zieht nächstes Jahr nach Oslo", "nächstes Jahr"),
+        ("I'm not at the sauna any more after Christmas", "after Christmas"),
+        ("Nach Weihnachten ist die Sauna zu", "Nach Weihnachten"),
     ],
 )
 def test_what_begins_later_is_told_by_its_words(text: str, found: str) -> None:
@@ -46,6 +48,10 @@ def test_what_begins_later_is_told_by_its_words(text: str, found: str) -> None:
 def test_what_holds_already_and_what_is_no_beginning_is_not(text: str) -> None:
     assert begins(text, SAID) is None
     assert begins("From January the sauna costs 14 euros", None) is None
+
+
+def test_after_christmas_is_past_in_spring() -> None:
+    assert begins("Ida got the dog after Christmas", datetime(2027, 2, 1, tzinfo=UTC)) is None
 
 
 def test_what_begins_later_retires_nothing_by_itself() -> None:

@@ -70,6 +70,10 @@ def test_each_matter_of_a_sentence_is_one_of_its_own(said: str, matters: list[st
         "The roof (it leaks, and the gutter is gone) has to be done before May.",
         "Not to be confused with Bea the smith who does the gates for the council.",
         "I am fine with all of it, but I hate coriander in the soup.",
+        "The plan we made is that Osric drives the van on Mondays.",
+        "Rosalind and Osric agreed how many gates we need for Olm.",
+        "I left my keys with Bea where they are there until Monday.",
+        "The oven broke twice in May, what is more it leaks.",
         "Ich esse übrigens seit zwei Wochen kein Fleisch mehr in der Schmiede.",
     ],
 )
@@ -144,20 +148,25 @@ def said(*turns: tuple[str, str]) -> list[str]:
 
 def test_names_days_and_i_have_their_capitals_and_denials_their_apostrophes() -> None:
     assert said(
-        ("user", "i told osric we cant do saturdays, and mrs brandt said she wont either"),
+        ("user", "i told osric we cant do saturdays, and i miss him, and march on 20 ms later"),
         ("assistant", "Then ask Osric about Friday, when the farm at Greenhill Farm is open."),
         ("user", "osric's on the farm and i'm at tull's til monday"),
     ) == [
-        "I told Osric we can't do Saturdays, and Mrs Brandt said she won't either",
+        "I told Osric we can't do Saturdays, and I miss him, and march on 20 ms later",
         "Then ask Osric about Friday, when the farm at Greenhill Farm is open.",
         "Osric's on the farm and I'm at tull's til Monday",
     ]
 
 
-def test_in_other_languages_an_i_stays_small() -> None:
-    told = "vado con i miei fratelli, lunedì e martedì siamo a casa di mia madre per la festa"
-
-    assert said(("user", told), ("assistant", "Bene.")) == [told, "Bene."]
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ("vado con i miei fratelli, lunedì e martedì siamo a casa di mia madre per la festa", "Bene."),
+        ("ich komme morgen mit dem hammer, das essen war gut", "Zum Essen am Morgen passt der Hammer nicht."),
+    ],
+)
+def test_in_other_languages_everything_stays_as_it_is(told: str, answer: str) -> None:
+    assert said(("user", told), ("assistant", answer)) == [told, answer]
 
 
 @pytest.mark.parametrize(
@@ -208,3 +217,5 @@ def test_who_says_i_speaks_of_no_other_subject() -> None:
     assert other_subjects("Tull", "user", told) is None
     assert other_subjects("Tull", "user", (told[0], "the coal comes on Fridays")) is not None
     assert other_subjects("Tull", "Osric", told) is not None
+    assert other_subjects("Osric", "user", ("I like the old bellows", "I like the old bellows")) is not None
+    assert other_subjects("Osric", "user", ("Osric: I like the old bellows", "I like the old bellows")) is not None
