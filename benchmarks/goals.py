@@ -106,6 +106,10 @@ GOALS: dict[str, dict[str, Goal]] = {
         "nominated_ratio": at_least(0.97),
         "pairs_per_fact": at_most(25),
     },
+    "languages": {
+        "other_r1": at_least(0.95),
+        "english_r1": at_least(0.87),
+    },
     "censors": {
         "precision": at_least(0.90),
         "recall": at_least(0.80),

@@ -15,8 +15,8 @@ from nous_online.core.details import FactDetails
 from nous_online.core.domain import EmbeddingSpace
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
-from nous_online.language.embedding import Embedder
-from nous_online.language.minilm import LocalMiniLM, Vectors
+from nous_online.language.embedding import Embedder, default_embedder
+from nous_online.language.minilm import Vectors
 
 BATCH = 256
 DEPTHS = {"locomo": (5, 10, 25, 50), "lme": (5, 10), "beam": (10,)}
@@ -46,7 +46,7 @@ class Remembering:
     """The default embedder, which embeds no text twice: turns are memories, contexts and a peer's texts."""
 
     def __init__(self) -> None:
-        self._embedder = LocalMiniLM()
+        self._embedder = default_embedder()
         self._known: dict[str, Vectors] = {}
 
     @property

@@ -87,6 +87,10 @@ ROWS: Sequence[Row] = (
         "calibration_error strict_calibration_error", "tuned"),
     row("nomination", "true pairs put before a judge / pairs a fact", "nominated_ratio pairs_per_fact", "tuned"),
     row("nomination", "of them, read before learn returns", "read_while_waiting_ratio", "tuned"),
+    row("languages", "questions in twelve other languages: the answer first / among the first three, with the extra"
+        " `multilingual`", "other_r1 other_r3", "half trained", [("the built-in embedder", "minilm_{}")]),
+    row("languages", "questions in English among the same", "english_r1 english_r3", "half trained",
+        [("the built-in embedder", "minilm_{}")]),
     row("recall", "evidence among the first ten: LoCoMo / LongMemEval / BEAM", "locomo_r10 lme_r10 beam_r10", "tuned",
         [BM25, BM25_CONTEXT, ("vectors", "dense_{}"), ("both z-scored, summed", "hybrid_{}"),
          ("with context, z-scored, summed", "hybrid_context_{}")], short=True),
@@ -232,6 +236,7 @@ CONTRACT: dict[str, str] = {
     "wording": "lost_ratio joined_ratio night_joined_ratio update_chatty_ratio update_same_wording_ratio"
     " same_joined_ratio distinct_hurt_ratio stale_first_ratio",
     "nomination": "nominated_ratio pairs_per_fact",
+    "languages": "other_r1 english_r1",
     "episodes": "keep_covered_ratio passing_stored_ratio decision_cause_fix_ratio machine_lines_stored",
     "many": "night_s seconds_per_changed_fact_1m_over_10k_ratio peak_mb two_workers_speedup_ratio",
     "hooks": "session_start_p95_ms prompt_p95_ms cold_ms",

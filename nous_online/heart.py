@@ -35,8 +35,7 @@ from nous_online.core.validation import (
 )
 from nous_online.database.connection import Database, open_url
 from nous_online.database.statements import fetch
-from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
-from nous_online.language.minilm import LocalMiniLM
+from nous_online.language.embedding import Embedder, LocalEmbedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
 from nous_online.memories.agent import Agent, Verbs, register
@@ -208,7 +207,7 @@ class Heart(
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
             self.agent = register(self.agent, must_exist=must_exist)
-            if isinstance(self.agent.embedder, LocalMiniLM):
+            if isinstance(self.agent.embedder, LocalEmbedder):
                 with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
                     self.agent.embedder.load()
             if isinstance(self.agent.judge, OfflineJudge):

@@ -1,11 +1,11 @@
-"""Embedders behind one protocol (MiniLM, or an OpenAI-compatible server), and the texts of a memory they embed."""
+"""Embedders behind one protocol (in process, or an OpenAI-compatible server), and the texts of a memory they embed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,14 @@ from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import InvalidInput, Unavailable
 from nous_online.core.settings import settings
 from nous_online.language.minilm import LocalMiniLM, Vectors, batches, unit_rows
+from nous_online.language.multilingual import ORDINARY, MultilingualE5
 
 if TYPE_CHECKING:
     import httpx
 
 TEXTS_A_REQUEST = 64
+CENTRED = ":centred"
+"""Ends the id of a space whose middle is taken away."""
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
 SHORTEST_PASSAGE = 40  # characters; a shorter sentence ("Wow!") says too little by itself and is joined with the next
 MOST_PASSAGES = 32  # embedded of one memory; of a longer text the first sentences
@@ -40,19 +43,40 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class LocalEmbedder(Embedder, Protocol):
+    """An embedder in process, whose weights are read from disk."""
+
+    def load(self) -> None:
+        """Read the weights now, so that no call's deadline pays for it; raise `Unavailable` when they can't be."""
+        ...
+
+
+LOCAL: Mapping[str, LocalEmbedder] = {"minilm": LocalMiniLM(), "multilingual-e5-small": MultilingualE5()}
+"""The embedders in process by the names they may have in NOUS_EMBEDDING_MODEL; nothing is loaded before it is used."""
+
+
 class OpenAICompatible:
     """Embeddings from any server that speaks `POST {base_url}/embeddings`, with bounded retries.
 
-    Raises `Unavailable` when the server stays unreachable or answers with an error,
+    With `is_centred` the mean of ordinary statements is taken away from every vector (`multilingual.middle` says why):
+    another space, of another id. Raises `Unavailable` when the server stays unreachable or answers with an error,
     and `InvalidInput` when its vectors are not of the promised width.
     """
 
     def __init__(
-        self, *, base_url: str, model: str, dimensions: int, api_key: str = "", timeout_s: float = 10.0
+        self,
+        *,
+        base_url: str,
+        model: str,
+        dimensions: int,
+        api_key: str = "",
+        timeout_s: float = 10.0,
+        is_centred: bool = False,
     ) -> None:
-        self.space = EmbeddingSpace(
-            id=f"openai-compatible:{model}:{dimensions}", model=model, weights_sha256="", dimensions=dimensions
-        )
+        name = f"openai-compatible:{model}:{dimensions}{CENTRED if is_centred else ''}"
+        self.space = EmbeddingSpace(id=name, model=model, weights_sha256="", dimensions=dimensions)
+        self._is_centred = is_centred
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout_s = timeout_s
@@ -66,11 +90,17 @@ class OpenAICompatible:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows for `texts`, asked for in batches of 64."""
         parts = [self._request(list(batch)) for batch in batches(list(texts), TEXTS_A_REQUEST)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.space.dimensions), dtype=np.float32)
+        rows = np.concatenate(parts) if parts else np.zeros((0, self.space.dimensions), dtype=np.float32)
+        return unit_rows(rows - self._middle) if self._is_centred and len(rows) else rows
 
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector of one question."""
         return self.embed_documents([text])[0]
+
+    @cached_property
+    def _middle(self) -> Vectors:
+        """The mean vector of ordinary statements, asked for once a process."""
+        return self._request(list(ORDINARY)).mean(axis=0)
 
     def _request(self, texts: list[str]) -> Vectors:
         import httpx
@@ -132,11 +162,19 @@ def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
 
 
 def default_embedder() -> Embedder:
-    """Return the embedder the environment asks for: an OpenAI-compatible server, or MiniLM in process."""
+    """Return the embedder the environment asks for: a model of an OpenAI-compatible server, or one in process."""
     chosen = settings()
     if chosen.embedding_url is None:
-        return LocalMiniLM()
+        return local_embedder(chosen.embedding_model) or LocalMiniLM()
     return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
+
+
+def local_embedder(name: str) -> LocalEmbedder | None:
+    """Return the embedder in process that has this name, or whose model or space has; None when there is none."""
+    for short, embedder in LOCAL.items():
+        if name in (short, embedder.space.id, embedder.space.model):
+            return embedder
+    return None
 
 
 def embedder_lookup(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
@@ -145,20 +183,33 @@ def embedder_lookup(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace],
 
 
 def embedder_of(space: EmbeddingSpace) -> Embedder | None:
-    """Return the embedder of a space if the environment can offer it: MiniLM, or a model of the server it names."""
-    local, chosen = LocalMiniLM(), settings()
-    if space == local.space:
+    """Return the embedder of a space if the environment can offer it: one in process, or a model of its server."""
+    local, chosen = local_embedder(space.id), settings()
+    if local is not None and local.space == space:
         return local
     if chosen.embedding_url is None:
         return None
-    remote = remote_embedder(chosen.embedding_url, model=space.model, dimensions=space.dimensions)
+    remote = remote_embedder(
+        chosen.embedding_url,
+        model=space.model,
+        dimensions=space.dimensions,
+        is_centred=space.id.endswith(CENTRED),  # agents from before there were such spaces keep theirs
+    )
     return remote if remote.space == space else None
 
 
-def remote_embedder(base_url: str, *, model: str, dimensions: int) -> OpenAICompatible:
-    """Return the embedder of one model of the server the environment names."""
+def remote_embedder(base_url: str, *, model: str, dimensions: int, is_centred: bool = True) -> OpenAICompatible:
+    """Return the embedder of one model of the server the environment names; all hearts of a process share it."""
     key = settings().embedding_api_key.get_secret_value()
-    return OpenAICompatible(base_url=base_url, model=model, dimensions=dimensions, api_key=key)
+    return shared_embedder(base_url, model, dimensions, key, is_centred=is_centred)
+
+
+@cache
+def shared_embedder(base_url: str, model: str, dimensions: int, api_key: str, *, is_centred: bool) -> OpenAICompatible:
+    """Return the embedder of one model of a server, with the connections that are kept open to it."""
+    return OpenAICompatible(
+        base_url=base_url, model=model, dimensions=dimensions, api_key=api_key, is_centred=is_centred
+    )
 
 
 def passage_sentences(content: str, subject: str | None) -> list[str]:

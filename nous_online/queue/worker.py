@@ -23,13 +23,13 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.deadline import Deadline, pause_s, within
 from nous_online.core.details import FactDetails, OriginDetails
-from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, Episode, NewFact, decision_of
+from nous_online.core.domain import EPISODE, PROCEDURE, DecisionId, EmbeddingSpace, Episode, NewFact, decision_of
 from nous_online.core.errors import Conflict, DeadlineExceeded, InvalidInput, Moved, NousError, Unavailable
 from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy, LearnPolicy, WorkerPolicy
 from nous_online.database.changes import Cause, change_memory, lock_memories, lock_memory, version_of
 from nous_online.database.connection import Database, open_url
 from nous_online.database.statements import fetch, statements
-from nous_online.language.embedding import Embedder, default_embedder
+from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories import censors, facts, procedures, store
@@ -513,11 +513,11 @@ class Staff:
 
     night: Database
     app: Database
-    embedder: Embedder
+    embedder_of: Callable[[EmbeddingSpace], Embedder | None]
     judge_for: Callable[[Meter], Judge]
     writer_for: Callable[[Meter], Writer]
 
-    def agent(self, agent_id: str) -> Agent:
+    def agent(self, agent_id: str, embedder: Embedder) -> Agent:
         """Return one agent to work for; requests to Claude are metered as its own."""
         from nous_online.language.claude.spending import meter_of
 
@@ -525,7 +525,7 @@ class Staff:
         return Agent(
             id=agent_id,
             database=self.app,
-            embedder=self.embedder,
+            embedder=embedder,
             judge=self.judge_for(meter),
             writer=self.writer_for(meter),
             policy=LearnPolicy(),
@@ -542,23 +542,24 @@ class Staff:
     ) -> Round:
         """Do the work that is due for all agents, or for `only` one, within `seconds` and at most `limit` episodes.
 
-        An agent whose memories live in another embedding space is skipped; one whose work fails does not stop the
-        others. Raises `Unavailable` when the database can't be reached.
+        An agent is skipped whose memories live in an embedding space that this process has no embedder for; one whose
+        work fails does not stop the others. Raises `Unavailable` when the database can't be reached.
         """
         deadline = Deadline(seconds)
         worked, skipped, failed = dict[str, Worked](), dict[str, str](), dict[str, str]()
         with self.night.transaction(timeout_s=deadline.remaining()) as connection:  # the longest waiting first
             due = connection.execute(SQL["agents_with_work"], {"consumer": HEART, "only": only}).fetchall()
-        for agent_id, space_id in due:
+        for agent_id, *space in due:
             left = limit - sum(each.completed for each in worked.values())
             if is_stopping() or left <= 0 or deadline.remaining() < deadline.seconds * WORKER.finishing_share:
                 break
-            if space_id != self.embedder.space.id:
-                skipped[agent_id] = f"its memories live in embedding space {space_id!r}, not {self.embedder.space.id!r}"
+            embedder = self.embedder_of(EmbeddingSpace(*space))
+            if embedder is None:
+                skipped[agent_id] = f"its memories live in embedding space {space[0]!r}, which has no embedder here"
                 continue
             try:
                 rest = Deadline(deadline.remaining())
-                worked[agent_id] = work(self.agent(agent_id), rest, limit=left, is_stopping=is_stopping)
+                worked[agent_id] = work(self.agent(agent_id, embedder), rest, limit=left, is_stopping=is_stopping)
             except NousError as error:
                 failed[agent_id] = str(error)
         return Round(worked, skipped, failed)
@@ -579,11 +580,11 @@ def open_staff(
     from nous_online.language.claude.judge import judge_factory
     from nous_online.language.claude.model_writer import writer_factory
 
-    embedder = embedder or default_embedder()
-    judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
+    found = embedder_lookup([embedder]) if embedder else embedder_of
+    judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder or default_embedder())
     place = url or open_url()
     with (
         closing(Database(place, role="nous_night", max_connections=1)) as night,
         closing(Database(place, max_connections=2)) as app,
     ):
-        yield Staff(night, app, embedder, judge_for, writer_for)
+        yield Staff(night, app, found, judge_for, writer_for)

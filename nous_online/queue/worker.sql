@@ -99,9 +99,10 @@ with due as (
         limit 1) first
     where c.retry_at is null or c.retry_at <= now()
 )
-select a.id, a.embedding_space_id
+select a.id, s.id, s.model, s.weights_sha256, s.dimensions
 from (select * from due union all select * from announced) waiting
 join heart.agents a on a.id = waiting.agent_id
+join heart.embedding_spaces s on s.id = a.embedding_space_id
 where %(only)s::text is null or a.id = %(only)s
-group by a.id, a.embedding_space_id
+group by a.id, s.id
 order by max(since) < now() - interval '1 hour', min(since), a.id

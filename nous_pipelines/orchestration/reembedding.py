@@ -19,8 +19,16 @@ from nous_online.core.errors import InvalidInput, Refused
 from nous_online.core.settings import settings
 from nous_online.database.connection import MIGRATE_S, Database, as_owner
 from nous_online.database.statements import statements
-from nous_online.language.embedding import Embedder, checked_vectors, passages, recall_vector, remote_embedder
-from nous_online.language.minilm import LocalMiniLM, Vectors
+from nous_online.language.embedding import (
+    LOCAL,
+    Embedder,
+    checked_vectors,
+    local_embedder,
+    passages,
+    recall_vector,
+    remote_embedder,
+)
+from nous_online.language.minilm import Vectors
 from nous_online.memories.episodes import EMBEDDED_CHARACTERS
 from nous_online.memories.episodes import text_to_embed as text_of_episode
 from nous_online.memories.procedures import text_to_embed as text_of_procedure
@@ -65,17 +73,16 @@ class Move:
 
 
 def embedder_named(model: str, dimensions: int | None = None) -> Embedder:
-    """Return the embedder of a model: MiniLM by its name, any other of the server at NOUS_EMBEDDING_URL.
+    """Return the embedder of a model: one in process by its name, any other of the server at NOUS_EMBEDDING_URL.
 
     Raises `InvalidInput` when NOUS_EMBEDDING_URL is not set.
     """
-    local, chosen = LocalMiniLM(), settings()
-    if model in (local.space.id, local.space.model):
+    local, chosen = local_embedder(model), settings()
+    if local is not None:
         return local
     if chosen.embedding_url is None:
-        message = (
-            f"embedding model {model!r} needs a server: set NOUS_EMBEDDING_URL, or name the built-in {local.space.id!r}"
-        )
+        built_in = " or ".join(each.space.id for each in LOCAL.values())
+        message = f"embedding model {model!r} needs a server: set NOUS_EMBEDDING_URL, or name one of here: {built_in}"
         raise InvalidInput(message)
     return remote_embedder(chosen.embedding_url, model=model, dimensions=dimensions or chosen.embedding_dimensions)
 

@@ -18,7 +18,6 @@ from nous_online.database.connection import Database, as_login, as_night, open_u
 from nous_online.database.schema import is_current
 from nous_online.heart import Heart
 from nous_online.language.embedding import Embedder, default_embedder
-from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import Judge
 from nous_online.language.writing.writer import Writer
 from nous_online.memories.status import nights_of_all, unknown_agent
@@ -42,11 +41,10 @@ class Hearts:
         most: int = ApiPolicy.most_hearts,
         works_in_background: bool = True,
     ) -> None:
-        self.embedder = embedder or default_embedder()
+        self._embedder = embedder
         self._opened_by = opened_by
         self._judge, self._writer = judge, writer
         self._most, self._works_in_background = most, works_in_background
-        self._next_embedder = None if isinstance(self.embedder, LocalMiniLM) else LocalMiniLM()
         self._database: Database | None = None
         self._opening, self._lock = threading.Lock(), threading.Lock()
         self._hearts: OrderedDict[str, Heart] = OrderedDict()
@@ -77,6 +75,10 @@ class Hearts:
         finally:
             self._opening.release()
 
+    def embedder_of_new(self) -> Embedder:
+        """Return the embedder of agents that are new."""
+        return self._embedder or default_embedder()
+
     def close(self) -> None:
         """Stop the background work of all hearts and close the connection pool."""
         with self._lock:
@@ -95,8 +97,7 @@ class Hearts:
             return Heart.open(
                 agent_id,
                 database=database,
-                embedder=self.embedder,
-                next_embedder=self._next_embedder,
+                embedder=self._embedder,
                 judge=self._judge,
                 writer=self._writer,
                 works_in_background=self._works_in_background,
@@ -178,7 +179,7 @@ class ReadinessProbe:
 
     def _embedder(self) -> str:
         """Embed a word."""
-        embedder = self._hearts.embedder
+        embedder = self._hearts.embedder_of_new()
         try:
             within(PROBE_S, lambda: embedder.embed_query("memory"), name="embedder")
         except NousError:

@@ -23,10 +23,13 @@ from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.embedding import (
     MOST_PASSAGES,
+    Embedder,
     OpenAICompatible,
     after_subject,
     checked_vectors,
     context_passages,
+    default_embedder,
+    embedder_of,
     passage_sentences,
     passages,
     recall_vector,
@@ -43,6 +46,7 @@ from nous_online.language.minilm import (
     verified,
     word_pieces,
 )
+from nous_online.language.multilingual import ORDINARY
 
 Answer = Callable[[list[str]], tuple[int, Any]]
 
@@ -93,6 +97,18 @@ def lengths(texts: list[str]) -> tuple[int, Any]:
     """Answer with vectors that tell their text by its length, last one first."""
     data = [{"index": i, "embedding": [float(len(text)), 1.0]} for i, text in enumerate(texts)]
     return 200, {"data": data[::-1]}
+
+
+def in_a_cone(texts: list[str]) -> tuple[int, Any]:
+    """Answer as many models do: with vectors that have most of their length in common."""
+    words = WordEmbedder().embed_documents(texts)
+    return 200, {"data": [{"index": i, "embedding": (row + 0.3).tolist()} for i, row in enumerate(words)]}
+
+
+def cosine_of_strangers(embedder: Embedder) -> float:
+    """Return the cosine of two texts without a word in common."""
+    one, other = embedder.embed_documents(["The cat sat on the mat", "Interest rates rose again"])
+    return float(one @ other)
 
 
 def status(code: int) -> Answer:
@@ -211,6 +227,27 @@ def test_width_and_model_make_a_space_of_their_own() -> None:
     other = OpenAICompatible(base_url="http://a", model="m", dimensions=3).space
 
     assert one.id != other.id
+
+
+def test_what_all_texts_of_a_server_have_in_common_is_taken_away_once_a_process(
+    embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedding_server.answers = [in_a_cone]
+    monkeypatch.setenv("NOUS_EMBEDDING_URL", embedding_server.base_url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "narrow")
+    monkeypatch.setenv("NOUS_EMBEDDING_DIMENSIONS", "64")
+
+    centred = default_embedder()
+    raw = OpenAICompatible(base_url=embedding_server.base_url, model="narrow", dimensions=64)
+
+    assert cosine_of_strangers(raw) > 0.8
+    assert abs(cosine_of_strangers(centred)) < 0.2
+    centred.embed_query("tea")
+    assert [len(each["input"]) for each in embedding_server.asked] == [2, 2, len(ORDINARY), 1]
+    assert centred.space != raw.space
+    assert embedder_of(centred.space) is centred
+    assert (kept := embedder_of(raw.space)) is not None
+    assert np.allclose(kept.embed_query("tea"), raw.embed_query("tea"))
 
 
 def test_the_local_model_gives_unit_vectors_that_know_what_is_alike(local: LocalMiniLM) -> None:
