@@ -16,7 +16,7 @@ from nous_online.core.validation import invisible_difference
 from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins
-from nous_online.language.pairs.clauses import clauses_of, has_sentences, parts_in_common
+from nous_online.language.pairs.clauses import are_worded_alike, clauses_of, has_sentences, parts_in_common
 from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import (
@@ -206,6 +206,8 @@ class Seen:
     is_kept: bool = False
     """No reading retires the earlier one: no sentence by itself replaces it (`ReadInParts.retires`), or it says what
     somebody must never be given (`HARMFUL`)."""
+    is_worded_alike: bool = False
+    """Half of the content words of both are shared."""
     may_add: bool = False
     """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
@@ -239,7 +241,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-15"
+    prompt_version = "reader-16"
 
     @property
     def name(self) -> str:
@@ -285,6 +287,7 @@ class OfflineJudge:
                 is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
                 part_chance=in_parts[i].part,
                 is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
+                is_worded_alike=are_worded_alike(pair.a.text, pair.b.text),
                 may_add=(slots[i] is not None or is_noticed(changed[i]))
                 and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
             )
@@ -431,12 +434,20 @@ def leave_a_part(
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
     read = iter(read_pairs(asked))
     for at, found in clauses.items():
-        parted, said = [(next(read), content_of(clause)) for clause in found], content_of(_in_order(pairs[at])[1])
-        partial[at] = any(one.change >= limits.change_at for one, _ in parted) and any(
-            one.distinct >= LEFT_FROM and not said.issuperset(word for word in words if not word.isdigit())
-            for one, words in parted
-        )
+        parted = [(next(read), content_of(clause)) for clause in found]
+        partial[at] = _leaves_a_clause(parted, content_of(_in_order(pairs[at])[1]), limits.change_at)
     return partial
+
+
+def _leaves_a_clause(parted: Sequence[tuple[Chances, frozenset[str]]], said: frozenset[str], change_at: float) -> bool:
+    """Tell whether a later statement of these content words speaks of one clause and leaves another as it is."""
+    is_changed = any(reading.change >= change_at for reading, _ in parted)
+    for reading, words in parted:
+        is_left = reading.distinct >= LEFT_FROM and not said.issuperset(word for word in words if not word.isdigit())
+        # A clause that its verb opens ("and plays the cello") is seldom read as changed: what it alone shares says so.
+        if is_left and (is_changed or any(said & other - words for _, other in parted)):
+            return True
+    return False
 
 
 def changes_in_parts(
@@ -597,11 +608,13 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
     surer = seen.is_of_any * SURE_OF_ANY if reading.is_in_depth else SURE_OF_FOREIGN  # `is_of_any` knows English alone
     if reading.change >= max(limits.change_at, surer) and is_noticed(seen.changed_chance):
         chance = limits.held("change", reading.change)
-        is_telling = seen.kept_apart and seen.words <= MOST_EXPLAINED_WORDS  # of long texts nearly everything differs
+        # Of long texts nearly everything differs, and not every noun with a capital is a name outside of English.
+        is_telling = seen.kept_apart and seen.words <= MOST_EXPLAINED_WORDS and reading.is_in_depth
         what = f": {'; '.join(seen.kept_apart)}" if is_telling else ""
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
-        is_doubted = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
+        is_unsure = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
+        is_doubted = is_unsure or not (reading.is_in_depth or seen.is_worded_alike)
         # One may have taken over from the other, or both do it; what is yet to begin retires nothing that holds today.
         if is_doubted or seen.is_kept or seen.is_partial or seen.is_of_others or seen.begins or seen.may_add:
             does = "replaces a part of" if seen.is_partial else "replaces" if seen.begins else "may replace"

@@ -41,6 +41,7 @@ from nous_online.language.writing.sentences import CLOSING, TALKING, Sentence, o
 POLICY = WritingPolicy()
 LEAST_SAID = 2  # content words of a sentence that says something by itself
 LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by itself
+LONGEST_BARE, LONGEST_ASKED = 8, 25  # words of an answer that is told with its question, and of that
 FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
@@ -80,7 +81,18 @@ SAYING_MORE = re.compile(r"(?:so|which|because|then|cos|plus|except|otherwise)\s
 CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
 SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
 """Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
-HE, SHE = re.compile(r"(?:he|his|il|él)\b", re.IGNORECASE), re.compile(r"(?:she|her|elle|ella)\b", re.IGNORECASE)
+OFFERING = re.compile(
+    r"\b(?:would you|(?:do|did) you want|shall|should (?:I|we|it|the)|(?:can|may|could|will) I|want me|like me"
+    r"|(?:help|assist) you|tone|format|wording|version|drafts?|words|sentences|paragraphs|anything else|ready"
+    r"|(?:that|this|it) (?:sound|look|work|help)s?"
+    r"|soll ich|möchte(?:st|n) (?:du|sie)|willst du|voulez-vous|veux-tu|quieres|prefieres)\b",
+    re.IGNORECASE,
+)
+"""In a question of an assistant about what it is to do."""
+HE = re.compile(r"(?:he|his|il|él|er|ihm|sein(?:e[mnrs]?)?)\b", re.IGNORECASE)
+SHE = re.compile(
+    r"(?:she|her|elle|ella|ihr(?:e[mnrs]?)?|sie (?=(?:\w+t|war|wird|will|muss|kann|darf|soll|mag)\b))\b", re.IGNORECASE
+)
 """Opens a sentence about a man or a woman named before."""
 WHAT = re.compile(
     r"(?:\A|[,;:.…¿]\s?)(?:and|et|y|und)?\s?(?:who|what|when|where|which|why|how|qui|que|quoi|quel\w*|où|comment|pourquoi|qué"
@@ -124,6 +136,20 @@ def is_named(text: str) -> bool:
     return any(map(str.isdigit, text)) or bool(names_inside(text))
 
 
+def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
+    """Tell whether a user answers a question about their life in a few words without a verb: "Mattie Walsh.", "Five."
+
+    What an assistant asks about its own work ("Which tone would you like?") is none.
+    """
+    text, first = straighten_apostrophes(answer.text), opening(answer.text)
+    if asked is None or is_asking(asked) or not (is_asking(answer) and is_question(asked)):
+        return False
+    is_other = first in ANSWERS | UNANCHORED or opens_with_self(text) or is_passing(text) or POINTING_BACK.search(text)
+    tells = is_note(text) and (WHAT.search(asked.text) or is_named(text))
+    is_short = word_count(text) <= LONGEST_BARE and word_count(asked.text) <= LONGEST_ASKED
+    return bool(is_short and tells) and not (is_other or OFFERING.search(asked.text) or is_question(answer))
+
+
 def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
     """Tell whether a user's sentence only takes up what was said before: "Only the oak one", "That's what she said".
 
@@ -134,7 +160,11 @@ def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
     if any(map(str.isdigit, text)) or HEALTH.search(text) or TOLD_RULE.search(text):
         return False
     is_answer = before is not None and before.turn != sentences[place].turn and is_question(before)
-    if is_answer and not OWN.match(text) and before and not WHAT.search(before.text):
+    if is_answer and is_bare_answer(before, sentences[place]):
+        return False
+    told = LEAD_IN.sub("", text)
+    is_told = TOLD_OF.match(told) or name_at_first(told) or (names_inside(text) and VERBS.search(text))
+    if is_answer and not (OWN.match(text) or is_told) and before and not WHAT.search(before.text):
         return word_count(text) <= LONGEST_ANSWER
     said, points = len(content_words(text)), POINTING_BACK.search(text) or opening(text) in UNANCHORED
     if is_named(text) or (OWN.match(text) and not points):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nous_online.language.lexicon import LEAD_IN, OWN, SMALL_WORDS, VERBS, WE, word_list
+from nous_online.language.lexicon import LEAD_IN, NUMBER_WORDS, OWN, SMALL_WORDS, VERBS, WE, word_list
 from nous_online.language.writing.chats import ASKED, ASKING_FOR, NEVER_SUBJECT, leans_back, name_at_first
 from nous_online.language.writing.lexrank import EDGE, content_words
 from nous_online.language.writing.sentences import CLOSING, ENDINGS, straighten_apostrophes
@@ -13,6 +13,7 @@ from nous_online.language.writing.sentences import CLOSING, ENDINGS, straighten_
 LEAST_CONTENT, LEAST_SPLICED = 2, 3
 """Content words of a matter, and of one behind a mere comma, where people also explain what they just said."""
 LEAST_WORDS = 8  # of a sentence with two matters
+MOST_BEFORE_AND = 3  # words of a subject before "and" and another one
 _TURNED = (
     r"(?:(?:how|what|where|why|when) )?(?:do|can|should|could|would) (?:I|we)\b"
     r"|(?:can|could|would) you\b|any (?:ideas?|tips?)\b"
@@ -45,6 +46,10 @@ _DEPENDENT = re.compile(
     re.IGNORECASE,
 )
 """What may reach over a joint: a condition, a reason, what somebody thinks."""
+_CONJUNCTION = re.compile(r",|\b(?:and|but|so|then|because|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?:\d|\b(?:hundred|thousand|million|one|{'|'.join(NUMBER_WORDS)}))\Z", re.IGNORECASE)
+_NUMBER_ON = re.compile(rf"(?:\d|one\b|half\b|(?:{'|'.join(NUMBER_WORDS)})\b|an? (?:half|quarter)\b)", re.IGNORECASE)
+"""The two sides of an "and" inside a number: "four hundred and eighty"."""
 _SUBJECT = re.compile(r"(?:[^\W\d_][\w'-]{0,20}\s){1,5}", re.IGNORECASE)
 _LISTED = "|".join(sorted(word_list("third_person") | word_list("first_person")))
 _FINITE = re.compile(rf"{VERBS.pattern}|\b(?:{_LISTED})\b", re.IGNORECASE)
@@ -100,11 +105,19 @@ def _is_apart(left: str, right: str, joint: str) -> bool:
         return not leans_back(other)
     if len(content_words(one)) < LEAST_CONTENT:
         return False
+    if joint in {"bare", "joined"} and (_opens_a_list(one) or (_NUMBER.search(one) and _NUMBER_ON.match(other))):
+        return False
     is_finite = _FINITE.search(one) is not None
     if joint == "asked":
         return is_finite and not _NOT_ASKED.search(one)
     is_other = not leans_back(other) and (joint in _PARTING or opens_clause(other))
     return is_other and (joint in {*_PARTING, "strong"} or (is_finite and not _DEPENDENT.search(one)))
+
+
+def _opens_a_list(text: str) -> bool:
+    """Tell whether a text ends with the first of several that do something: "so me" before "and mum are driving"."""
+    last = _CONJUNCTION.split(text)[-1].split()
+    return 0 < len(last) <= MOST_BEFORE_AND and _FINITE.search(" ".join(last)) is None
 
 
 def opens_clause(text: str) -> bool:

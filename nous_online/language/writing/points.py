@@ -77,6 +77,7 @@ from nous_online.language.writing.chats import (
     RESTRICTING,
     holds_today,
     is_asking,
+    is_bare_answer,
     is_passing,
     is_question,
     leans_back,
@@ -232,7 +233,7 @@ def stands_alone(point: Point) -> bool:
 def is_hanging(point: Point) -> bool:
     """Tell whether what a user says hangs on something said before: it opens with "he" and nothing says who that is."""
     text = straighten_apostrophes(point.text)
-    if point.label or UNSPACED.search(text):
+    if point.label or UNSPACED.search(text) or is_joined(point):
         return False
     if says_little(text):
         return True
@@ -243,10 +244,9 @@ def is_hanging(point: Point) -> bool:
 
 
 def is_joined(point: Point) -> bool:
-    """Tell whether a point is told with its question: among people, but not in a chat of a user with an assistant.
-
-    There the question is one speaker's and the answer another's, and a fact is read without either.
-    """
+    """Tell whether a point is told with its question: among people, and in a chat where it says nothing without it."""
+    if is_bare_answer(point.question, point.sentences[0]):
+        return True
     speakers = {(each.speaker or "").casefold() for each in (point.question, *point.sentences) if each}
     return point.question is not None and not speakers & CHATTING
 
@@ -677,7 +677,8 @@ def has_content(point: Point) -> bool:
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
-    return is_told or is_of_life or bool(point.label or _DIGITS.search(text) or read(point.text).names)
+    is_whole = point.label or is_joined(point)
+    return is_told or is_of_life or bool(is_whole or _DIGITS.search(text) or read(point.text).names)
 
 
 def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:

@@ -344,6 +344,8 @@ def ends_sentence(before: str, follower: str) -> bool:
     word = match[1].casefold()
     if word in SOMETIMES_LAST:
         return not follower.islower() and not follower.isdigit()
+    if word.isdigit():  # "vom 27. bis 30. Dezember"
+        return not follower.islower()
     is_street = word.endswith("str") and follower.isdigit()  # "Habsburgerstr. 90"
     return word not in NEVER_LAST and not is_street and (len(word) > 1 or word == "i")
 

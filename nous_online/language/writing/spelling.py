@@ -24,6 +24,7 @@ DAYS = {
 }
 _INSIDE = re.compile(r"(?<=[\w,;)'] )[^\W\d_a-z][^\W\d_]{2,20}(?: (?:& |of |and )?[^\W\d_a-z][^\W\d_]{2,20}){0,3}")
 """Words with a capital inside a sentence."""
+_COUNTED = re.compile(r"\b(?:an?|the|my|our|his|her|their|this|that|every|no) ([^\W\d_A-Z][\w']{1,20})")
 _WORD = re.compile(r"(?<![\w'@./-])[^\W\d_A-Z][\w']{0,20}+(?![@/]|\.\w)")
 
 
@@ -46,6 +47,7 @@ def _names(sentences: Sequence[Sentence]) -> dict[str, str]:
     # "Bea Okafor" names Bea, but "Greenhill Farm" no farm.
     found = {name.split()[0] for each in sentences for name in _INSIDE.findall(each.text)}
     small = {word for each in sentences if not is_asking(each) for word in _WORD.findall(each.text)}
+    small |= {word for each in sentences for word in _COUNTED.findall(each.text)}  # "a bus" is no Bus Éireann
     return {low: name for name in found if name[1:].islower() and (low := name.casefold()) not in small | SMALL_WORDS}
 
 

@@ -55,6 +55,7 @@ from nous_online.language.writing.points import (
     has_content,
     is_decided,
     is_finding,
+    is_joined,
     is_mended,
     is_report,
     is_standing,
@@ -194,7 +195,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-13"
+    prompt_version = "extract-14"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -284,7 +285,8 @@ def split_matters(sentence: Sentence) -> list[Sentence]:
     """Return a sentence, or one for each matter of what a user tells an assistant in one breath."""
     if not is_asking(sentence) or sentence.is_heading:
         return [sentence]
-    return [replace(sentence, text=text) for text in matters_of(sentence.text)]
+    first, *others = matters_of(sentence.text)
+    return [replace(sentence, text=text) for text in (first, *(each[:1].upper() + each[1:] for each in others))]
 
 
 def told_sentences(sentences: Sequence[Sentence], *, is_work: bool) -> list[int]:
@@ -342,12 +344,13 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
 
 
 def said_with(point: Point, points: Sequence[Point]) -> str | None:
-    """Return what a user tells in the turn of a point, a line for each; None where that is all.
+    """Return the question that a user answers and what they tell in that turn, a line for each; None where that is all.
 
     In the words of the facts, by which an erased one is found here too.
     """
     told = [standalone_text(each) for each in points if each.sentences[0].turn == point.sentences[0].turn]
-    return "\n".join(told) if is_asking(point.sentences[0]) and len(told) > 1 else None
+    asked = [] if point.question is None or is_joined(point) else [point.question.text]
+    return "\n".join([*asked, *told]) if is_asking(point.sentences[0]) and len(asked + told) > 1 else None
 
 
 def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
@@ -356,7 +359,8 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
         return True
     if point.sentences[0].turn in spoken.explained:
         text = straighten_apostrophes(point.text)
-        is_told = tells_of_life(text) or (point.sentences[0].turn not in spoken.pasted and names_inside(text))
+        is_own = point.sentences[0].turn not in spoken.pasted
+        is_told = tells_of_life(text) or (is_own and (names_inside(text) or is_joined(point)))
         return is_asking(point.sentences[0]) and bool(is_told)
     speaker = (point.speaker or "").casefold()
     if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters

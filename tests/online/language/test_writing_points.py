@@ -263,7 +263,9 @@ def test_a_label_without_words_behind_it_decides_nothing() -> None:
     assert facts("user: Mend the theme.\nassistant: [shell: ls]\nassistant: Decision:") == []
 
 
-def test_a_fact_of_a_chat_holds_neither_a_label_of_who_speaks_nor_the_question_of_the_other() -> None:
+def test_a_fact_of_a_chat_holds_no_label_of_who_speaks_and_a_question_only_before_a_bare_answer() -> (
+    None
+):
     chat = (
         "user: Wohin im Juli mit zwei Kindern? Tipps?\n"
         "assistant: Toll! Buchen Sie die Fähre früh. Calvi ist schön für Familien.\n"
@@ -276,7 +278,8 @@ def test_a_fact_of_a_chat_holds_neither_a_label_of_who_speaks_nor_the_question_o
 
     drawn = facts(chat)
 
-    assert not [each for each in drawn if re.search(r"(?i)\b(?:user|assistant):|\?", each)]
+    assert not [each for each in drawn if re.search(r"(?i)\b(?:user|assistant):", each)]
+    assert [each for each in drawn if "?" in each] == ["And which database? Postgres 16 from Porto."]
     assert "Buchen Sie die Fähre früh. Calvi ist schön für Familien." not in drawn  # advice is no memory of the user
     assert "I moved to Lisbon in May, with my dog Rex." in drawn
     assert "I write in Vim with four spaces." in drawn
