@@ -15,7 +15,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
-from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
+from nous_online.core.deadline import Deadline
+from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement, shortened
 from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
 from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_text
@@ -157,20 +158,13 @@ class HistoryVerbs(Verbs):
             changes = changes_of(connection, agent.id, name)
         if not changes:
             raise NotFound(f"nothing that source {name!r} told agent {agent.id!r} is left to undo")
+        left = list(dict.fromkeys(event.memory_id for event in changes))
         undone: list[UUID] = []
         refused: dict[UUID, str] = {}
-        # A transaction for each memory: one that is refused must not keep the others from being undone.
-        for memory_id in dict.fromkeys(event.memory_id for event in changes):
-            try:
-                with agent.transaction(deadline) as connection:
-                    store.lock_agent(connection, agent.id)
-                    # Read again under the lock: undoing one memory also undoes changes of others.
-                    remaining = changes_of(connection, agent.id, name)
-                    for event in (each for each in remaining if each.memory_id == memory_id):
-                        undo_source_change(connection, agent, event, [each.id for each in remaining], reason=why)
-                undone.append(memory_id)
-            except (Forbidden, Refused) as refusal:
-                refused[memory_id] = str(refusal)
+        while left:  # again: what had been merged into one that was undone is active by now
+            done, refused = undo_each(agent, left, name, deadline, reason=why)
+            undone += done
+            left = [*refused] if done else []
         return SourceUndone(tuple(undone), refused)
 
     def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
@@ -549,6 +543,27 @@ def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastC
     return fetch(connection, PastChange, BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source})
 
 
+def undo_each(
+    agent: Agent, memory_ids: Sequence[UUID], source: str, deadline: Deadline, *, reason: str
+) -> tuple[list[UUID], dict[UUID, str]]:
+    """Undo what a source said of some memories; return those it was undone of, and the others with the reason."""
+    undone: list[UUID] = []
+    refused: dict[UUID, str] = {}
+    # A transaction for each memory: one that is refused must not keep the others from being undone.
+    for memory_id in memory_ids:
+        try:
+            with agent.transaction(deadline) as connection:
+                store.lock_agent(connection, agent.id)
+                # Read again under the lock: undoing one memory also undoes changes of others.
+                remaining = changes_of(connection, agent.id, source)
+                for event in (each for each in remaining if each.memory_id == memory_id):
+                    undo_source_change(connection, agent, event, [each.id for each in remaining], reason=reason)
+            undone.append(memory_id)
+        except (Forbidden, Refused) as refusal:
+            refused[memory_id] = str(refusal)
+    return undone, refused
+
+
 def undo_source_change(
     connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
 ) -> None:
@@ -595,7 +610,8 @@ def check_said_alone(connection: Connection, agent_id: str, fact: Fact, events: 
     ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
     if count:
         times = "once" if count == 1 else f"{count} times"
-        raise Refused(f"fact {fact.id} was said by others too, {times}; to take it out of recall, forget it")
+        message = f"fact {fact.id} ({shortened(fact.content)}) was said by others too, {times}"
+        raise Refused(f"{message}; to take it out of recall, forget it")
 
 
 # --- splitting a statement off its fact ---

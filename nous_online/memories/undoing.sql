@@ -38,11 +38,11 @@ select memory_id, tier, to_jsonb(c) from heart.cold_texts c where agent_id = %(a
 -- name: changes_of_source
 -- What one source said and still stands, as the events it left: facts and other memories it began, facts it confirmed, and
 -- what was drawn from its episodes. A source is what statements and memories name, or the name an import was given.
-with episode as (
-    select id from heart.episodes where agent_id = %(agent_id)s and source = %(source)s
-), imported as (
+with imported as (
     select memory_id as id from heart.requests
     where agent_id = %(agent_id)s and verb = 'import' and starts_with(idempotency_key, 'import:' || %(source)s || ':')
+), episode as (
+    select id from heart.episodes where agent_id = %(agent_id)s and (source = %(source)s or id in (select id from imported))
 ), said as (
     select s.id, s.fact_id, s.reason from heart.statements s
     where s.agent_id = %(agent_id)s and s.taken_back_at is null
