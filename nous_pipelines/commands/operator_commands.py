@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nous_online.database.connection import Database
-    from nous_online.memories.undoing import SourceUndone
+    from nous_online.memories.source_undo import SourceUndone
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
