@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nous_online.core.domain import Fact, shortened
+from psycopg.sql import SQL
+
+from nous_online.core.domain import FACT, Fact, shortened
 from nous_online.database.statements import statements
 from nous_online.memories import store
 from nous_online.memories.agent import Verbs
@@ -33,7 +35,9 @@ class DoubtVerbs(Verbs):
         Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id,
         later.id)` that the later one replaces the earlier, or with `is_same` that both say the same.
         """
+        # Both facts in one read: between two, somebody may have changed or erased one of them.
+        columns = {"earlier": store.columns_of_fact("o"), "later": store.columns_of_fact("f")}
         with self._transaction(deadline_s) as connection:
-            pairs = connection.execute(BLOCKS["doubts"], {"agent_id": self.agent.id}).fetchall()
-            facts = store.facts_by_id(connection, self.agent.id, [each for pair in pairs for each in pair])
-        return [Doubt(facts[earlier], facts[later]) for earlier, later in pairs]
+            rows = connection.execute(SQL(BLOCKS["doubts"]).format(**columns), {"agent_id": self.agent.id}).fetchall()
+        width = len(FACT.columns)
+        return [Doubt(Fact(*row[:width]), Fact(*row[width:])) for row in rows]
