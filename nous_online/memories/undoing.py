@@ -106,10 +106,10 @@ class HistoryVerbs(Verbs):
         """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
         Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling
-        on a contradiction, on either side, makes what lost by it active again and opens the contradiction again.
-        Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. Raises
-        `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
-        `reason` is kept with the event; without one, that the agent took it back.
+        on a contradiction, on either side or by the id of the contradiction, makes what lost by it active again and
+        opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no
+        statement is lost. Raises `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where
+        later changes depend on it. `reason` is kept with the event; without one, that the agent took it back.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
@@ -119,9 +119,10 @@ class HistoryVerbs(Verbs):
             transaction = agent.space_transaction if ready else agent.transaction
             with transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
-                event = last_change(connection, agent.id, known_id)
+                event = last_ruling(connection, agent.id, known_id) or last_change(connection, agent.id, known_id)
                 if not agent.rights.is_operator:
-                    agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
+                    memory = get_memory(connection, agent.id, KINDS[event.memory_kind], event.memory_id)
+                    agent.rights.check_may_change(memory)
                 statement = statement_of(connection, agent.id, event)
                 if statement is None or statement.reason != "reworded" or statement.id in ready:
                     undo_change(connection, agent, event, statement, ready, reason=why)
@@ -181,6 +182,22 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
         )
         raise Refused(message)
     return event
+
+
+def last_ruling(connection: Connection, agent_id: str, contradiction_id: UUID) -> PastChange | None:
+    """Return the change by which the ruling on a contradiction is undone; None where there is none of that id.
+
+    That is one of the fact trusted most, whose right to be changed is checked. Raises `Refused` where nothing is ruled.
+    """
+    key = {"agent_id": agent_id, "id": contradiction_id}
+    if (row := connection.execute(BLOCKS["contradiction_ruled"], key).fetchone()) is None:
+        return None
+    if events := fetch(connection, PastChange, BLOCKS["rulings_on"], key):
+        return events[0]
+    gone = " and ".join(f"`nous undo {each}`" for each in row[1])
+    how = f"a fact of it left recall since: {gone} brings that back" if gone else "`nous resolve` decides it"
+    ruled = "a ruling on it is proposed, which `nous resolve --reject` forgets" if row[0] and not gone else how
+    raise Refused(f"contradiction {contradiction_id} was not ruled on, so there is nothing to undo; {ruled}")
 
 
 def undone_when(events: Sequence[PastChange]) -> str:

@@ -34,3 +34,22 @@ order by id for update
 
 -- name: cold_texts
 select memory_id, tier, to_jsonb(c) from heart.cold_texts c where agent_id = %(agent_id)s and memory_id = any(%(ids)s)
+
+-- name: contradiction_ruled
+-- Whether a ruling on a contradiction is proposed, and which of its facts left recall.
+select proposed is not null,
+       array(select f.id from heart.facts f
+             where f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b) and f.state <> 'active' order by f.id)
+from heart.contradictions c where agent_id = %(agent_id)s and id = %(id)s
+
+-- name: rulings_on
+-- What the ruling on a contradiction that stands left on its sides, that of the fact trusted most first.
+select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
+       e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes
+from heart.contradictions c
+join heart.facts f on f.agent_id = c.agent_id and f.id in (c.memory_a, c.memory_b)
+join lifecycle.events e on e.agent_id = c.agent_id and e.memory_id = f.id and e.action = 'contradiction_resolved'
+    and e.effective_at = c.resolved_at and coalesce(e.after ->> 'contradiction' = c.id::text, true)
+where c.agent_id = %(agent_id)s and c.id = %(id)s and c.status = 'resolved'
+  and not exists (select from lifecycle.events u where u.agent_id = e.agent_id and u.undoes = e.id)
+order by f.is_pinned desc, f.trust desc, e.id
