@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nous_online.memories.doubts import Doubt
     from nous_online.memories.memory_verbs import Forgotten
     from nous_online.memories.sessions import WorkingMemory
-    from nous_online.memories.undoing import SourceUndone
+    from nous_online.memories.source_undo import SourceUndone
     from nous_online.recall.recall import Recall, Recalled
 
 # Names are fetched when they are first used, so that `import nous_online` costs nothing.
@@ -41,7 +41,7 @@ HOMES = {
     "Procedure": "nous_online.core.domain",
     "Recall": "nous_online.recall.recall",
     "Recalled": "nous_online.recall.recall",
-    "SourceUndone": "nous_online.memories.undoing",
+    "SourceUndone": "nous_online.memories.source_undo",
     "Statement": "nous_online.core.domain",
     "Subscription": "nous_online.memories.agent",
     "WorkingMemory": "nous_online.memories.sessions",

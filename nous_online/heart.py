@@ -48,6 +48,7 @@ from nous_online.memories.facts import FactVerbs
 from nous_online.memories.memory_verbs import MemoryVerbs
 from nous_online.memories.procedures import ProcedureVerbs
 from nous_online.memories.sessions import SessionVerbs, WorkingMemory
+from nous_online.memories.source_undo import SourceVerbs
 from nous_online.memories.undoing import HistoryVerbs
 from nous_online.memories.workflows import WorkflowVerbs
 from nous_online.queue.outbox import EventVerbs, react_soon
@@ -126,6 +127,7 @@ class Heart(
     ContradictionVerbs,
     DoubtVerbs,
     HistoryVerbs,
+    SourceVerbs,
     MemoryVerbs,
     WebhookVerbs,
 ):

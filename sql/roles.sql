@@ -43,9 +43,9 @@ grant usage on schema heart, brain, lifecycle to nous_app, nous_night, nous_purg
 -- From nothing: a right that is no longer written here is gone after the next run.
 revoke all on all tables in schema heart, brain, lifecycle from nous_app, nous_night, nous_purge;
 
--- What each may read. Plans and tombstones name, or tell of, other agents.
+-- What each may read. Plans name, or tell of, other agents; of tombstones an agent sees its own.
 grant select on all tables in schema heart, brain, lifecycle to nous_app, nous_night, nous_purge;
-revoke select on lifecycle.plans, lifecycle.snapshots, lifecycle.tombstones from nous_app;
+revoke select on lifecycle.plans, lifecycle.snapshots from nous_app;
 grant select (night, state) on lifecycle.plans to nous_app;  -- which night was the last
 revoke select on lifecycle.tombstones, heart.api_keys, heart.webhooks from nous_night;
 grant select (agent_id, id) on heart.webhooks to nous_night;  -- which agents have somebody who listens
@@ -164,3 +164,13 @@ drop policy if exists one_agent on heart.agents;
 create policy one_agent on heart.agents to nous_app using (id = heart.current_agent()) with check (id = heart.current_agent());
 drop policy if exists every_agent on heart.agents;
 create policy every_agent on heart.agents to nous_night, nous_purge using (true) with check (true);
+
+-- By these an import leaves out what was erased. They are hashes, and whose they are says a hash too.
+alter table lifecycle.tombstones enable row level security;
+alter table lifecycle.tombstones force row level security;
+drop policy if exists one_agent on lifecycle.tombstones;
+create policy one_agent on lifecycle.tombstones to nous_app
+    using (agent_hash = encode(sha256(convert_to(heart.current_agent(), 'UTF8')), 'hex'))
+    with check (agent_hash = encode(sha256(convert_to(heart.current_agent(), 'UTF8')), 'hex'));
+drop policy if exists every_agent on lifecycle.tombstones;
+create policy every_agent on lifecycle.tombstones to nous_purge using (true) with check (true);

@@ -371,6 +371,9 @@ class Doubt(TypedDict):
 
     earlier: Fact
     later: Fact
+    resolution: NotRequired[str | None]
+    note: NotRequired[str | None]
+    resolved_at: NotRequired[str | None]
 
 
 class DoubtList(TypedDict):
@@ -1525,9 +1528,9 @@ class Nous:
         """Return the agent's contradictions in one status, the oldest first."""
         return cast("ContradictionList", self.call("GET", "/contradictions", None, {"status": status}, options))
 
-    def list_doubts(self, *, options: CallOptions | None = None) -> DoubtList:
-        """Return the facts that perhaps replace earlier ones, each with the earlier one, the oldest first. Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id, later.id)` that the later one replaces the earlier, or with `is_same` that both say the same."""
-        return cast("DoubtList", self.call("GET", "/doubts", None, None, options))
+    def list_doubts(self, *, options: CallOptions | None = None, status: Literal["open", "resolved", "any"] | None = None) -> DoubtList:
+        """Return the facts that perhaps replace earlier ones, in one status, the oldest first."""
+        return cast("DoubtList", self.call("GET", "/doubts", None, {"status": status}, options))
 
     def resolve_contradiction(self, contradiction_id: str, *, options: CallOptions | None = None, **body: Unpack[RulingBody]) -> Contradiction:
         """Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide."""
@@ -1570,7 +1573,7 @@ class Nous:
         return cast("ChangeList", self.call("GET", f"/memories/{quote(memory_id, safe='')}/history", None, None, options))
 
     def undo(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[UndoBody]) -> PastChange:
-        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
+        """Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side or by the id of the contradiction, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back."""
         return cast("PastChange", self.call("POST", f"/memories/{quote(memory_id, safe='')}/undo", dict(body), None, options))
 
     def forget(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ForgetBody]) -> Forgotten:

@@ -467,6 +467,9 @@ export interface DeferredFactBody {
 export interface Doubt {
   earlier: Fact;
   later: Fact;
+  resolution?: string | null;
+  note?: string | null;
+  resolved_at?: string | null;
 }
 
 /** Facts that perhaps replace earlier ones, the oldest first. */
@@ -1671,8 +1674,8 @@ export declare class Nous {
   resolveDecision(decision_id: string, body: ResolutionBody, options?: CallOptions): Promise<Decision>;
   /** Return the agent's contradictions in one status, the oldest first. */
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
-  /** Return the facts that perhaps replace earlier ones, each with the earlier one, the oldest first. Both are active. `keep_both(later.id, earlier.id)` decides that both hold, `supersede_fact(earlier.id, later.id)` that the later one replaces the earlier, or with `is_same` that both say the same. */
-  listDoubts(options?: CallOptions): Promise<DoubtList>;
+  /** Return the facts that perhaps replace earlier ones, in one status, the oldest first. */
+  listDoubts(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<DoubtList>;
   /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
@@ -1693,7 +1696,7 @@ export declare class Nous {
   update(memory_id: string, body: CorrectionBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Return every change of one memory, the latest first: who changed it, why, when, and the values before. */
   getHistory(memory_id: string, options?: CallOptions): Promise<ChangeList>;
-  /** Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back. */
+  /** Undo the latest change of a memory that is in effect, and return it; call it again for the one before. Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling on a contradiction, on either side or by the id of the contradiction, makes what lost by it active again and opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. `reason` is kept with the event; without one, that the agent took it back. */
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
   /** Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. */
   forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;

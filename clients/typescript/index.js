@@ -249,8 +249,8 @@ export class Nous {
     return this.call("GET", `/contradictions`, undefined, query, options);
   }
 
-  listDoubts(options) {
-    return this.call("GET", `/doubts`, undefined, undefined, options);
+  listDoubts(query, options) {
+    return this.call("GET", `/doubts`, undefined, query, options);
   }
 
   resolveContradiction(contradiction_id, body, options) {

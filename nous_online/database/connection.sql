@@ -44,11 +44,13 @@ select set_config('nous.agent_id', repeat('?', 101), true), set_config('search_p
 -- One row for everything that lets the role in force see or change rows of other agents, with what closes it.
 with guarded as materialized (
     select c.oid, format('%s.%s', n.nspname, c.relname) as name, c.relowner, c.relrowsecurity, c.relforcerowsecurity,
-           format('(%s = heart.current_agent())', a.attname) as rule
+           format(case a.attname when 'agent_hash'
+                      then '(%s = encode(sha256(convert_to(heart.current_agent(), ''UTF8''::name)), ''hex''::text))'
+                      else '(%s = heart.current_agent())' end, a.attname) as rule
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and not a.attisdropped
-         and a.attname = case when c.relname = 'agents' then 'id' else 'agent_id' end
+         and a.attname = case c.relname when 'agents' then 'id' when 'tombstones' then 'agent_hash' else 'agent_id' end
     where n.nspname in ('heart', 'brain', 'lifecycle') and c.relkind in ('r', 'p')
 ), openings as (
     select format('role %s is a superuser', rolname) as opening, format('alter role %I nosuperuser', rolname) as fix

@@ -253,7 +253,7 @@ def resolve(
             return found
         raise Conflict(
             f"contradiction {found.id} was resolved as {found.resolution!r} at {found.resolved_at}; "
-            "to rule otherwise, undo that of either fact, or name the winner with supersede_fact"
+            "to rule otherwise, undo it by that id, or name the winner with supersede_fact"
         )
     fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}

@@ -119,15 +119,18 @@ where %(agent_id)s = any(agent_ids) or policy -> 'agents' ? %(agent_id)s
 
 -- name: bury
 -- Hashes alone: one for the agent, with nothing in it, and one for each memory, salted by the agent so that the same words of
--- two agents have nothing in common. By them a restored backup is recognised and erased again.
-insert into lifecycle.tombstones (agent_hash, content_hash)
-select encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex'), content_hash
+-- two agents have nothing in common. By them a restored backup is recognised and erased again. All have one moment, that of the
+-- first time where it is erased again: by it they differ from those of what was erased by itself.
+insert into lifecycle.tombstones (agent_hash, content_hash, erased_at)
+select own.agent_hash, content_hash,
+       coalesce((select w.erased_at from lifecycle.tombstones w where w.agent_hash = own.agent_hash and w.content_hash = ''), now())
 from (
     select '' as content_hash
     union
     select encode(sha256(convert_to(%(agent_id)s || E'\n' || kind || E'\n' || coalesce(full_text, ''), 'UTF8')), 'hex')
     from heart.memories where agent_id = %(agent_id)s
 ) hashes
+cross join (select encode(sha256(convert_to(%(agent_id)s, 'UTF8')), 'hex') as agent_hash) own
 on conflict (agent_hash, content_hash) do nothing
 
 -- name: can_forget_statistics
@@ -515,6 +518,9 @@ from (
         select kind || E'\n' || coalesce(full_text, '') as what from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
         union
         select E'fact\n' || content from heart.statements where agent_id = %(agent_id)s and id = any(%(statements)s)
+        union
+        select E'episode\n' || detail from heart.cold_texts
+        where agent_id = %(agent_id)s and memory_id = any(%(ids)s) and detail is not null
         except
         select kind || E'\n' || coalesce(full_text, '') from heart.memories where agent_id = %(agent_id)s and id <> all(%(ids)s)
         except

@@ -14,7 +14,7 @@ from psycopg import Connection
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import Content, FactDetails, Replaces
 from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact, Statement
-from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
+from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused, Stale
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import MAX_CONTEXT_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
@@ -55,6 +55,7 @@ from nous_online.memories.store import (
     find_superseded,
     keep_readings,
 )
+from nous_online.memories.tombstones import erased_at
 
 ROUNDS = 12  # so many processes can learn values of one slot at once; the rest is left to the night
 UNDECIDED = Judgement(
@@ -108,7 +109,8 @@ class FactVerbs(Verbs):
         """Store many facts without matching, which a night does later, and return how many were new.
 
         For importing histories: nothing is confirmed or superseded here, so every line can be found, and every later
-        merge can be undone. All are stored, or none; raises as `learn` does.
+        merge can be undone. All are stored, or none; raises as `learn` does, and `Refused` for facts that were erased
+        here before: leave these out, or `learn` each that is to come back.
         """
         agent, deadline, now = self.agent, self.agent.deadline(deadline_s), datetime.now(UTC)
         complete = episodes.with_episode_trust(agent, [each for _, each in entries], "source_episode_id", deadline)
@@ -116,6 +118,17 @@ class FactVerbs(Verbs):
             new_fact(content, cast("FactDetails", details), now=now, rights=agent.rights)
             for (content, _), details in zip(entries, complete, strict=True)
         ]
+        with agent.transaction(deadline) as connection:
+            known = store.find_requests(connection, agent.id, [new.idempotency_key or "" for new in news])
+            moments = erased_at(connection, agent.id, news)
+        erased = [
+            str(place)
+            for place, (new, moment) in enumerate(zip(news, moments, strict=True))
+            if moment is not None and new.idempotency_key not in known
+        ]
+        if erased:
+            message = f"of these facts some were erased here before: {', '.join(erased)}, counted from 0"
+            raise Refused(f"{message}; leave them out, or learn each that is to come back")
         return store_deferred(agent, news, deadline)
 
     def confirm_fact(

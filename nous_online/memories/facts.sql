@@ -94,7 +94,7 @@ with recursive line as (
         where agent_id = %(agent_id)s and id = line.id and succession = 'merged' offset 0
     ) f
 )
-select f.id from line cross join lateral (
+select f.id, f.archived_at from line cross join lateral (
     select id, is_forgotten, scope, user_id, project_id, archived_at from heart.facts
     where agent_id = %(agent_id)s and id = line.id offset 0
 ) f

@@ -296,6 +296,13 @@ def lock_and_search(
     return found
 
 
+def forgotten_fact(connection: Connection, agent_id: str, new: NewFact) -> tuple[UUID, datetime] | None:
+    """Return the fact of the same words and reach that somebody asked to forget last, and when it left recall."""
+    names = ("content", "scope", "user_id", "project_id")
+    key = {"agent_id": agent_id, **{name: getattr(new, name) for name in names}}
+    return next(iter(connection.execute(FACTS["find_forgotten"], key)), None)
+
+
 def embedding_of(connection: Connection, agent_id: str, fact_id: UUID) -> Vectors:
     """Return the unit vector of a fact that exists."""
     ((vector,),) = connection.execute(FACTS["embedding_of"], {"agent_id": agent_id, "id": fact_id}).fetchall()

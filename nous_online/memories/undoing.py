@@ -1,6 +1,6 @@
 """Undo: a new change that restores what an event recorded, refused where a later change depends on it.
 
-It undoes one change, everything a source said, or the joining of a statement to a fact; each in one transaction.
+It undoes one change, or the joining of a statement to a fact; each in one transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from nous_online.core.domain import FACT, KINDS, VECTORS, Fact, Statement
-from nous_online.core.errors import Conflict, Forbidden, NotFound, Refused
+from nous_online.core.errors import Conflict, NotFound, Refused
 from nous_online.core.policy import MAX_REASON_BYTES
 from nous_online.core.validation import checked_id, checked_optional, checked_text
 from nous_online.database.changes import (
@@ -63,7 +63,6 @@ UNITED = ("tags", "sources")
 """Lists that a confirmation extends: undo removes what it added, so that later additions stay."""
 LATEST = ("last_confirmed_at", "last_activated_at", "last_activation")
 """Columns that only move forward: a later value stays."""
-MAX_SOURCE_BYTES = 2000  # 500 characters, as wide as they get
 
 
 @dataclass(frozen=True)
@@ -91,16 +90,6 @@ class PastChange:
     undoes: int | None
 
 
-@dataclass(frozen=True)
-class SourceUndone:
-    """The result of `undo_source`."""
-
-    undone: tuple[UUID, ...]
-    """Memories whose changes by the source were undone, in that order: the latest change first."""
-    refused: Mapping[UUID, str]
-    """Memories left as they were, each with the reason."""
-
-
 class HistoryVerbs(Verbs):
     """The history of memories, and undo."""
 
@@ -117,10 +106,10 @@ class HistoryVerbs(Verbs):
         """Undo the latest change of a memory that is in effect, and return it; call it again for the one before.
 
         Undoing that a fact was learned archives it and makes the facts it had superseded active again. Undoing a ruling
-        on a contradiction, on either side, makes what lost by it active again and opens the contradiction again.
-        Undoing a confirmation in other words makes these a fact of their own, so that no statement is lost. Raises
-        `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where later changes depend on it.
-        `reason` is kept with the event; without one, that the agent took it back.
+        on a contradiction, on either side or by the id of the contradiction, makes what lost by it active again and
+        opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no
+        statement is lost. Raises `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where
+        later changes depend on it. `reason` is kept with the event; without one, that the agent took it back.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
@@ -130,9 +119,10 @@ class HistoryVerbs(Verbs):
             transaction = agent.space_transaction if ready else agent.transaction
             with transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
-                event = last_change(connection, agent.id, known_id)
+                event = last_ruling(connection, agent.id, known_id) or last_change(connection, agent.id, known_id)
                 if not agent.rights.is_operator:
-                    agent.rights.check_may_change(get_memory(connection, agent.id, KINDS[event.memory_kind], known_id))
+                    memory = get_memory(connection, agent.id, KINDS[event.memory_kind], event.memory_id)
+                    agent.rights.check_may_change(memory)
                 statement = statement_of(connection, agent.id, event)
                 if statement is None or statement.reason != "reworded" or statement.id in ready:
                     undo_change(connection, agent, event, statement, ready, reason=why)
@@ -141,37 +131,6 @@ class HistoryVerbs(Verbs):
             # Embedding may take seconds, so never inside a transaction that others wait for; then everything is read
             # again, because it may have changed meanwhile.
             (ready[statement.id],) = facts.embed_facts(agent, [fact_from_statement(statement, fact)], [None], deadline)
-
-    def undo_source(self, source: str, *, reason: str | None = None, deadline_s: float | None = None) -> SourceUndone:
-        """Undo all changes by one source, the latest first; a memory that can't be undone stays, with the reason.
-
-        `source` is the source of statements and memories, or the name given to an import. Memories it began are
-        archived, also those drawn from its episodes, and what they had superseded is active again; memories it only
-        confirmed lose the confirmation. Of each memory everything is undone, or nothing: a fact with statements of
-        other sources is refused. `restore` brings archived memories back. Raises `NotFound` where nothing is in effect.
-        """
-        agent, deadline = self.agent, self.agent.deadline(deadline_s)
-        name = checked_text("source", source, max_bytes=MAX_SOURCE_BYTES)
-        why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
-        with agent.transaction(deadline) as connection:
-            changes = changes_of(connection, agent.id, name)
-        if not changes:
-            raise NotFound(f"nothing that source {name!r} told agent {agent.id!r} is left to undo")
-        undone: list[UUID] = []
-        refused: dict[UUID, str] = {}
-        # A transaction for each memory: one that is refused must not keep the others from being undone.
-        for memory_id in dict.fromkeys(event.memory_id for event in changes):
-            try:
-                with agent.transaction(deadline) as connection:
-                    store.lock_agent(connection, agent.id)
-                    # Read again under the lock: undoing one memory also undoes changes of others.
-                    remaining = changes_of(connection, agent.id, name)
-                    for event in (each for each in remaining if each.memory_id == memory_id):
-                        undo_source_change(connection, agent, event, [each.id for each in remaining], reason=why)
-                undone.append(memory_id)
-            except (Forbidden, Refused) as refusal:
-                refused[memory_id] = str(refusal)
-        return SourceUndone(tuple(undone), refused)
 
     def split(self, statement_id: UUID, *, reason: str | None = None, deadline_s: float | None = None) -> Fact:
         """Split a statement off its fact as a fact of its own, and return that; `undo` joins the two again.
@@ -223,6 +182,22 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
         )
         raise Refused(message)
     return event
+
+
+def last_ruling(connection: Connection, agent_id: str, contradiction_id: UUID) -> PastChange | None:
+    """Return the change by which the ruling on a contradiction is undone; None where there is none of that id.
+
+    That is one of the fact trusted most, whose right to be changed is checked. Raises `Refused` where nothing is ruled.
+    """
+    key = {"agent_id": agent_id, "id": contradiction_id}
+    if (row := connection.execute(BLOCKS["contradiction_ruled"], key).fetchone()) is None:
+        return None
+    if events := fetch(connection, PastChange, BLOCKS["rulings_on"], key):
+        return events[0]
+    gone = " and ".join(f"`nous undo {each}`" for each in row[1])
+    how = f"a fact of it left recall since: {gone} brings that back" if gone else "`nous resolve` decides it"
+    ruled = "a ruling on it is proposed, which `nous resolve --reject` forgets" if row[0] and not gone else how
+    raise Refused(f"contradiction {contradiction_id} was not ruled on, so there is nothing to undo; {ruled}")
 
 
 def undone_when(events: Sequence[PastChange]) -> str:
@@ -539,63 +514,6 @@ def value_after_undo(name: str, before: Any, after: Any, now: Any) -> Any:
     if name in LATEST and now != after:
         return now
     return before
-
-
-# --- all changes by a source ---
-
-
-def changes_of(connection: Connection, agent_id: str, source: str) -> list[PastChange]:
-    """Return the changes by a source that are in effect, the latest first."""
-    return fetch(connection, PastChange, BLOCKS["changes_of_source"], {"agent_id": agent_id, "source": source})
-
-
-def undo_source_change(
-    connection: Connection, agent: Agent, event: PastChange, of_source: Sequence[int], *, reason: str
-) -> None:
-    """Undo a change that a source made; raise `Refused` or `Forbidden` where it can't be undone.
-
-    A memory the source began is archived; its confirmation of a fact is no longer counted. Facts it superseded come
-    back.
-    """
-    kind, now = KINDS[event.memory_kind], datetime.now(UTC)
-    memory = lock_memory(connection, agent.id, kind, event.memory_id)
-    agent.rights.check_may_change(memory)
-    statement, superseded = statement_of(connection, agent.id, event), supersessions(connection, agent.id, event)
-    if event.from_state == "new" and memory.state != "archived" and kind is FACT:
-        check_said_alone(connection, agent.id, memory, of_source)
-    merged = [each for each in superseded if each.after.get("succession") == "merged"]
-    if merged:  # while the fact is still as it was when it took over what had been said for them
-        events = effective_changes(history(connection, agent.id, event.memory_id))
-        joined = [each for each in events if any(is_of_merge(each, other) for other in merged)]
-        restore_all(connection, agent.id, [*joined, *merged], reason=reason)
-    cause = Cause("agent", "undone", reason, now, undoes=event.id)
-    if event.from_state != "new":
-        restore(connection, agent.id, event, cause=cause)
-    elif memory.state != "archived":
-        values = {"state": "archived", "archived_at": now.isoformat()}
-        memory = lock_memory(connection, agent.id, kind, event.memory_id)
-        change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
-    replaced = [each for each in superseded if each not in merged]
-    restore_all(connection, agent.id, replaced, reason=reason, besides=[event.memory_id])
-    if statement is not None:
-        revoke_statement(connection, agent.id, statement.id)
-
-
-def is_of_merge(keeper: PastChange, merged: PastChange) -> bool:
-    """Tell whether a change of a fact is the other side of one by which another was merged into it."""
-    is_of_night = merged.proposal_id is not None and keeper.proposal_id == merged.proposal_id
-    return is_of_night or is_other_side(keeper, merged)
-
-
-def check_said_alone(connection: Connection, agent_id: str, fact: Fact, events: Sequence[int]) -> None:
-    """Raise `Refused` unless a fact is active and everything said for it is in some events of one source."""
-    if fact.state != "active":
-        raise Refused(f"fact {fact.id} is {fact.state}, so it is out of recall; undo what took its place first")
-    parameters = {"agent_id": agent_id, "fact_id": fact.id, "events": list(events)}
-    ((count,),) = connection.execute(BLOCKS["said_by_others"], parameters).fetchall()
-    if count:
-        times = "once" if count == 1 else f"{count} times"
-        raise Refused(f"fact {fact.id} was said by others too, {times}; to take it out of recall, forget it")
 
 
 # --- splitting a statement off its fact ---

@@ -45,6 +45,7 @@ from nous_online.memories.episodes import (
     vector_values,
 )
 from nous_online.memories.store import query_space, require_space
+from nous_online.memories.tombstones import erased_at
 from nous_online.queue.outbox import HEART, REACTIONS, deliver_due
 from nous_online.recall.recall import refresh_statistics
 
@@ -168,11 +169,12 @@ def complete(agent: Agent, task: Task, deadline: Deadline) -> bool:
     draft = get_or_write_draft(agent, source, task, deadline)
     check_unchanged(episode, get_episode(agent, episode.id, deadline))  # the writer may have taken long
     # Facts are stored before the last transaction, one by one: after a crash their keys keep them from coming twice.
-    learned = [facts.learn(agent, new, deadline).memory.id for new in new_facts(episode, draft)]
+    news = not_taken_out(agent, episode, new_facts(episode, draft), deadline)
+    learned = [facts.learn(agent, new, deadline).memory.id for new in news]
     text = text_to_embed(source.title or draft.title, source.summary or draft.summary, source.detail)
-    news = new_censors(source, draft) if source.outcome == "failure" else []
-    vectors = agent.embed([text, *(new.trigger for new in news)], deadline)
-    drawn = Drawn(draft, learned, vectors[0], list(zip(news, vectors[1:], strict=True)))
+    warnings = new_censors(source, draft) if source.outcome == "failure" else []
+    vectors = agent.embed([text, *(new.trigger for new in warnings)], deadline)
+    drawn = Drawn(draft, learned, vectors[0], list(zip(warnings, vectors[1:], strict=True)))
     return finish(agent, episode, drawn, deadline)
 
 
@@ -250,6 +252,21 @@ def new_facts(episode: Episode, draft: Draft) -> list[NewFact]:
             continue
         news.append(replace(new, source_episode_id=episode.id))
     return news
+
+
+def not_taken_out(agent: Agent, episode: Episode, news: Sequence[NewFact], deadline: Deadline) -> list[NewFact]:
+    """Return the facts of an episode but those that somebody erased or forgot after it ended.
+
+    All of them where the episode itself had been erased: somebody brought it back.
+    """
+    ended_at, kept = end_of(episode), list[NewFact]()
+    with agent.transaction(deadline) as connection:
+        of_episode, *erased = erased_at(connection, agent.id, [episode, *news])
+        for new, at in zip(news, erased, strict=True):
+            _, forgotten_at = store.forgotten_fact(connection, agent.id, new) or (None, None)
+            if of_episode or not any(moment and moment >= ended_at for moment in (at, forgotten_at)):
+                kept.append(new)
+    return kept
 
 
 def new_censors(episode: Episode, draft: Draft) -> list[NewCensor]:

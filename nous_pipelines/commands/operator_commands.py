@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nous_online.database.connection import Database
-    from nous_online.memories.undoing import SourceUndone
+    from nous_online.memories.source_undo import SourceUndone
     from nous_pipelines.batches.batch_rows import BatchRow
     from nous_pipelines.batches.collecting import Collected
     from nous_pipelines.batches.second_judge import SecondJudge
@@ -57,7 +57,9 @@ def known_kinds(incomplete: str) -> list[str]:
 
 @by_person
 def undo(  # noqa: PLR0913 (one parameter for each option)
-    changed: Annotated[UUID | None, Argument(metavar="[ID]", help="The same as --memory ID.")] = None,
+    changed: Annotated[
+        UUID | None, Argument(metavar="[ID]", help="The same as --memory ID; or a contradiction: the ruling on it.")
+    ] = None,
     *,
     night: Annotated[
         str | None, Option("--night", "--date", metavar="YYYY-MM-DD", help="All that this night changed.")
@@ -104,9 +106,10 @@ def undo(  # noqa: PLR0913 (one parameter for each option)
 
 def undo_memory(memory_id: UUID, agent: str | None, reason: str) -> object:
     with open_heart(agent) as heart:
-        history = heart.history(memory_id)
         event = heart.undo(memory_id, reason=reason)
-        is_archived = heart.get(memory_id).state == "archived"
+        undone, *_ = history = heart.history(event.memory_id)
+        is_archived = heart.get(event.memory_id).state == "archived"
+    history = [each for each in history if each.recorded_at != undone.recorded_at]  # as it was before
     show(f"[green]taken back[/green]  {event.action}  [dim]{escaped(brief(event.reason))}[/dim]")
     # What was ruled or found in the same transaction is taken back with it.
     for each in (each for each in history if each.recorded_at == event.recorded_at and "contradiction" in each.after):

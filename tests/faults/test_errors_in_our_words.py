@@ -17,7 +17,7 @@ FAILING = {
         "insert into heart.agents (id, embedding_space_id) select 'aria', embedding_space_id from heart.agents",
         Refused,
     ),
-    "a forbidden statement": ("select * from lifecycle.tombstones", Refused),
+    "a forbidden statement": ("select * from lifecycle.snapshots", Refused),
     "a failure of no kind we know": ("select 1 / 0 from generate_series(1, 1) sesame", InvalidInput),
 }
 

@@ -16,10 +16,10 @@ from psycopg.sql import SQL, Composed, Identifier
 from nous_online.database import postgres
 
 RLS_REFUSAL = "row-level security policy"
-SHARED = {
-    "heart.embedding_spaces", "lifecycle.plans", "lifecycle.snapshots", "lifecycle.tombstones", "lifecycle.transitions",
-}  # fmt: skip
+SHARED = {"heart.embedding_spaces", "lifecycle.plans", "lifecycle.snapshots", "lifecycle.transitions"}
 """Tables that belong to no agent; what `nous_app` may do with them is said in `docs/roles.md` and held by its test."""
+HASHED = {"lifecycle.tombstones"}
+"""Tables that name an agent by a hash."""
 
 NUMBERS = itertools.count(1)
 OF_TYPE: Mapping[str, Callable[[], str]] = {

@@ -42,7 +42,8 @@ from nous_online.memories.checking import Activation, CensorCheck
 from nous_online.memories.contradictions import Contradiction
 from nous_online.memories.doubts import Doubt
 from nous_online.memories.memory_verbs import ListedMemory
-from nous_online.memories.undoing import PastChange, SourceUndone
+from nous_online.memories.source_undo import SourceUndone
+from nous_online.memories.undoing import PastChange
 from nous_online.memories.workflows import LearnedWorkflow
 from nous_online.queue.webhooks import Webhook
 from nous_online.recall.ranking import ScoreParts

@@ -45,6 +45,7 @@ from nous_online.interfaces.api.bodies import (
 from nous_online.memories.censors import REPORTERS
 from nous_online.memories.contradictions import Contradiction, Resolution
 from nous_online.memories.decisions import RESOLUTIONS
+from nous_online.memories.doubts import Doubt
 from nous_online.memories.store import unrecorded_count
 
 LONGEST_EPISODE_S = 31 * 24 * 3600
@@ -283,6 +284,11 @@ def list_contradictions(call: ApiCall, *, status: str) -> list[Contradiction]:
     return call.heart.contradictions(status=None if status == "any" else status, deadline_s=call.left())
 
 
+def list_doubts(call: ApiCall, *, status: str) -> list[Doubt]:
+    """Return the facts that perhaps replace earlier ones, in one status, the oldest first."""
+    return call.heart.doubts(status=None if status == "any" else status, deadline_s=call.left())
+
+
 def learn_deferred(call: ApiCall, *, facts: list[dict[str, Any]]) -> int:
     """Store many facts at once, and leave all matching to the night: all of them, or none. Meant for histories."""
     entries = [(each.pop("content"), cast("FactDetails", each)) for each in facts]
@@ -517,7 +523,7 @@ ROUTES = (
     VerbRoute(
         "GET /contradictions", list_contradictions, answer=answers.ContradictionList, query={"status": (Status, "open")}
     ),
-    VerbRoute("GET /doubts", Heart.doubts, answer=answers.DoubtList, name="list_doubts"),
+    VerbRoute("GET /doubts", list_doubts, answer=answers.DoubtList, query={"status": (Status, "open")}),
     VerbRoute(
         "POST /contradictions/{contradiction_id:uuid}/resolve",
         Heart.resolve_contradiction,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SHOWN_BAD_LINES = 20
 SHOWN_USERS = 10
 SHOWN_PROJECTS = 10
+SHOWN_FORGOTTEN = 3
 
 
 def import_history(  # noqa: PLR0913 (one parameter for each option)
@@ -58,6 +59,9 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
     project: Annotated[
         str | None, Option(help="In which project; by default a coding session's is that of its folder.")
     ] = None,
+    again: Annotated[
+        bool, Option("--again", help="Bring back what was erased, forgotten or undone here; it is left out otherwise.")
+    ] = False,
     dry_run: Annotated[bool, Option(help="Count what would be imported, and show ten; store nothing.")] = False,
     agent: AgentOption = None,
 ) -> object:
@@ -79,13 +83,11 @@ def import_history(  # noqa: PLR0913 (one parameter for each option)
 
     check_names(format, files)
     if is_export(format, files):
-        # An export is restored whole.
-        given = {"--source": source, "--since": since, "--project": project, "--dry-run": dry_run}
-        for name, value in given.items():
-            if value:
-                raise InvalidInput(f"{name} means nothing for an export of Nous, which is restored whole; leave it out")
+        check_whole(source=source, since=since, project=project, again=again, dry_run=dry_run)
         return restore(files[0], agent)
-    options = importing.ImportOptions(imported_moment("--since", since), is_dry_run=dry_run, project_id=project)
+    options = importing.ImportOptions(
+        imported_moment("--since", since), is_dry_run=dry_run, project_id=project, is_again=again
+    )
     with open_heart(agent, creates=not dry_run, may_begin=True) as heart, progress_bar(files) as on_progress:
         report = importing.import_history(
             heart, files, format=format, source=source, options=options, on_progress=on_progress
@@ -115,6 +117,14 @@ def is_export(format: str, files: Sequence[Path]) -> bool:  # noqa: A002 (what u
         raise InvalidInput(f"--format nous restores one export at a time, got {len(files)} files")
     is_one = format == AUTO and len(files) == 1 and not files[0].is_dir()
     return format == NOUS or (is_one and format_of(files[0]) == NOUS)
+
+
+def check_whole(**given: object) -> None:
+    """Raise `InvalidInput` for an option of histories: an export is restored whole."""
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInput(f"{option} means nothing for an export of Nous, which is restored whole; leave it out")
 
 
 def restore(file: Path, agent: str | None) -> object:
@@ -222,6 +232,7 @@ def show_report(report: ImportReport) -> None:
         "facts": report.stored,
         "episodes": report.episodes,
         "recalls replayed": report.recalls_replayed,
+        "restored": report.restored,
         "already known": report.already_known,
     }
     done = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing new"
@@ -237,11 +248,28 @@ def show_report(report: ImportReport) -> None:
         show_projects(report.of_projects)
     for example in report.examples:
         show(f"  [dim]{escaped(example)}[/dim]")
-    for reason, count in sorted(report.skipped.items()):
-        show_note(f"left out, {reason}: {count:,}")
+    show_left_out(report)
     if report.ignored_fields:
         show_note(f"ignored fields: {', '.join(sorted(report.ignored_fields))}")
     show_bad(report)
+
+
+def show_left_out(report: ImportReport) -> None:
+    """Print how much was left out although nothing is wrong with it, by reason, and how it is brought back."""
+    if count := report.erased_before:
+        show_note(f"left out, erased here before: {count:,}; --again brings {them(count)} back")
+    if count := len(report.forgotten_before):
+        ids = ", ".join(brief(each) for each in report.forgotten_before[:SHOWN_FORGOTTEN])
+        more = ", …" if count > SHOWN_FORGOTTEN else ""
+        show_note(
+            f"left out, forgotten or undone here before: {count:,} ({ids}{more}); --again brings {them(count)} back"
+        )
+    for reason, count in sorted(report.skipped.items()):
+        show_note(f"left out, {reason}: {count:,}")
+
+
+def them(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def show_projects(counts: Counter[str]) -> None:
@@ -294,7 +322,7 @@ def erase(  # noqa: PLR0913 (one parameter for each option)
 
     [bold]Erased[/bold]: every row of it in every table, events and proposals of the nights included; its rows
     in snapshots, plans and reports of the nights; what Dagster's log quotes of it. A hash stays for each memory, by
-    which a restored backup can be recognised and erased again.
+    which a restored backup can be recognised and erased again, and an import leaves out what was erased by itself.
 
     [bold]With a memory[/bold] go the facts that were merged into it, the questions that found it and, with an
     episode, what was drawn from it. A fact that keeps statements of others takes the words of the oldest of them.

@@ -480,7 +480,6 @@ def split(
 
 # --- what only a person can decide: contradictions, and facts that perhaps replace others ---
 
-Status = Literal["open", "resolved", "any"]
 Ruled = Literal["a_wins", "b_wins", "both_valid", "merged", "same"]
 ALL = "all"
 BY_HAND = "decided on the command line"
@@ -496,7 +495,7 @@ ONLY_ALIKE = (
 
 def contradictions(
     *,
-    status: Annotated[Status, Option(help="Those that are open, resolved, or any.")] = "open",
+    status: Annotated[Literal["open", "resolved", "any"], Option(help="Open, resolved, or any.")] = "open",
     agent: AgentOption = None,
 ) -> object:
     """List facts that contradict each other or perhaps replace others; both are kept until somebody decides.
@@ -507,17 +506,14 @@ def contradictions(
     $ nous contradictions --status resolved --json
     """
     with open_heart(agent) as heart:
-        found = heart.contradictions(status=None if status == "any" else status)
-        doubts = heart.doubts() if status != "resolved" else []
+        wanted = None if status == "any" else status
+        found, doubts = heart.contradictions(status=wanted), heart.doubts(status=wanted)
     for one in found:
         show_contradiction(one)
     for each in doubts:
-        show(f"[bold]{each.later.id}[/bold]  in doubt: b perhaps replaces a")
-        for name, fact in (("a", each.earlier), ("b", each.later)):
-            show(side_line(name, fact))
-        show(f"  [dim]{ruling_of_doubt(each.later, each.earlier.id)}[/dim]")
+        show_doubt(each)
     if not found and not doubts:
-        show_note("nothing contradicts itself, and nothing is in doubt")
+        show_note("nothing was ruled on" if status == "resolved" else "nothing contradicts itself or is in doubt")
     elif status == "open":
         show_note(HOW)
     rows = [{**asdict(each), "a": each.a.content, "b": each.b.content} for each in found]
@@ -537,17 +533,38 @@ def show_contradiction(found: Contradiction) -> None:
             "; both_valid keeps both, and replacing the earlier would lose the rest of it" if is_partial(reason) else ""
         )
         show(f"  [dim]{escaped(brief(reason))}{rest}[/dim]")
-    if found.status == "open" and (proposed := found.proposed):
+    if found.status == "resolved":
+        show_decision(found.note, found.id)
+    elif proposed := found.proposed:
         into = f" into {brief(proposed['merged_into'])}" if proposed["merged_into"] else ""
         why = f": {proposed['note']}" if proposed["note"] else ""
         ruling = f"{proposed['resolution']}{into} by {proposed['by']}{why}"
         show(f"  [yellow]proposed[/yellow]  {escaped(ruling)}")
 
 
+def show_doubt(doubt: Doubt) -> None:
+    """Print a doubt: both sides, the earlier first, and how to decide it, or how it was decided."""
+    show(f"[bold]{doubt.later.id}[/bold]  {escaped(doubt.resolution or 'in doubt')}: b perhaps replaces a")
+    for name, fact in (("a", doubt.earlier), ("b", doubt.later)):
+        show(side_line(name, fact))
+    if doubt.resolution:
+        show_decision(doubt.note, *(each.id for each in doubt.decided_on))
+    else:
+        show(f"  [dim]{ruling_of_doubt(doubt.later, doubt.earlier.id)}[/dim]")
+
+
+def show_decision(note: str | None, *ids: UUID) -> None:
+    """Print why something was decided so, and what takes that back."""
+    if note:
+        show(f"  [dim]decided: {escaped(brief(note))}[/dim]")
+    show(f"  [dim]take it back: {', then '.join(f'nous undo {brief(each)}' for each in ids)}[/dim]")
+
+
 def doubt_row(doubt: Doubt) -> dict[str, Any]:
     later, earlier = doubt.later, doubt.earlier
     ids = {"kind": "doubt", "id": later.id, "earlier": earlier.id, "later": later.id}
-    return {**ids, "a": earlier.content, "b": later.content}
+    decided = {"resolution": doubt.resolution, "note": doubt.note, "resolved_at": doubt.resolved_at}
+    return {**ids, "a": earlier.content, "b": later.content, **decided}
 
 
 def ruling_of_doubt(later: Fact, earlier_id: UUID) -> str:

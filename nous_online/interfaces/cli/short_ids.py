@@ -21,6 +21,7 @@ MOST_NAMED = 5
 SORTS: Mapping[str, str] = {
     "statement_id": "statement",
     "recall_id": "recall",
+    "changed": "change",
     "question": "question",
     "proposal": "proposal",
 }

@@ -22,6 +22,15 @@ select id, concat('doubt: ', content) from heart.facts
 where agent_id = %(agent_id)s and id between %(first)s and %(last)s and perhaps_replaces <> '{}'
 order by id limit %(limit)s
 
+-- name: change
+-- What can be undone by its id: a memory, or the ruling on a contradiction.
+select id, concat(kind, ': ', full_text) from heart.memories
+where agent_id = %(agent_id)s and id between %(first)s and %(last)s
+union all
+select id, 'contradiction' from heart.contradictions
+where agent_id = %(agent_id)s and id between %(first)s and %(last)s
+order by id limit %(limit)s
+
 -- name: proposal
 -- Of all agents where none is named, as the undo of nights is.
 select id, concat_ws(' ', kind, 'of the night of', night) from lifecycle.proposals

@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from nous_online.core.domain import NewFact
-from nous_online.core.errors import Conflict, InvalidInput, NousError
+from nous_online.core.errors import Conflict, InvalidInput, NousError, Refused
 from nous_online.core.policy import MAX_RECALL_LIMIT
 from nous_online.core.validation import checked_agent
 from nous_online.database.statements import statements
@@ -24,6 +24,7 @@ from nous_online.interfaces.imports.import_files import NOTHING_SAID, ImportItem
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
+from nous_online.memories.tombstones import erased_at, key_erased_at
 from nous_online.recall.recall import refresh_statistics
 
 
@@ -57,6 +58,12 @@ class ImportReport:
     episodes: int = 0
     recalls_replayed: int = 0
     already_known: int = 0
+    erased_before: int = 0
+    """How many were left out since they, or everything of their user, had been erased here on request."""
+    forgotten_before: list[UUID] = field(default_factory=list[UUID])
+    """Memories of the history that were forgotten here, or undone, and stay out of recall."""
+    restored: int = 0
+    """How many of these were restored, where that was asked for."""
     bad_count: int = 0
     bad: list[BadRecord] = field(default_factory=list[BadRecord])
     """The first thousand bad lines, by file and line."""
@@ -72,7 +79,8 @@ class ImportReport:
 
     @property
     def is_useful(self) -> bool:
-        return bool(self.stored or self.episodes or self.recalls_replayed or self.already_known)
+        stored = self.stored or self.episodes or self.recalls_replayed or self.restored
+        return bool(stored or self.already_known or self.erased_before or self.forgotten_before)
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,8 @@ class ImportOptions:
     """The conversations have ended: the last part of none waits for more messages."""
     project_id: str | None = None
     """The project of every record that names none, instead of that of the folder a session worked in."""
+    is_again: bool = False
+    """What was erased here is imported again, and what was forgotten or undone is restored, instead of left out."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +200,11 @@ class ImportRun:
         agent, within = self.heart.agent, self.source_of(source)
 
         def stored_until(name: str) -> datetime | None:
+            key = memory_key(within, name)
             with agent.transaction(agent.deadline(None)) as connection:
-                return episodes.stored_until(connection, agent.id, memory_key(within, name))
+                until = episodes.stored_until(connection, agent.id, key)
+                # One that was erased ended then at the latest: what was said since is no part of it.
+                return until or (None if self.options.is_again else key_erased_at(connection, agent.id, key))
 
         state = ReaderState(self.began_at, self.seen, self.options.is_over, stored_until)
         try:
@@ -274,7 +287,7 @@ class ImportRun:
         memories = [each for each in self.pending if not isinstance(each.entry, ReplayedRecall)]
         by_agent = sorted(memories, key=lambda pending: pending.heart.agent.id)
         for _, group in groupby(by_agent, key=lambda pending: pending.heart.agent.id):
-            self.store(self.unknown(list(group)))
+            self.store(self.wanted(self.unknown(list(group))))
         # Recalls are asked as of their moments, so memories of the batch that came after one stay hidden from it.
         for pending in self.pending:
             if isinstance(pending.entry, ReplayedRecall):
@@ -294,8 +307,10 @@ class ImportRun:
     def unknown(self, pending: Sequence[Pending]) -> list[Pending]:
         """Return the entries of one agent that are not stored yet; count the others, and report ids used before."""
         agent = pending[0].heart.agent
+        key = {"agent_id": agent.id, "keys": [each.key for each in pending]}
         with agent.transaction(agent.deadline(None)) as connection:
-            requests = store.find_requests(connection, agent.id, [each.key for each in pending])
+            requests = store.find_requests(connection, agent.id, key["keys"])
+            taken_out: dict[str, UUID] = dict(connection.execute(SQL["taken_out"], key).fetchall()) if requests else {}
         hashes: dict[str, str | None] = {key: request.content_hash for key, request in requests.items()}
         fresh: list[Pending] = []
         for each in pending:
@@ -303,11 +318,42 @@ class ImportRun:
             if each.key not in hashes:
                 hashes[each.key] = content_hash
                 fresh.append(each)
-            elif hashes[each.key] == content_hash:
-                self.report.already_known += 1
-            else:
+            elif hashes[each.key] != content_hash:
                 self.note_bad(each.number, USED_BEFORE, each.source)
+            elif each.key in taken_out:
+                self.leave_or_restore(each, taken_out[each.key])
+            else:
+                self.report.already_known += 1
         return fresh
+
+    def leave_or_restore(self, pending: Pending, memory_id: UUID) -> None:
+        """Count a memory that somebody took out of recall; restore it where that is asked for."""
+        if not self.options.is_again:
+            self.report.forgotten_before.append(memory_id)
+            return
+        try:
+            if not self.options.is_dry_run:
+                pending.heart.restore(memory_id, reason="imported again")
+            self.report.restored += 1
+        except (*REFUSALS, Refused) as error:
+            self.note_bad(pending.number, str(error), pending.source)
+
+    def wanted(self, pending: Sequence[Pending]) -> list[Pending]:
+        """Return the entries of one agent but those that were erased or forgotten here, which are counted."""
+        if not pending or self.options.is_again:
+            return [*pending]
+        agent, kept = pending[0].heart.agent, list[Pending]()
+        news = [each.entry for each in pending if not isinstance(each.entry, ReplayedRecall)]
+        with agent.transaction(agent.deadline(None)) as connection:
+            erased, forgotten = erased_at(connection, agent.id, news), find_forgotten(connection, agent.id, news)
+        for each, moment, memory_id in zip(pending, erased, forgotten, strict=True):
+            if moment is not None:
+                self.report.erased_before += 1
+            elif memory_id is not None:
+                self.report.forgotten_before.append(memory_id)
+            else:
+                kept.append(each)
+        return kept
 
     def store(self, pending: Sequence[Pending]) -> None:
         """Store a batch; if it is refused, halve it until the entry at fault is alone."""
@@ -385,6 +431,27 @@ def replay(heart: Heart, recall: ReplayedRecall) -> tuple[bool, int]:
         if ids := {marked[key] for key in keys if key in marked} & answers:
             mark(recall_id, sorted(ids), at=recall.at)
     return row is None, sum(marked.get(key) not in answers for key in recall.marked)
+
+
+def find_forgotten(
+    connection: psycopg.Connection, agent_id: str, news: Sequence[NewFact | NewEpisode]
+) -> list[UUID | None]:
+    """Return, for each new memory, one of the same words and reach that somebody asked to forget; None without one."""
+    ((has_facts, has_episodes),) = connection.execute(SQL["has_forgotten"], {"agent_id": agent_id}).fetchall()
+    found: list[UUID | None] = []
+    for new in news:
+        memory_id = None
+        if isinstance(new, NewFact) and has_facts:
+            memory_id, _ = store.forgotten_fact(connection, agent_id, new) or (None, None)
+        elif isinstance(new, NewEpisode) and has_episodes:
+            key = {"agent_id": agent_id, "detail": new.detail, **reach_of(new)}
+            memory_id = next((each for (each,) in connection.execute(SQL["forgotten_episode"], key)), None)
+        found.append(memory_id)
+    return found
+
+
+def reach_of(new: NewEpisode) -> dict[str, str | None]:
+    return {"scope": new.beginning.scope, "user_id": new.user_id, "project_id": new.project_id}
 
 
 def line_of(entry: NewFact | NewEpisode) -> str:

@@ -17,7 +17,9 @@ from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.bodies import WORDS
 from nous_online.interfaces.api.verb_routes import ROUTES, VerbRoute
 
-IN_PARTS = {"cite", "ignore", "contradictions", "statements", "record_procedure_success", "record_procedure_failure"}
+IN_PARTS = {
+    "cite", "ignore", "contradictions", "doubts", "statements", "record_procedure_success", "record_procedure_failure",
+}  # fmt: skip
 """Served by a function that calls them."""
 IN_PROCESS = {"subscribe", "deliver", "work"}
 """Handlers are functions of the process that hears, and so is what works."""

@@ -103,6 +103,8 @@ def test_doubts_are_listed_with_both_facts_and_decided(client: TestClient, heart
     assert doubt["earlier"]["source"] == "Ana"
     assert settled.status_code == 200
     assert client.get("/doubts").json()["doubts"] == heart.doubts() == []
+    (decided,) = client.get("/doubts", params={"status": "resolved"}).json()["doubts"]
+    assert (decided["earlier"]["id"], decided["resolution"]) == (str(earlier.id), "b_wins")
 
 
 def test_what_a_recall_did_not_return_is_not_found(client: TestClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from nous_online.core.domain import FACT
 from nous_online.database.changes import Cause, Version, change_memory
 from nous_online.database.connection import open_url
 from nous_online.heart import Heart
+from nous_online.interfaces.cli.short_ids import brief
 from nous_online.interfaces.projects import project_of
 from nous_online.memories import contradictions
 from nous_online.memories.status import known_agents
@@ -212,6 +214,31 @@ def test_a_contradiction_is_listed_and_decided():
     assert "nothing contradicts itself" in typed("contradictions").err
     (resolved,) = typed("contradictions", "--status", "resolved", "--json").json["contradictions"]
     assert (resolved["resolution"], resolved["note"]) == ("a_wins", "she moved")
+
+
+def test_what_was_ruled_on_is_listed_with_why_and_with_the_command_that_takes_it_back():
+    in_contradiction("Ana sits in Lima", "The mill has closed its gates")
+    (found,) = typed("contradictions", "--json").json["contradictions"]
+    earlier, later = in_doubt("Desk 7 is in Lima", "Desk 7 is in Oslo now")
+    nothing = typed("contradictions", "--status", "resolved")
+    typed("resolve", found["id"], "a_wins", "--note", "she moved")
+    typed("resolve", str(later), "b_wins", "--note", "it was carried over")
+
+    listed = typed("contradictions", "--status", "resolved")
+    (doubt,) = typed("contradictions", "--status", "resolved", "--json").json["doubts"]
+    commands = re.findall(r"take it back: nous (.*)", listed.out)
+    undone = [typed(*command.split()) for command in commands]
+
+    assert "nothing was ruled on" in nothing.err
+    assert "\n  decided: she moved\n" in listed.out
+    assert "b_wins: b perhaps replaces a\n" in listed.out
+    assert "\n  decided: it was carried over\n" in listed.out
+    assert (doubt["earlier"], doubt["resolution"], doubt["note"]) == (str(earlier), "b_wins", "it was carried over")
+    assert commands == [f"undo {brief(found['id'])}", f"undo {brief(earlier)}"]
+    assert [each.out.split("  ")[1] for each in undone] == ["contradiction_resolved", "superseded"]
+    assert f"asked again: nous resolve {brief(found['id'])}" in undone[0].err
+    again = typed("contradictions", "--json").json
+    assert (len(again["contradictions"]), len(again["doubts"])) == (1, 1)
 
 
 def test_a_contradiction_is_decided_by_naming_the_fact_to_keep_and_tells_both_texts():

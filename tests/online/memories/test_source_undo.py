@@ -119,6 +119,42 @@ def test_an_import_is_taken_back_by_its_name(heart: Heart, owner: psycopg.Connec
     assert rows == [("archived",)]
 
 
+def test_what_was_drawn_from_imported_chats_goes_with_them_and_what_others_said_stays_and_is_named(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+) -> None:
+    detail = "fact: The mill closed in May.\nfact: The gate is green.\nfact: Ana drinks tea."
+    heart.learn("Ana drinks tea.", source="chat")
+    chat = {"kind": "episode", "detail": detail, "source": "chat:7"}
+    import_file(heart, written(tmp_path / "a.jsonl", chat), source="old notes")
+    heart.work()
+    heart.learn("The gate is green.", source="chat")
+    ids = dict(owner.execute("select full_text, id from heart.memories").fetchall())
+    mill, gate, tea = (ids[text] for text in ("The mill closed in May.", "The gate is green.", "Ana drinks tea."))
+
+    done = heart.undo_source("old notes")
+    again = heart.undo_source("old notes")
+
+    assert set(done.undone) == {ids[detail], mill, tea}
+    assert set(done.refused) == set(again.refused) == {gate}
+    assert "was said by others too, once" in done.refused[gate]
+    assert (heart.get(mill).state, heart.get(gate).state) == ("archived", "active")
+    assert [each.source for each in heart.statements(tea) if each.taken_back_at is None] == ["chat"]
+    assert [heart.restore(each).state for each in (ids[detail], mill)] == ["closed", "active"]
+
+
+def test_what_was_merged_into_a_fact_of_the_source_goes_with_it_at_once(heart: Heart) -> None:
+    texts = ("The mill closed in May", "In May the mill closed", "The mill shut")
+    heart.learn_deferred([(text, {"source": PAGE}) for text in texts])
+    kept, merged, replaced = sorted(each.id for each in heart.list_memories())
+    heart.supersede_fact(merged, kept, is_same=True)
+    heart.supersede_fact(replaced, kept)
+
+    done = heart.undo_source(PAGE)
+
+    assert (set(done.undone), done.refused) == ({kept, merged, replaced}, {})
+    assert heart.count() == {"archived": 3}
+
+
 def test_over_rest_what_an_agents_key_may_not_change_stays_and_says_so(
     heart: Heart, told: dict[str, UUID], database_url: str
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from api_client import app_over, bearer, client_of, key_of
 
 from nous_online.core.domain import Fact
-from nous_online.core.errors import Forbidden
+from nous_online.core.errors import Forbidden, NotFound, Refused
 from nous_online.core.rights import WITHOUT_KEY
 from nous_online.database.changes import Cause
 from nous_online.database.connection import Database
@@ -97,6 +97,63 @@ def test_undoing_a_ruling_restores_both_facts_and_the_contradiction(
     assert undone.action in {"contradiction_resolved", "superseded", "restored", "absorbed"}
     assert rows(owner) == then
     assert [each.undoes for each in heart.history(pair[side].id) if each.undoes] != []
+
+
+@pytest.mark.parametrize("before", [both_active, each_in_another])
+@pytest.mark.parametrize("keep", ["both_valid", "same", 0, 1])
+def test_a_ruling_is_undone_by_the_id_of_its_contradiction_whatever_was_done_since(
+    heart: Heart,
+    owner: psycopg.Connection,
+    pair,
+    keep: Resolution | int,
+    before: Callable[[Heart, tuple[Fact, Fact]], None],
+) -> None:
+    before(heart, pair)
+    found, then = between(heart, owner, pair), rows(owner)
+    if isinstance(keep, int):
+        heart.resolve_contradiction(found.id, keep=pair[keep].id)
+    else:
+        heart.resolve_contradiction(found.id, keep)
+    for fact in pair:
+        heart.pin(fact.id)
+
+    undone = heart.undo(found.id, reason="asked again")
+
+    assert undone.action == "contradiction_resolved"
+    assert [{**row, "is_pinned": False} if "is_pinned" in row else row for row in rows(owner)] == then
+    assert between(heart, owner, pair).status == "open"
+    with pytest.raises(Refused, match=f"contradiction {found.id} was not ruled on, .*; `nous resolve` decides it"):
+        heart.undo(found.id)
+
+
+def test_a_contradiction_nobody_ruled_on_says_what_settled_it_and_what_is_proposed(
+    heart: Heart, owner: psycopg.Connection, pair
+) -> None:
+    found = between(heart, owner, pair)
+    heart.supersede_fact(pair[0].id, pair[1].id)
+    with pytest.raises(Refused, match=f"left recall since: `nous undo {pair[0].id}` brings that back"):
+        heart.undo(found.id)
+    heart.undo(pair[0].id)
+    heart.pin(pair[0].id)
+    heart.limited_to(WITHOUT_KEY).resolve_contradiction(found.id, keep=pair[1].id)
+
+    with pytest.raises(Refused, match="a ruling on it is proposed, which `nous resolve --reject` forgets"):
+        heart.undo(found.id)
+    with pytest.raises(NotFound, match="has no memory"):
+        heart.undo(UUID(int=7))
+
+
+def test_below_operator_a_ruling_is_not_undone_by_its_contradiction_where_a_side_is_pinned(
+    heart: Heart, owner: psycopg.Connection, pair
+) -> None:
+    found = between(heart, owner, pair)
+    heart.resolve_contradiction(found.id, keep=pair[0].id)
+    heart.pin(pair[0].id)
+
+    with pytest.raises(Forbidden, match="pinned"):
+        heart.limited_to(WITHOUT_KEY).undo(found.id)
+
+    assert between(heart, owner, pair).status == "resolved"
 
 
 def test_a_ruling_is_undone_once_and_then_what_was_before_it(heart: Heart, owner: psycopg.Connection, pair) -> None:
