@@ -223,7 +223,7 @@ REACTION = re.compile(
 )
 """How somebody takes up what an assistant said, or leads up to what they ask for."""
 LEAD_IN = re.compile(
-    rf"\A(?:(?:oh|and(?! so on)|but(?! for)|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
+    rf"\A(?:(?:oh|and(?! so on)|but(?! for)|und(?! so)|et(?! al)|y|um|uh|hm+|btw|hi|hey|hello|ok|okay|yeah|yes)[,:…]?\s"
     rf"|(?:{'|'.join(sorted(word_list('openers')))}|of course|by the way|guess what|speaking of [^,]{{1,60}}"
     r"|(?:just )?(?:two|three|a few|a couple of|couple of) (?:quick )?(?:things?|updates?)"
     r"|quick (?:one|update|thing|question)|first(?: off| of all| up| thing)|thinking (?:out loud|aloud)(?: here)?"

@@ -57,12 +57,12 @@ def has_sentences(text: str) -> bool:
 def parts_in_common(one: str, other: str) -> list[tuple[str, str]]:
     """Return the pairs of parts of two texts that share most of their content words, the nearest first.
 
-    Of two single sentences only where somebody speaks of themselves: elsewhere clauses belong together.
+    Of two single sentences only parts in which somebody speaks of themselves: elsewhere clauses belong together.
     """
     # In news and encyclopedias 80 of 83 conflicts between clauses of single sentences were none ("or 0.5 percent").
-    if not (has_sentences(one) or has_sentences(other) or (OWN.search(one) and OWN.search(other))):
-        return []
-    found = [(_shared(a, b), a, b) for a in parts_of(one) for b in parts_of(other) if (a, b) != (one, other)]
+    is_long = has_sentences(one) or has_sentences(other)
+    pairs = [(a, b) for a in parts_of(one) for b in parts_of(other) if (a, b) != (one, other)]
+    found = [(_shared(a, b), a, b) for a, b in pairs if is_long or (OWN.search(a) and OWN.search(b))]
     nearest = sorted((each for each in found if each[0] >= LEAST_SHARED), key=lambda each: -each[0])
     return [(a, b) for _, a, b in nearest[:MOST_READ]]
 

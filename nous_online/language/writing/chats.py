@@ -41,6 +41,7 @@ from nous_online.language.writing.sentences import CLOSING, TALKING, Sentence, o
 POLICY = WritingPolicy()
 LEAST_SAID = 2  # content words of a sentence that says something by itself
 LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by itself
+LONGEST_CHOICE = 6  # words of a choice that says nothing without what there was to choose from
 LONGEST_BARE, LONGEST_ASKED = 8, 25  # words of an answer that is told with its question, and of that
 FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
@@ -81,6 +82,18 @@ SAYING_MORE = re.compile(r"(?:so|which|because|then|cos|plus|except|otherwise)\s
 CLAUSE = re.compile(r"[,;:.!?]\s|\s(?:so|but|and|because|et|mais|y|pero|und|aber)\s")
 SPOKEN_ELSEWHERE = SMALL_WORDS - FUNCTION_WORDS
 """Small words of languages whose verbs are in no list, so that nobody can tell a note by its lack of one."""
+CHOOSING = re.compile(
+    r"(?:(?:ok|okay|right|so|well|alright|hm{1,3}|gut|also|na gut),? )?"
+    r"(?:then|dann|alors|entonces|let's (?:go with|do|take)|(?:i|we)(?:'ll| will) (?:take|go with)|i'm going with"
+    r"|(?:[\w'-]{1,20} ){1,3}it is\b|nehmen wir|ich nehme|wir nehmen)",
+    re.IGNORECASE,
+)
+UNDECIDED = re.compile(
+    r"\b(?:undecided|torn|can't decide|not sure (?:whether|if|which)|between|either|schwank\w+|unschlüssig|zwischen"
+    r"|hésite|entre|dudo|dudando)\b",
+    re.IGNORECASE,
+)
+"""Says what somebody chooses, and that they have not chosen yet."""
 OFFERING = re.compile(
     r"\b(?:would you|(?:do|did) you want|shall|should (?:I|we|it|the)|(?:can|may|could|will) I|want me|like me"
     r"|(?:help|assist) you|tone|format|wording|version|drafts?|words|sentences|paragraphs|anything else|ready"
@@ -93,7 +106,8 @@ HE = re.compile(r"(?:he|his|il|él|er|ihm|sein(?:e[mnrs]?)?)\b", re.IGNORECASE)
 SHE = re.compile(
     r"(?:she|her|elle|ella|ihr(?:e[mnrs]?)?|sie (?=(?:\w+t|war|wird|will|muss|kann|darf|soll|mag)\b))\b", re.IGNORECASE
 )
-"""Opens a sentence about a man or a woman named before."""
+IT = re.compile(r"(?:no,? )?it (?!was\b|is\b|has been\b|took\b|seems\b|looks\b|will be\b)", re.IGNORECASE)
+"""Opens a sentence about a man, a woman or a thing named before."""
 WHAT = re.compile(
     r"(?:\A|[,;:.…¿]\s?)(?:and|et|y|und)?\s?(?:who|what|when|where|which|why|how|qui|que|quoi|quel\w*|où|comment|pourquoi|qué"
     r"|quién|cuándo|dónde|cómo|cuál|wer|was|wann|wo|wie|warum)\b",
@@ -160,7 +174,7 @@ def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
     if any(map(str.isdigit, text)) or HEALTH.search(text) or TOLD_RULE.search(text):
         return False
     is_answer = before is not None and before.turn != sentences[place].turn and is_question(before)
-    if is_answer and is_bare_answer(before, sentences[place]):
+    if (is_answer and is_bare_answer(before, sentences[place])) or chosen_from(sentences, place):
         return False
     told = LEAD_IN.sub("", text)
     is_told = TOLD_OF.match(told) or name_at_first(told) or (names_inside(text) and VERBS.search(text))
@@ -232,22 +246,44 @@ def without_replies(sentences: Sequence[Sentence], run: Sequence[int]) -> Sequen
 def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """Return the sentence that says of whom a user's sentence speaks that opens with "he" or "her", None without one.
 
-    It has a word for one of the family ("my dad"), or a name, and stands before in the same turn or in the user's turn
-    before; a name there is the only one, and opens its sentence.
+    It is the question it answers, where that names one, or has a word for one of the family ("my dad") or a name, and
+    stands before in the same turn or in the user's turn before; a name there is the only one, and opens its sentence.
+    For "it" at the beginning of a turn, before a figure or a name, it is the last one with a name of the turn before.
     """
     text = LEAD_IN.sub("", straighten_apostrophes(sentences[place].text))
     kin = next((kin for pronoun, kin in ((HE, MEN), (SHE, WOMEN)) if pronoun.match(text)), None)
-    if kin is None or not is_asking(sentences[place]):
+    is_thing = IT.match(text) is not None and is_named(text)
+    if not (kin or is_thing) or not is_asking(sentences[place]):
         return None
-    told = [each for each in sentences[max(0, place - FAR) : place] if is_asking(each) and not is_question(each)]
-    own = [each for each in told if each.turn == sentences[place].turn]
-    last = [each for each in told if each.turn == max((each.turn for each in told if each not in own), default=None)]
+    own, last = told_before(sentences, place)
+    if kin is None:
+        return None if own else next((each for each in reversed(last) if names_inside(each.text)), None)
+    asked = next((each for each in reversed(sentences[:place]) if each.turn != sentences[place].turn), None)
+    if asked and is_question(asked) and not is_asking(asked) and not own and len(names_inside(asked.text)) == 1:
+        return asked
     is_sure = len({name for each in last for name in names_in(each.text)}) == 1
     known = [
         *(each for each in reversed(own) if kin.search(each.text) or names_in(each.text)),
         *(each for each in reversed(last) if kin.search(each.text) or (is_sure and name_at_first(each.text))),
     ]
     return known[0] if known else None
+
+
+def told_before(sentences: Sequence[Sentence], place: int) -> tuple[list[Sentence], list[Sentence]]:
+    """Return what the user tells before a sentence: in the same turn, and in the user's turn before."""
+    told = [each for each in sentences[max(0, place - FAR) : place] if is_asking(each) and not is_question(each)]
+    own = [each for each in told if each.turn == sentences[place].turn]
+    last = [each for each in told if each.turn == max((each.turn for each in told if each not in own), default=None)]
+    return own, last
+
+
+def chosen_from(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """Return what a user could not decide on before they say so in a few words: "Paperback it is.", None without it."""
+    text = sentences[place].text
+    if not is_asking(sentences[place]) or not CHOOSING.match(text) or word_count(text) > LONGEST_CHOICE:
+        return None
+    told = [each for part in told_before(sentences, place) for each in part]
+    return next((each for each in reversed(told) if UNDECIDED.search(each.text)), None)
 
 
 def names_in(text: str) -> set[str]:

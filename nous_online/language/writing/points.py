@@ -73,8 +73,10 @@ from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.chats import (
+    CHOOSING,
     PERSONS,
     RESTRICTING,
+    chosen_from,
     holds_today,
     is_asking,
     is_bare_answer,
@@ -214,7 +216,8 @@ def points_of(sentences: Sequence[Sentence]) -> list[Point]:
 def point_of(sentences: Sequence[Sentence], run: Sequence[int]) -> Point:
     """Return a run of sentences as a point, with the question it answers and whom it speaks of."""
     told = tuple(sentences[place] for place in run)
-    return Point(tuple(run), told, question_before(sentences, run[0]), named_before(sentences, run[0]))
+    about = named_before(sentences, run[0]) or chosen_from(sentences, run[0])
+    return Point(tuple(run), told, question_before(sentences, run[0]), about)
 
 
 def stands_alone(point: Point) -> bool:
@@ -233,7 +236,7 @@ def stands_alone(point: Point) -> bool:
 def is_hanging(point: Point) -> bool:
     """Tell whether what a user says hangs on something said before: it opens with "he" and nothing says who that is."""
     text = straighten_apostrophes(point.text)
-    if point.label or UNSPACED.search(text) or is_joined(point):
+    if point.label or UNSPACED.search(text) or is_joined(point) or is_choice(point):
         return False
     if says_little(text):
         return True
@@ -241,6 +244,11 @@ def is_hanging(point: Point) -> bool:
     is_of_somebody = opening(text) in PERSONS and not says_more
     is_answer = point.question is not None and bool(text[:1].isdigit() or opening(text) in RESTRICTING)
     return (is_of_somebody or is_answer) and not HEALTH.search(text)
+
+
+def is_choice(point: Point) -> bool:
+    """Tell whether a user chooses from what they could not decide on before."""
+    return point.about is not None and CHOOSING.match(point.text) is not None
 
 
 def is_joined(point: Point) -> bool:
@@ -592,7 +600,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "density": len(content_words(text)) / max(1, words),
         "rank": rank,
         "place": place,
-        "label": point.label is not None,
+        "label": point.label is not None or is_choice(point),
         "answer": point.question is not None,
         "standing": any(map(is_standing, point.sentences)),
         "own": is_about_self(point),
@@ -677,12 +685,14 @@ def has_content(point: Point) -> bool:
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
-    is_whole = point.label or is_joined(point)
+    is_whole = point.label or is_joined(point) or is_choice(point)
     return is_told or is_of_life or bool(is_whole or _DIGITS.search(text) or read(point.text).names)
 
 
 def is_repeat(points: Sequence[Point], vectors: Vectors, one: int, other: int) -> bool:
     """Tell whether two points state one fact: equal texts, or near vectors and no guard that tells them apart."""
+    if points[one].about in points[other].sentences:
+        return False  # it says more of that one, and takes its place
     a, b = (LABELLED.sub("", standalone_text(replace(points[each], about=None))).strip() for each in (one, other))
     close = float(vectors[one] @ vectors[other]) >= POLICY.same_fact_similarity
     one_text, other_text = sorted((normalise(a).casefold(), normalise(b).casefold()), key=len)

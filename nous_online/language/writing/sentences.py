@@ -56,6 +56,7 @@ _HEAD = re.compile(
 )
 _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]{0,4}+\s++|[。！？]++[」』”）]{0,2}+\s*+")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[^\W_]|\.(?=[^\W_])){0,15})\.[\"'”’)\]*_]{0,4}\s+$")
+_LAST_DAY = re.compile(r"\b\d{1,2}\.\s+$")  # "vom 27. bis 30. Dezember"
 _DAY = re.compile(rf"(?<![\d.])\d{{1,2}}\.(?:\d{{1,2}}\.(?=\s+[a-zäöüß])|(?=\s+(?i:{MONTH_NAME})\b))")
 """A date whose full stop ends no sentence: "1. Januar", "am 2.12. um zehn"."""
 _DATED = re.compile(r"\d{1,4}[-./\s](?:\d{1,2}[-./]\d{2,4}\b|[^\W\d_]{3,9}[.,: ])")
@@ -340,12 +341,10 @@ def ends_sentence(before: str, follower: str) -> bool:
     """Tell whether the full stop at the end of `before` ends a sentence; `follower` is the next character."""
     match = _LAST_WORD.search(before)
     if not match:
-        return True
+        return not (follower.islower() and _LAST_DAY.search(before))
     word = match[1].casefold()
     if word in SOMETIMES_LAST:
         return not follower.islower() and not follower.isdigit()
-    if word.isdigit():  # "vom 27. bis 30. Dezember"
-        return not follower.islower()
     is_street = word.endswith("str") and follower.isdigit()  # "Habsburgerstr. 90"
     return word not in NEVER_LAST and not is_street and (len(word) > 1 or word == "i")
 

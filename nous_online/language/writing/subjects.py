@@ -20,7 +20,14 @@ from nous_online.language.lexicon import (
     word_list,
 )
 from nous_online.language.pairs.reading import read
-from nous_online.language.writing.chats import NEVER_SUBJECT, SPOKEN_ELSEWHERE, TIMES, is_asking, name_at_first
+from nous_online.language.writing.chats import (
+    NEVER_SUBJECT,
+    SPOKEN_ELSEWHERE,
+    TIMES,
+    is_asking,
+    name_at_first,
+    names_inside,
+)
 from nous_online.language.writing.lexrank import ASKING, ASSISTANTS, EDGE, without_openers
 from nous_online.language.writing.points import Point, is_standing
 from nous_online.language.writing.sentences import straighten_apostrophes
@@ -43,7 +50,7 @@ def subject_of(point: Point) -> str | None:
     text = " ".join(without_openers(plain[label.end() if (label := LABELLED.match(plain)) else 0 :].split()))
     is_told = is_asking(point.sentences[0])
     told = LEAD_IN.sub("", plain)
-    named = name_at_first(straighten_apostrophes(point.about.text) if point.about else plain)
+    named = name_at_first(plain) if point.about is None else named_in(straighten_apostrophes(point.about.text))
     if is_told and named and not OWN.match(told) and named.split()[0].casefold() not in TIMES:
         return named
     speaker = (point.speaker or "").casefold()
@@ -64,6 +71,11 @@ def subject_of(point: Point) -> str | None:
         return about if is_sure or not is_told else None
     names = () if is_told else read(text).names
     return next((name for name in names if name.casefold() not in SMALL_WORDS | GENERIC), None)
+
+
+def named_in(text: str) -> str | None:
+    """Return whom a sentence is about that says of whom the next one speaks: the name it opens with, or asks for."""
+    return next(iter(names_inside(text)), None) if text.endswith("?") else name_at_first(text)
 
 
 def category_of(point: Point, *, is_chat: bool = False) -> str | None:

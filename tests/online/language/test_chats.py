@@ -232,3 +232,78 @@ def test_what_an_assistant_explains_stays_in_the_summary() -> None:
     told = "Slake the lime for three weeks, sieve it, and mix one part of it with three parts of sharp sand. " * 4
 
     assert "sharp sand" in levels_by_words(EndedEpisode(chat("How do I make lime mortar?", told))).summary
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "fact"),
+    [
+        ("How many horses are you shoeing in a week now?", "Twelve. Mostly cobs.", "How many horses"),
+        ("Who is looking after the forge while you're away?", "Corin Marsh.", "Who is looking after"),
+        ("Does the apprentice have a name yet?", "Wilf Harkness.", "Does the apprentice"),
+    ],
+)
+def test_a_bare_answer_is_told_with_its_question(asked: str, answer: str, fact: str) -> None:
+    told = facts("I shod two mares at Olm today.", asked, answer, "Noted.")
+
+    assert any(each.startswith(fact) and answer.split(".", maxsplit=1)[0] in each for each in told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Which tone would you like?", "Formal, very formal."),
+        ("Shall I add a line about the anvil?", "Corin's anvil, yes."),
+        ("Are you pleased with it?", "Mostly."),
+        ("How long should the letter be in words?", "Forty or fifty."),
+    ],
+)
+def test_an_answer_about_the_assistants_own_work_is_no_fact(asked: str, answer: str) -> None:
+    assert not [each for each in facts("I shod two mares at Olm today.", asked, answer, "Done.") if "?" in each]
+
+
+def test_a_fact_is_found_by_the_question_it_answers() -> None:
+    told = drawn(
+        "I shod two mares at Olm today.", "Do you still use coke?", "If I change anyway, charcoal from Harwick."
+    )
+
+    assert [each.context for each in told if "charcoal" in each.content] == [
+        "Do you still use coke?\nIf I change anyway, charcoal from Harwick."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("torn", "choice"),
+    [
+        ("I'm undecided between coke and charcoal for the new forge.", "Charcoal it is. Decided."),
+        ("Ich schwanke noch zwischen Koks und Holzkohle.", "Dann Holzkohle. Entschieden."),
+        ("I'm torn between Harwick and Olm for the second shop.", "I'll go with Olm."),
+    ],
+)
+def test_a_choice_takes_the_place_of_the_hesitation(torn: str, choice: str) -> None:
+    told = facts(f"The bellows leak on the left side. {torn}", "Both have their merits.", choice, "Good.")
+
+    assert f"{torn} {choice}" in told
+    assert torn not in told
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "told", "whole"),
+    [
+        (
+            "Theo is ill, so The Salt Register is delivered on 20 December.", "Does that endanger the date?",
+            "No, it comes out on 15 March.", "Theo is ill",
+        ),
+        ("We were at the lake.", "How is Mirabelle?", "She takes half a tablet of Felimazol.", "How is Mirabelle?"),
+        ("Wir waren am See.", "Wie geht es Mirabelle?", "Sie bekommt eine halbe Tablette Felimazol.", "Wie geht es"),
+    ],
+)  # fmt: skip
+def test_what_opens_with_it_or_she_is_told_with_what_says_whom(before: str, asked: str, told: str, whole: str) -> None:
+    found = facts(before, asked, told, "Noted.")
+
+    assert any(each.startswith(whole) and each[-12:-6] in told for each in found)
+
+
+def test_what_somebody_says_of_a_person_or_thing_is_no_mere_reply() -> None:
+    told = facts("We fly on Friday.", "A packing list?", "The sister has the dog. The keys are with Corin Marsh.")
+
+    assert any("The sister has the dog." in each for each in told)

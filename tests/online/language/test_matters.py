@@ -10,7 +10,7 @@ from nous_online.language.pairs.wordings import other_subjects
 from nous_online.language.writing.dates import with_full_dates
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.matters import matters_of
-from nous_online.language.writing.sentences import Sentence
+from nous_online.language.writing.sentences import Sentence, sentences_of
 from nous_online.language.writing.spelling import spelled_out
 from nous_online.language.writing.writer import EndedEpisode, FactDraft, draft_facts, parse_episode
 
@@ -67,6 +67,9 @@ def test_each_matter_of_a_sentence_is_one_of_its_own(said: str, matters: list[st
         "We have larch, oak and beech in the shed behind the forge.",
         "I know what is wrong with the old bellows in the shed.",
         "Do I need a permit for the forge, and is it the council that gives it?",
+        "Four hundred and eighty a night for the lot, which is not what I'd get in July.",
+        "He halved the new tablet on Monday, two and a half of the amlodipine it is.",
+        "Corin's hip is done on the ninth so me and Wilf are driving up to Olm.",
         "The roof (it leaks, and the gutter is gone) has to be done before May.",
         "Not to be confused with Bea the smith who does the gates for the council.",
         "I am fine with all of it, but I hate coriander in the soup.",
@@ -219,3 +222,23 @@ def test_who_says_i_speaks_of_no_other_subject() -> None:
     assert other_subjects("Tull", "Osric", told) is not None
     assert other_subjects("Osric", "user", ("I like the old bellows", "I like the old bellows")) is not None
     assert other_subjects("Osric", "user", ("Osric: I like the old bellows", "I like the old bellows")) is not None
+
+
+def test_a_common_noun_of_a_name_keeps_its_small_letter() -> None:
+    said = [Sentence("I drove a bus for Bus Éireann, and corin too, as Corin likes it.", "user", turn=1)]
+
+    (spelled,) = spelled_out(said)
+
+    assert spelled.text == "I drove a bus for Bus Éireann, and Corin too, as Corin likes it."
+
+
+def test_a_day_before_a_small_letter_ends_no_sentence() -> None:
+    said = "Ich fahre vom 27. bis 30. Dezember nach Bad Aussee. Petra kommt mit."
+
+    assert [each.text for each in sentences_of(said)] == [said[:51], said[52:]]
+
+
+def test_each_matter_behind_a_cut_opens_with_a_capital() -> None:
+    told = [each.content for each in drawn("We only take cash on market days — the card reader is with my cousin.")]
+
+    assert "The card reader is with my cousin." in told

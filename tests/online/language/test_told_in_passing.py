@@ -333,3 +333,27 @@ def test_a_year_in_both_is_nothing_in_common() -> None:
 def test_what_somebody_must_never_be_given_is_told_in_several_languages(text: str) -> None:
     assert HARMFUL.search(text)
     assert not HARMFUL.search("Ana eats what there is and can have it all")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    rows("""
+My sister Kezia is a nurse at the BRI and works nights | Kezia has come off nights, she's on days since Monday
+My daughter Ines goes to the Waldorf school and plays the cello | Ines has given up the cello
+My mother lives alone and has a cleaner twice a week | mum's cleaner quit
+"""),
+)
+def test_what_changes_a_clause_without_a_subject_leaves_the_other(earlier: str, later: str) -> None:
+    assert judged(earlier, later).reason.startswith("the later one replaces a part")
+
+
+def test_outside_of_english_a_reading_retires_only_what_is_worded_alike() -> None:
+    told = "Die Heldin von Les Heures pâles heißt Odile."
+    other = (
+        "Übrigens drucken wir von Les Heures pâles jetzt doch 1200 Stück, die Buchhandlungen haben viel vorbestellt."
+    )
+    raised = judged("Vater nimmt 2,5 mg Bisoprolol", "Vater nimmt jetzt 5 mg Bisoprolol", similarity=0.93)
+
+    assert judged(told, other, similarity=0.65).confidence < SURE_FROM
+    assert "name" not in judged(told, other, similarity=0.65).reason, "not every German noun is a name"
+    assert (raised.verdict, raised.confidence >= SURE_FROM) == (Verdict.UPDATES, True)

@@ -263,9 +263,7 @@ def test_a_label_without_words_behind_it_decides_nothing() -> None:
     assert facts("user: Mend the theme.\nassistant: [shell: ls]\nassistant: Decision:") == []
 
 
-def test_a_fact_of_a_chat_holds_no_label_of_who_speaks_and_a_question_only_before_a_bare_answer() -> (
-    None
-):
+def test_a_fact_of_a_chat_holds_no_label_of_who_speaks_and_a_question_only_before_a_bare_answer() -> None:
     chat = (
         "user: Wohin im Juli mit zwei Kindern? Tipps?\n"
         "assistant: Toll! Buchen Sie die Fähre früh. Calvi ist schön für Familien.\n"
