@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import httpx
 
 TEXTS_A_REQUEST = 64
+SERVER_MODEL = "text-embedding-3-small"
+"""The model of a server where NOUS_EMBEDDING_MODEL names none."""
 CENTRED = ":centred"
 """Ends the id of a space whose middle is taken away."""
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -162,11 +164,23 @@ def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
 
 
 def default_embedder() -> Embedder:
-    """Return the embedder the environment asks for: a model of an OpenAI-compatible server, or one in process."""
+    """Return the embedder the environment asks for: a model of an OpenAI-compatible server, or one in process.
+
+    Raises `InvalidInput` when NOUS_EMBEDDING_MODEL names none in process and there is no server.
+    """
     chosen = settings()
-    if chosen.embedding_url is None:
-        return local_embedder(chosen.embedding_model) or LocalMiniLM()
-    return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
+    if chosen.embedding_url is not None:
+        model = chosen.embedding_model or SERVER_MODEL
+        return remote_embedder(chosen.embedding_url, model=model, dimensions=chosen.embedding_dimensions)
+    if not chosen.embedding_model:  # unset, or set to nothing, as a container does
+        return LocalMiniLM()
+    if (local := local_embedder(chosen.embedding_model)) is None:
+        message = (
+            f"NOUS_EMBEDDING_MODEL is {chosen.embedding_model!r}, which is no embedder of here; set it to "
+            f"{' or '.join(LOCAL)}, or NOUS_EMBEDDING_URL to the server that has the model"
+        )
+        raise InvalidInput(message)
+    return local
 
 
 def local_embedder(name: str) -> LocalEmbedder | None:

@@ -19,7 +19,9 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
+from nous_online.language import multilingual
 from nous_online.language.minilm import Vectors
+from nous_online.memories.status import known_agents
 
 
 class FailingEmbedder(WordEmbedder):
@@ -112,6 +114,41 @@ def test_mcp_says_that_only_words_were_compared(failing: Heart) -> None:
         answer = call(door, tool, **asked)
         assert values(answer)["is_by_words"] is True
         assert "the embedder failed, so only words were compared" in said(answer)
+
+
+def test_without_the_extra_a_new_agent_is_not_kept_and_can_begin_in_another_space(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "multilingual-e5-small")
+    monkeypatch.setattr(multilingual, "find_spec", lambda _: None)
+    multilingual.engine.cache_clear()
+    settings.cache_clear()
+    learn = ["learn", "Tee hilft", "--agent", "mila"]
+
+    refused = CliRunner().invoke(application(), learn)
+    monkeypatch.delenv("NOUS_EMBEDDING_MODEL")
+    settings.cache_clear()
+    learned = CliRunner().invoke(application(), learn)
+
+    assert (refused.exit_code, learned.exit_code) == (1, 0)
+    assert "pip install 'nous-pipelines[multilingual]'" in refused.stderr
+
+
+def test_a_name_that_no_embedder_has_is_refused_before_anything_is_stored(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "multilingual-e5-smal")
+    settings.cache_clear()
+
+    for command in (["learn", "Tee hilft", "--agent", "mila"], ["worker", "--once"], ["api"], ["doctor"]):
+        answer = CliRunner().invoke(application(), command)
+        assert answer.exit_code == 1
+        assert "NOUS_EMBEDDING_MODEL is 'multilingual-e5-smal', which is no embedder of here" in answer.output
+        assert "set it to minilm or multilingual-e5-small" in answer.output
+
+    assert known_agents(database.url) == []
 
 
 @pytest.fixture
