@@ -372,7 +372,7 @@ def event_lines(event: PastChange) -> str:
     moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
     by = f"the night of {event.night}" if event.night else event.actor
     return (
-        f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
+        f"{event.happened_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
         f"{'':<18}[dim]{escaped(by)}: {escaped(brief(event.reason))}[/dim]"
     )
 
