@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TEXTS_A_REQUEST = 64
 SERVER_MODEL = "text-embedding-3-small"
 """The model of a server where NOUS_EMBEDDING_MODEL names none."""
-CENTRED = ":centred"
-"""Ends the id of a space whose middle is taken away."""
+OF_SERVER, CENTRED = "openai-compatible:", ":centred"
+"""Begins the id of a space of a server's model; ends the id of one whose middle is taken away."""
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
 SHORTEST_PASSAGE = 40  # characters; a shorter sentence ("Wow!") says too little by itself and is joined with the next
 MOST_PASSAGES = 32  # embedded of one memory; of a longer text the first sentences
@@ -54,7 +54,8 @@ class LocalEmbedder(Embedder, Protocol):
         ...
 
 
-LOCAL: Mapping[str, LocalEmbedder] = {"minilm": LocalMiniLM(), "multilingual-e5-small": MultilingualE5()}
+BUILT_IN = "minilm"
+LOCAL: Mapping[str, LocalEmbedder] = {BUILT_IN: LocalMiniLM(), "multilingual-e5-small": MultilingualE5()}
 """The embedders in process by the names they may have in NOUS_EMBEDDING_MODEL; nothing is loaded before it is used."""
 
 
@@ -76,7 +77,7 @@ class OpenAICompatible:
         timeout_s: float = 10.0,
         is_centred: bool = False,
     ) -> None:
-        name = f"openai-compatible:{model}:{dimensions}{CENTRED if is_centred else ''}"
+        name = f"{OF_SERVER}{model}:{dimensions}{CENTRED if is_centred else ''}"
         self.space = EmbeddingSpace(id=name, model=model, weights_sha256="", dimensions=dimensions)
         self._is_centred = is_centred
         self._url = f"{base_url.rstrip('/')}/embeddings"

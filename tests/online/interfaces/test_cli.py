@@ -313,8 +313,8 @@ def test_doctor_finds_everything_in_order(nous: Callable[..., Answer]):
     assert answer.code == 0
     assert answer.json["is_ok"]
     assert [check["name"] for check in answer.json["checks"]] == [
-        "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation", "episodes",
-        "nights",
+        "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation", "spaces",
+        "episodes", "nights",
     ]  # fmt: skip
 
 
