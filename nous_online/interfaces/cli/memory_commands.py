@@ -278,25 +278,21 @@ def restore(
 ) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    Of a fact that another one had superseded before, it says what holds now, and how to make it active again.
+    Of a fact that another one had superseded before, it says what holds now, and how to make it active again; of one
+    that was learned again meanwhile, which one.
 
     $ nous restore $ID --reason "forgotten by mistake"
     $ nous restore $ID --active
     """
-    from nous_online.memories.store import way_back
+    from nous_online.memories.store import standing_of
 
     with open_heart(agent) as heart:
         was = heart.get(memory_id)
         memory = heart.restore(memory_id, reason=reason, is_active=active)
         show_memory("nothing to restore" if memory == was else "restored", memory)
-        if memory.state == "superseded":
-            with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-                back = way_back(connection, heart.agent.id, cast("Fact", memory))
-            show(f"no recall finds it: it was {escaped(back)}")
-            last = cast("Fact", memory)
-            while last.superseded_by:
-                last = heart.get_fact(last.superseded_by)
-            show_note(f"in its place: {escaped(last.content)} ({brief(last.id)}, {last.state})")
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            for line in standing_of(connection, heart.agent.id, memory):
+                show(escaped(line))
         return memory
 
 
