@@ -176,8 +176,9 @@ class Heart(
         environment can offer that; `next_embedder` is the one of the space an agent is being moved to. The heart
         switches to the other one when the agent has been re-embedded. The local embedding model is loaded here, not
         in the first call that embeds.
-        Raises `Unavailable` when the server can't be reached, `Unsupported` when it is too old, and `InvalidInput` when
-        the agent's memories live in another embedding space than these offer, or the key for Claude is not valid.
+        Raises `Unavailable` when the server can't be reached, or the agent is new and its embedder fails, `Unsupported`
+        when the server is too old, and `InvalidInput` when the agent's memories live in another embedding space than
+        these offer, NOUS_EMBEDDING_MODEL is a name that nothing here has, or the key for Claude is not valid.
         """
         # Imported here: `import nous_online` has to stay below 0.3 s.
         from nous_online.language.claude.judge import judge_factory

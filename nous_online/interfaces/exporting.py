@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -462,8 +463,8 @@ def create_agent(connection: Connection, agent_id: str, space: EmbeddingSpace) -
         # Plans belong to nights, not to one agent.
         if table.storing != "store_plans" and connection.execute(query, key).fetchone() == (True,):
             raise Refused(
-                f"agent {agent_id!r} has rows in {table.name} already; restore under another name with --agent NAME, "
-                "or erase the agent first"
+                f"agent {agent_id!r} is known here already, and an export is restored into a new one; name "
+                f"another with --agent NAME, or erase this one first: nous erase {shlex.quote(agent_id)}"
             )
     connection.execute(BLOCKS["act_as_app"])
     store.register_agent(connection, agent_id, space.id)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     import httpx
 
 TEXTS_A_REQUEST = 64
-CENTRED = ":centred"
-"""Ends the id of a space whose middle is taken away."""
+SERVER_MODEL = "text-embedding-3-small"
+"""The model of a server where NOUS_EMBEDDING_MODEL names none."""
+OF_SERVER, CENTRED = "openai-compatible:", ":centred"
+"""Begins the id of a space of a server's model; ends the id of one whose middle is taken away."""
 BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+")
 SHORTEST_PASSAGE = 40  # characters; a shorter sentence ("Wow!") says too little by itself and is joined with the next
 MOST_PASSAGES = 32  # embedded of one memory; of a longer text the first sentences
@@ -52,7 +54,8 @@ class LocalEmbedder(Embedder, Protocol):
         ...
 
 
-LOCAL: Mapping[str, LocalEmbedder] = {"minilm": LocalMiniLM(), "multilingual-e5-small": MultilingualE5()}
+BUILT_IN = "minilm"
+LOCAL: Mapping[str, LocalEmbedder] = {BUILT_IN: LocalMiniLM(), "multilingual-e5-small": MultilingualE5()}
 """The embedders in process by the names they may have in NOUS_EMBEDDING_MODEL; nothing is loaded before it is used."""
 
 
@@ -74,7 +77,7 @@ class OpenAICompatible:
         timeout_s: float = 10.0,
         is_centred: bool = False,
     ) -> None:
-        name = f"openai-compatible:{model}:{dimensions}{CENTRED if is_centred else ''}"
+        name = f"{OF_SERVER}{model}:{dimensions}{CENTRED if is_centred else ''}"
         self.space = EmbeddingSpace(id=name, model=model, weights_sha256="", dimensions=dimensions)
         self._is_centred = is_centred
         self._url = f"{base_url.rstrip('/')}/embeddings"
@@ -162,11 +165,23 @@ def checked_vectors(vectors: ArrayLike, *, shape: tuple[int, int]) -> Vectors:
 
 
 def default_embedder() -> Embedder:
-    """Return the embedder the environment asks for: a model of an OpenAI-compatible server, or one in process."""
+    """Return the embedder the environment asks for: a model of an OpenAI-compatible server, or one in process.
+
+    Raises `InvalidInput` when NOUS_EMBEDDING_MODEL names none in process and there is no server.
+    """
     chosen = settings()
-    if chosen.embedding_url is None:
-        return local_embedder(chosen.embedding_model) or LocalMiniLM()
-    return remote_embedder(chosen.embedding_url, model=chosen.embedding_model, dimensions=chosen.embedding_dimensions)
+    if chosen.embedding_url is not None:
+        model = chosen.embedding_model or SERVER_MODEL
+        return remote_embedder(chosen.embedding_url, model=model, dimensions=chosen.embedding_dimensions)
+    if not chosen.embedding_model:  # unset, or set to nothing, as a container does
+        return LocalMiniLM()
+    if (local := local_embedder(chosen.embedding_model)) is None:
+        message = (
+            f"NOUS_EMBEDDING_MODEL is {chosen.embedding_model!r}, which is no embedder of here; set it to "
+            f"{' or '.join(LOCAL)}, or NOUS_EMBEDDING_URL to the server that has the model"
+        )
+        raise InvalidInput(message)
+    return local
 
 
 def local_embedder(name: str) -> LocalEmbedder | None:

@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 SESSIONS = statements("nous_online.memories", "sessions.sql")
 EVENTS = statements("nous_online.memories", "events.sql")
 EVERYTHING = "*"
+PROBE = "memory"
+"""What an embedder is asked for before a new agent is stored."""
 EventName = Literal[
     "fact_learned",
     "episode_closed",
@@ -158,14 +160,17 @@ class Agent:
 def register(agent: Agent, *, must_exist: bool = False) -> Agent:
     """Store the agent if it is new, and return it with the embedder of the space its memories live in.
 
-    Raises `NotFound` for a new one that `must_exist`, and `InvalidInput` when that is another space than its
-    embedder's, and this process has no embedder for it.
+    Raises `NotFound` for a new one that `must_exist`, what embedding raises for a new one whose embedder fails, and
+    `InvalidInput` when that is another space than its embedder's, and this process has no embedder for it.
     """
     register_space(agent.database, agent.embedder.space)
-    with agent.transaction(agent.deadline(None)) as connection:
-        if must_exist:
-            found = read_space(query_space(connection, agent.id), agent.id)
-        else:
+    deadline = agent.deadline(None)
+    with agent.transaction(deadline) as connection:
+        query = query_space(connection, agent.id)
+        found = read_space(query, agent.id) if must_exist else query.fetchone()
+    if found is None:
+        agent.embed([PROBE], deadline)  # else the agent would be bound to a space that nothing is ever stored in
+        with agent.transaction(deadline) as connection:
             found = register_agent(connection, agent.id, agent.embedder.space.id)
     if found.id == agent.embedder.space.id:
         return agent

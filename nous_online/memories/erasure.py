@@ -544,10 +544,12 @@ def redact_facts(connection: Connection, agent_id: str, ids: Collection[UUID], q
     replace, erased = redactor(quotations), set(ids)
     found = connection.execute(BLOCKS["find_mentioning_facts"], parameters).fetchall()
     for fact_id, context, doubted in found:
-        values = redacted_context(context, replace) | {
-            "perhaps_replaces": [str(each) for each in doubted if each not in erased]
-        }
-        rewrite_fact(connection, agent_id, fact_id, values, reason="what it mentions was erased")
+        values, reason = redacted_context(context, replace), "what was told beside it was erased"
+        if not erased.isdisjoint(doubted):
+            values |= {"perhaps_replaces": [str(each) for each in doubted if each not in erased]}
+            reason = "what it perhaps replaces was erased"
+        if values:
+            rewrite_fact(connection, agent_id, fact_id, values, reason=reason)
 
 
 def redacted_context(context: str | None, replace: Callable[[str], str]) -> dict[str, Any]:

@@ -266,6 +266,14 @@ with said as (
           where agent_id = %(agent_id)s and memory_id = any(%(ids)s) and reason ~ '\s' and action not in ('learned', 'confirmed')
     union select reason from lifecycle.proposals
           where agent_id = %(agent_id)s and (targets && %(ids)s or exists (select from jsonb_array_elements(read_set) each where each ->> 'id' = any(%(ids)s::text[])))
+), partner as (
+    -- What had to do with it: a reason given for both may speak of it.
+    select unnest(array[memory_a, memory_b]) as id from heart.contradictions
+          where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
+    union select id from heart.facts where agent_id = %(agent_id)s and (superseded_by = any(%(ids)s) or perhaps_replaces && %(ids)s)
+    union select unnest(perhaps_replaces || superseded_by) from heart.facts where agent_id = %(agent_id)s and id = any(%(ids)s)
+    union select unnest(targets) from lifecycle.proposals where agent_id = %(agent_id)s and targets && %(ids)s
+    union select (after ->> 'superseded_by')::uuid from lifecycle.events where agent_id = %(agent_id)s and memory_id = any(%(ids)s)
 ), why_else as (
     -- A reason that is given for other memories too tells nothing of these.
     select judgement ->> 'reason' as text from heart.contradictions
@@ -274,6 +282,8 @@ with said as (
     union select reason from lifecycle.proposals
           where agent_id = %(agent_id)s and not targets && %(ids)s
             and not exists (select from jsonb_array_elements(read_set) each where each ->> 'id' = any(%(ids)s::text[]))
+    union select reason from lifecycle.events e
+          where agent_id = %(agent_id)s and memory_id <> all(%(ids)s) and not exists (select from partner p where p.id = e.memory_id)
 ), stays as (
     select full_text as text from heart.memories where agent_id = %(agent_id)s and id <> all(%(ids)s)
     union select unnest(array[content, subject, source]) from heart.statements where agent_id = %(agent_id)s and id <> all(%(statements)s)

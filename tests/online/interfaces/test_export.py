@@ -148,7 +148,7 @@ def test_an_agent_can_be_restored_beside_itself_under_another_name(lived: Heart,
     basil = Heart.open("basil", database=lived.agent.database, embedder=lived.agent.embedder, works_in_background=False)
     assert restored.agent_id == "basil"
     assert scores(basil, QUESTIONS[0]) == scores(lived, QUESTIONS[0])
-    with pytest.raises(Refused, match=r"agent 'basil' has rows in .* already; restore under another name"):
+    with pytest.raises(Refused, match=r"agent 'basil' is known here already, .* name another with --agent NAME"):
         restore_agent(lived.agent.database, path, agent_id="basil")
 
 

@@ -167,6 +167,29 @@ def test_a_json_file_is_a_chat_its_messages_or_a_list_of_chats(
     assert episodes_of(owner) == [("user: I moved to Lisbon last week.\nassistant: How do you like it there?",)]
 
 
+def test_lines_that_are_messages_are_one_chat_beside_the_facts_of_the_file(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    path = written(tmp_path / "log.jsonl", ASKED, {"content": "Ada sails."}, ANSWERED)
+
+    report = import_history(heart, [path])
+    again = import_history(heart, [path])
+
+    assert (report.episodes, report.stored, report.lines, report.bad, report.ignored_fields) == (1, 1, 3, [], set())
+    assert (again.episodes, again.stored, again.already_known) == (0, 0, 2)
+    assert episodes_of(owner) == [("user: I moved to Lisbon last week.\nassistant: How do you like it there?",)]
+    assert facts_of(owner) == [("Ada sails.",)]
+
+
+def test_of_messages_beside_a_line_that_cannot_be_read_nothing_is_stored(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path
+):
+    report = import_history(heart, [written(tmp_path / "log.jsonl", ASKED, "{broken", ANSWERED)])
+
+    assert ([note.number for note in report.bad], episodes_of(owner), facts_of(owner)) == ([2, 3], [], [])
+    assert "is stored once every line can be read" in report.bad[1].message
+
+
 def test_what_is_no_chat_in_a_list_of_them_is_read_as_a_line_is(heart: Heart, tmp_path: Path):
     path = tmp_path / "chats.json"
     path.write_text(json.dumps([MOVING, {"content": "Ada sails."}, 5, {"content": "Ada sails."}]), "utf-8")

@@ -34,7 +34,7 @@ def test_an_agent_goes_to_a_folder_and_comes_back_under_another_name(
 
     assert str(path) in exported.replace("\n", "")
     assert (restored["agent_id"], restored["rows"]["heart.facts"]) == ("basil", 1)
-    assert (again.code, "has rows in" in again.err) == (1, True)
+    assert (again.code, "is known here already" in again.err) == (1, True)
     assert pages["rows"] == {"facts": 1, "episodes": 0, "procedures": 0, "censors": 0, "decisions": 0}
     assert (tmp_path / "pages" / "facts.md").read_text("utf-8").splitlines() == [
         "# Facts", "", "## Other", "", f"- Deploys need two approvals ({TODAY})",

@@ -47,6 +47,7 @@ from nous_online.language.minilm import (
     word_pieces,
 )
 from nous_online.language.multilingual import ORDINARY
+from nous_online.memories.status import known_agents
 
 Answer = Callable[[list[str]], tuple[int, Any]]
 
@@ -250,6 +251,21 @@ def test_what_all_texts_of_a_server_have_in_common_is_taken_away_once_a_process(
     assert np.allclose(kept.embed_query("tea"), raw.embed_query("tea"))
 
 
+@pytest.mark.parametrize(("name", "space"), [("", "minilm-l6-v2-int8"), ("minilm", "minilm-l6-v2-int8")])
+def test_without_a_server_the_built_in_embedder_is_the_default(
+    monkeypatch: pytest.MonkeyPatch, name: str, space: str
+) -> None:
+    monkeypatch.setenv("NOUS_EMBEDDING_MODEL", name)
+
+    assert default_embedder().space.id == space
+
+
+def test_a_server_has_a_model_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOUS_EMBEDDING_URL", "http://127.0.0.1:9")
+
+    assert default_embedder().space.model == "text-embedding-3-small"
+
+
 def test_the_local_model_gives_unit_vectors_that_know_what_is_alike(local: LocalMiniLM) -> None:
     rows = local.embed_documents(["The cat sat on the mat", "A cat was sitting on a rug", "Interest rates rose in May"])
 
@@ -341,10 +357,14 @@ def test_a_broken_embedder_stores_nothing_and_the_next_call_is_right(
                 raise vectors
             return vectors
 
+    Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())
     broken = Heart.open("aria", database=database, embedder=Broken(), judge=ScriptedJudge())
 
     with pytest.raises(error):
         broken.learn("Tea helps")
+    with pytest.raises(error):
+        Heart.open("ben", database=database, embedder=Broken(), judge=ScriptedJudge())
+    assert known_agents(database.url) == ["aria"]
 
     assert owner.execute("select count(*) from lifecycle.events").fetchone() == (0,)
     mended = Heart.open("aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge())

@@ -119,6 +119,7 @@ def test_what_replaced_an_erased_fact_or_was_said_around_it_keeps_nothing_of_it(
     contexts = dict(owner.execute("select id, context from heart.facts where id = any(%s)", [[moved.id, beside.id]]))
     assert contexts == {moved.id: None, beside.id: "The stairs are steep"}
     assert {each.action for each in heart.history(moved.id)} == {"learned", "redacted"}
+    assert heart.history(beside.id)[0].reason == "what was told beside it was erased"
     assert heart.recall("the key hangs there")[0].id == moved.id
 
 
@@ -176,6 +177,55 @@ def test_a_reason_that_is_given_for_others_too_is_no_trace(
     erase(fact.id)
 
     assert owner.execute("select reason from heart.judgements").fetchall() == [(f"{reason}: number 180 ≠ 200",)]
+
+
+def test_the_history_of_the_others_keeps_the_reasons_they_have_in_common_with_what_is_erased(
+    heart: Heart, owner: psycopg.Connection, erase: Erase
+) -> None:
+    facts = [heart.learn(text).memory for text in (f"The {WORD} is in the cellar", "The key hangs in the attic")]
+    episodes = [heart.record_episode(f"Ada poured {what}", title=what) for what in ("wine", "juice")]
+    for each in facts:
+        heart.forget(each.id, reason="we moved out")
+        insert(owner, "aria", {"lifecycle.events": {
+            "memory_kind": "fact", "memory_id": each.id, "action": "re-embedded", "from_state": "archived",
+            "to_state": "archived", "version_before": 7, "version_after": 8, "actor": "operator",
+            "reason": "from embedding space a to b", "effective_at": each.learned_at}})  # fmt: skip
+    find = "select reason from lifecycle.events where memory_id = any(%s) order by id"
+    kept = [[facts[1].id, episodes[1].id]]
+    before = owner.execute(find, kept).fetchall()
+
+    erase(facts[0].id, episodes[0].id)
+
+    assert {("we moved out",), ("from embedding space a to b",)} < set(before)
+    assert owner.execute(find, kept).fetchall() == before
+    assert mentions(dump(owner), WORD) == set()
+
+
+def test_a_reason_shared_with_what_contradicted_it_goes(
+    heart: Heart, owner: psycopg.Connection, judge: ScriptedJudge, erase: Erase
+) -> None:
+    fact = heart.learn("It is in the cellar").memory
+    judge.verdicts[fact.content, "There is none in the house"] = Verdict.CONTRADICTS
+    other = heart.learn("There is none in the house").memory
+    owner.execute("set session_replication_role = replica")
+    owner.execute("update lifecycle.events set reason = %s where action <> 'learned'", [f"no {WORD} here"])
+    owner.execute("set session_replication_role = default")
+
+    erase(fact.id)
+
+    assert "contradicted" in {each.action for each in heart.history(other.id)}
+    assert mentions(dump(owner), WORD) == set()
+
+
+def test_a_fact_whose_context_has_a_short_erased_word_within_another_is_left_as_it_is(
+    heart: Heart, erase: Erase
+) -> None:
+    fact = heart.learn("It is served at four", subject="tea").memory
+    beside = heart.learn("The kettle is new", context="It makes steam").memory
+
+    erase(fact.id)
+
+    assert heart.get(beside.id) == beside
 
 
 def test_with_an_episode_goes_what_was_drawn_from_it_and_the_answer_says_so(

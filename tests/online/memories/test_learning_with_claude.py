@@ -149,7 +149,7 @@ def test_a_worker_lets_each_agent_pay_for_itself(
 
     with open_staff(database.url, embedder=WordEmbedder(), writer=ScriptedWriter()) as opened:
         for name in ("ada", "ben", "ben"):
-            opened.agent(name).judge.judge([pair])
+            opened.agent(name, WordEmbedder()).judge.judge([pair])
 
     counted = owner.execute("select agent_id, count(*) from heart.llm_requests group by 1 order by 1").fetchall()
     assert counted == [("ada", 1), ("ben", 2)]

@@ -14,6 +14,7 @@ from listener import last_error, rested, skipped
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.language.minilm import Vectors
+from nous_online.memories.agent import PROBE
 
 
 class SickEmbedder:
@@ -176,7 +177,7 @@ def test_an_ill_embedder_is_left_in_peace_while_the_heart_rests(database: Databa
         heart.record_decision(f"Decision {number}")
     heart.deliver()
 
-    assert sick.asked == ["Deploy on Friday"]
+    assert sick.asked == [PROBE, "Deploy on Friday"]
     assert heart.agent.awake.is_set()
 
 

@@ -17,6 +17,7 @@ from nous_online.core.domain import KINDS
 from nous_online.core.errors import Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.interfaces.cli.memory_commands import event_lines
 from nous_online.language.embedding import Embedder
 from nous_online.language.minilm import Vectors
 from nous_pipelines.orchestration import reembedding
@@ -72,6 +73,17 @@ def test_everything_of_an_agent_moves_with_an_event_each(
     assert [event[1:] for event in events] == [
         ({"embedding_space_id": "words-64"}, {"embedding_space_id": "words-96"}, "operator")
     ] * len(events)
+
+
+def test_the_history_shows_a_move_on_the_day_it_was_made(heart: Heart, night: Database) -> None:
+    fact = heart.learn("The cellar is damp", learned_at="2026-01-05T08:00:00Z").memory
+
+    reembed(night, WideEmbedder(), ["aria"])
+
+    moved, learned = heart.history(fact.id)
+    assert (moved.action, moved.happened_at, moved.effective_at) == ("re-embedded", moved.recorded_at, fact.learned_at)
+    assert event_lines(moved).startswith(f"{moved.recorded_at:%Y-%m-%d %H:%M}")
+    assert event_lines(learned).startswith("2026-01-05 08:00")
 
 
 def test_filling_makes_only_what_is_missing_and_leaves_what_serves_alone(
