@@ -516,6 +516,9 @@ def contradictions(
     return {"contradictions": rows, "doubts": [doubt_row(each) for each in doubts]}
 
 
+REST_LOST = "; both_valid keeps both, and replacing the earlier would lose the rest of it"
+
+
 def show_contradiction(found: Contradiction) -> None:
     """Print a contradiction: both sides, the earlier first, why it is one, and how somebody would decide it."""
     from nous_online.memories.contradictions import sides_of
@@ -525,10 +528,7 @@ def show_contradiction(found: Contradiction) -> None:
     for name, side in sorted(sides_of(found), key=lambda named: named[1].learned_at):
         show(side_line(name, side))
     if reason := (found.judgement or {}).get("reason"):
-        rest = (
-            "; both_valid keeps both, and replacing the earlier would lose the rest of it" if is_partial(reason) else ""
-        )
-        show(f"  [dim]{escaped(brief(reason))}{rest}[/dim]")
+        show(f"  [dim]{escaped(brief(reason))}{REST_LOST if is_partial(reason) else ''}[/dim]")
     if found.status == "resolved":
         show_decision(found.note, found.id)
     elif proposed := found.proposed:
@@ -540,13 +540,16 @@ def show_contradiction(found: Contradiction) -> None:
 
 def show_doubt(doubt: Doubt) -> None:
     """Print a doubt: both sides, the earlier first, and how to decide it, or how it was decided."""
+    from nous_online.language.pairs.clauses import has_sentences
+
     show(f"[bold]{doubt.later.id}[/bold]  {escaped(doubt.resolution or 'in doubt')}: b perhaps replaces a")
     for name, fact in (("a", doubt.earlier), ("b", doubt.later)):
         show(side_line(name, fact))
     if doubt.resolution:
         show_decision(doubt.note, *(each.id for each in doubt.decided_on))
     else:
-        show(f"  [dim]{ruling_of_doubt(doubt.later, doubt.earlier.id)}[/dim]")
+        rest = REST_LOST if has_sentences(doubt.earlier.content) else ""
+        show(f"  [dim]{ruling_of_doubt(doubt.later, doubt.earlier.id)}{rest}[/dim]")
 
 
 def show_decision(note: str | None, *ids: UUID) -> None:

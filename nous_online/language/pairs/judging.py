@@ -257,43 +257,40 @@ class OfflineJudge:
         pairs = [_without_slips(pair) for pair in pairs]
         slots = [slot_of_pair(pair) for pair in pairs]
         denials = [slot is None and is_denied(pair) for pair, slot in zip(pairs, slots, strict=True)]
-        # Guards are run only where they can matter: a distant pair without slot or denial is compatible anyway.
-        alike = [is_harmless(pair) for pair in pairs]
-        near = [p.similarity >= LEAST_SIMILARITY or alike[i] or slots[i] or denials[i] for i, p in enumerate(pairs)]
-        reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
-        harmless = [is_alike and not apart for is_alike, apart in zip(alike, reasons, strict=True)]
+        reasons, harmless = compared_exactly(pairs, [slots[i] or denials[i] for i in range(len(pairs))])
         same = chances_of_same(pairs, [bool(apart) or harmless[i] for i, apart in enumerate(reasons)])
         readings = read_those(pairs, [not is_equal for is_equal in harmless])
         in_parts = changes_in_parts(pairs, readings, slots)
         changed = [each.whole for each in in_parts]
         partial = leave_a_part(pairs, readings, changed, slots)
-        found = [
-            Seen(
-                similarity=pair.similarity,
-                reasons=reasons[i],
-                slot=slots[i],
-                is_denied=denials[i],
-                same=same[i],
-                later=later(pair),
-                is_harmless=harmless[i],
-                reading=readings[i],
-                kept_apart=_kept_apart(pair, readings[i], same[i]),
-                words=_words(pair),
-                changed_chance=changed[i],
-                is_partial=partial[i],
-                begins=_begins(pair) if slots[i] or is_noticed(changed[i]) else None,
-                things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
-                is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
-                is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
-                part_chance=in_parts[i].part,
-                is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
-                is_worded_alike=are_worded_alike(pair.a.text, pair.b.text),
-                may_add=(slots[i] is not None or is_noticed(changed[i]))
-                and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
+        return [
+            self._judgement(
+                Seen(
+                    similarity=pair.similarity,
+                    reasons=reasons[i],
+                    slot=slots[i],
+                    is_denied=denials[i],
+                    same=same[i],
+                    later=later(pair),
+                    is_harmless=harmless[i],
+                    reading=readings[i],
+                    kept_apart=_kept_apart(pair, readings[i], same[i]),
+                    words=_words(pair),
+                    changed_chance=changed[i],
+                    is_partial=partial[i],
+                    begins=_begins(pair) if slots[i] or is_noticed(changed[i]) else None,
+                    things=_two_things(pair, readings[i], is_asked=slots[i] is not None or denials[i]),
+                    is_of_any=is_of_any(pair.a.text) or is_of_any(pair.b.text),
+                    is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
+                    part_chance=in_parts[i].part,
+                    is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
+                    is_worded_alike=are_worded_alike(pair.a.text, pair.b.text),
+                    may_add=(slots[i] is not None or is_noticed(changed[i]))
+                    and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
+                )
             )
             for i, pair in enumerate(pairs)
         ]
-        return [self._judgement(seen) for seen in found]
 
     def _judgement(self, seen: Seen) -> Judgement:
         """Return the verdict on a pair with its reason."""
@@ -361,6 +358,15 @@ def of_others(pair: Pair) -> str | None:
 def is_denied(pair: Pair) -> bool:
     """Tell whether one statement of a pair negates what the other one states of the same subject."""
     return not of_others(pair) and denied(pair.a.text, pair.b.text) is not None
+
+
+def compared_exactly(pairs: Sequence[Pair], are_rivals: Sequence[object]) -> tuple[list[tuple[str, ...]], list[bool]]:
+    """Return why each pair can't be duplicates, and whether it differs in nothing that can change the meaning."""
+    # Guards are run only where they can matter: a distant pair without slot or denial is compatible anyway.
+    alike = [is_harmless(pair) for pair in pairs]
+    near = [each.similarity >= LEAST_SIMILARITY or alike[i] or are_rivals[i] for i, each in enumerate(pairs)]
+    reasons = [reasons_apart(pair) if is_near else () for pair, is_near in zip(pairs, near, strict=True)]
+    return reasons, [is_alike and not apart for is_alike, apart in zip(alike, reasons, strict=True)]
 
 
 def reasons_apart(pair: Pair) -> tuple[str, ...]:

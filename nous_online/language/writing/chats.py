@@ -11,6 +11,7 @@ from nous_online.core.policy import WritingPolicy
 from nous_online.language.lexicon import (
     CAUSE,
     CORRECTING,
+    COURTESY,
     DATED,
     DECISION,
     FUNCTION_WORDS,
@@ -42,7 +43,8 @@ POLICY = WritingPolicy()
 LEAST_SAID = 2  # content words of a sentence that says something by itself
 LONGEST_ANSWER = 10  # words of an answer that is left out before what stands by itself
 LONGEST_CHOICE = 6  # words of a choice that says nothing without what there was to choose from
-LONGEST_BARE, LONGEST_ASKED = 8, 25  # words of an answer that is told with its question, and of that
+LONGEST_BARE, SHORT_ANSWER = 8, 14  # words of an answer that is told with its question, and that is read with it
+LONGEST_QUESTION = 25
 FAR = 40  # sentences before one that opens with "he" among which whom it means may stand
 LEAST_TOLD = 3  # content words of a sentence that tells how something is, whatever it names
 LASTS = (STANDING, RULE, PREFERENCE)
@@ -150,6 +152,21 @@ def is_named(text: str) -> bool:
     return any(map(str.isdigit, text)) or bool(names_inside(text))
 
 
+def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
+    answer, before = sentences[place], sentences[place - 1] if place else None
+    after = sentences[place + 1] if place + 1 < len(sentences) else None
+    is_countered = after is not None and after.turn == answer.turn and is_question(after)  # "I can't. Half past ten?"
+    if before is None or before.speaker == answer.speaker or not is_question(before) or is_countered:
+        return None
+    if COURTESY.fullmatch(straighten_apostrophes(before.text)):
+        return None
+    if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straighten_apostrophes(answer.text)):
+        return None
+    is_short = word_count(answer.text) <= SHORT_ANSWER and word_count(before.text) <= LONGEST_QUESTION
+    return before if is_short and not CORRECTING.match(straighten_apostrophes(answer.text)) else None
+
+
 def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
     """Tell whether a user answers a question about their life in a few words without a verb: "Mattie Walsh.", "Five."
 
@@ -160,7 +177,7 @@ def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
         return False
     is_other = first in ANSWERS | UNANCHORED or opens_with_self(text) or is_passing(text) or POINTING_BACK.search(text)
     tells = is_note(text) and (WHAT.search(asked.text) or is_named(text))
-    is_short = word_count(text) <= LONGEST_BARE and word_count(asked.text) <= LONGEST_ASKED
+    is_short = word_count(text) <= LONGEST_BARE and word_count(asked.text) <= LONGEST_QUESTION
     return bool(is_short and tells) and not (is_other or OFFERING.search(asked.text) or is_question(answer))
 
 

@@ -85,6 +85,7 @@ from nous_online.language.writing.chats import (
     leans_back,
     named_before,
     opening,
+    question_before,
     says_little,
     tells_of_life,
     without_replies,
@@ -117,7 +118,6 @@ from nous_online.language.writing.sentences import (
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
 MOST_LEANING = 60  # … but what only says more of the sentence before it stays with it
-SHORT_ANSWER, LONGEST_QUESTION = 14, 25  # words; a longer answer can be read without its question
 CHATTING = ASKING | ASSISTANTS
 LEAST_WORDS = 4  # of a point; fewer say nothing on their own
 NEAR = 8  # sentences before a correction that it can refer to
@@ -207,10 +207,16 @@ def points_of(sentences: Sequence[Sentence]) -> list[Point]:
     passing = corrected_sentences(sentences)
     found: list[Point] = []
     for _, block in groupby(range(len(sentences)), key=lambda place: (sentences[place].turn, sentences[place].block)):
-        places = list(block)
-        for whole in statement_runs(sentences, places, passing):
-            found.append(point_of(sentences, without_replies(sentences, whole)))
-    return [each for each in found if stands_alone(each)]
+        for whole in statement_runs(sentences, list(block), passing):
+            found += standing_part(sentences, without_replies(sentences, whole))
+    return found
+
+
+def standing_part(sentences: Sequence[Sentence], run: Sequence[int]) -> list[Point]:
+    """Return a run as a point, a user's without the first sentences that hang on something said before; or nothing."""
+    starts = range(len(run) if is_asking(sentences[run[0]]) else 1)
+    points = (point_of(sentences, run[start:]) for start in starts)
+    return [each for each in points if stands_alone(each)][:1]
 
 
 def point_of(sentences: Sequence[Sentence], run: Sequence[int]) -> Point:
@@ -445,21 +451,6 @@ def is_too_short(text: str) -> bool:
     return len(content_words(text)) < LEAST_COMMON and not _DIGITS.search(text)
 
 
-def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
-    """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
-    answer, before = sentences[place], sentences[place - 1] if place else None
-    after = sentences[place + 1] if place + 1 < len(sentences) else None
-    is_countered = after is not None and after.turn == answer.turn and is_question(after)  # "I can't. Half past ten?"
-    if before is None or before.speaker == answer.speaker or not is_question(before) or is_countered:
-        return None
-    if COURTESY.fullmatch(straighten_apostrophes(before.text)):
-        return None
-    if (answer.speaker or "").casefold() in ASKING and REQUEST.match(straighten_apostrophes(answer.text)):
-        return None
-    is_short = word_count(answer.text) <= SHORT_ANSWER and word_count(before.text) <= LONGEST_QUESTION
-    return before if is_short and not CORRECTING.match(straighten_apostrophes(answer.text)) else None
-
-
 def corrected_sentences(sentences: Sequence[Sentence]) -> frozenset[int]:
     """Return the indexes of what the next sentence corrects, a turn refuses, or is refused later in the same words."""
     found: set[int] = set()
@@ -655,7 +646,14 @@ def outcome_weights(points: Sequence[Point], vectors: Vectors, count: int) -> ND
     return np.exp(POLICY.telling_pull * worths)
 
 
-def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.float64], *, most: int) -> list[int]:
+def select_facts(
+    points: Sequence[Point],
+    vectors: Vectors,
+    worths: NDArray[np.float64],
+    *,
+    most: int,
+    least: float = POLICY.least_worth,
+) -> list[int]:
     """Return the indexes of at most `most` points worth keeping as facts, in order, without repeats.
 
     The best-scored point that states a cause is always among them: without it the others tell half of what was learned.
@@ -663,7 +661,7 @@ def select_facts(points: Sequence[Point], vectors: Vectors, worths: NDArray[np.f
     """
     chosen: list[int] = []
     order: list[int] = np.argsort(-worths, kind="stable").tolist()
-    ranked = [place for place in order if worths[place] >= POLICY.least_worth]
+    ranked = [place for place in order if worths[place] >= least]
     why = next((place for place in ranked if CAUSE.search(straighten_apostrophes(points[place].text))), None)
     told = [is_decided(point.text) or any(map(is_standing, point.sentences)) for point in points]
     rules = [place for place in ranked if told[place]][: most // 2]

@@ -330,7 +330,8 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
         (POLICY.most_told_facts, POLICY.words_a_told_fact) if is_chat else (POLICY.most_facts, POLICY.words_a_fact)
     )
     most = min(most, 2 + spoken.words // every)
-    kept = [points[i] for i in select_facts(points, rows, worths, most=most)]
+    least = POLICY.least_told_worth if is_chat else POLICY.least_worth
+    kept = [points[i] for i in select_facts(points, rows, worths, most=most, least=least)]
     return tuple(
         FactDraft(
             standalone_text(each),

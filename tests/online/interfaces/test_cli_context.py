@@ -312,6 +312,12 @@ def test_a_doubt_is_listed_and_decided_for_the_later_the_earlier_or_both():
     assert typed("contradictions", "--json").json["doubts"] == []
 
 
+def test_a_doubt_about_a_fact_of_several_sentences_says_what_deciding_for_the_later_would_lose():
+    in_doubt("The dentist is on 20 October. I have been a vegetarian for twelve years.", "The dentist is on 27 October")
+
+    assert "replacing the earlier would lose the rest of it" in typed("contradictions").out
+
+
 def test_a_doubt_is_decided_by_merging_both_into_a_third_fact():
     earlier, later = in_doubt("Desk 7 is in Lima", "Desk 7 is in Oslo now")
     into = typed("learn", "Desk 7 moved from Lima to Oslo in May", "--key", "k/both", "--json").json["memory"]["id"]

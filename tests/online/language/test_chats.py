@@ -307,3 +307,17 @@ def test_what_somebody_says_of_a_person_or_thing_is_no_mere_reply() -> None:
     told = facts("We fly on Friday.", "A packing list?", "The sister has the dog. The keys are with Corin Marsh.")
 
     assert any("The sister has the dog." in each for each in told)
+
+
+def test_what_stands_behind_a_sentence_that_hangs_is_not_lost_with_it() -> None:
+    said = "Good. He also scrapped the rota, so no pager for me. And we moved to Olm, phone is 377."
+
+    told = facts("Henrik runs the forge now.", "Noted.", said)
+
+    assert [each for each in told if "phone is 377" in each] == ["We moved to Olm, phone is 377."]
+
+
+def test_a_brief_statement_of_a_user_is_a_fact() -> None:
+    told = "Software ist Vectorworks interiorcad."
+
+    assert told in facts("Die Küche wird aus Eiche gebaut.", "Schön.", told)
