@@ -104,7 +104,10 @@ OFFERING = re.compile(
     re.IGNORECASE,
 )
 """In a question of an assistant about what it is to do."""
-HE = re.compile(r"(?:he|his|il|él|er|ihm|sein(?:e[mnrs]?)?)\b", re.IGNORECASE)
+HE = re.compile(
+    r"(?:he|his|il|él|er(?! (?:is|zijn|was|waren|staan?|staat|zit|zitten|ligt|komt|gaat)\b)|ihm|sein(?:e[mnrs]?)?)\b",
+    re.IGNORECASE,
+)
 SHE = re.compile(
     r"(?:she|her|elle|ella|ihr(?:e[mnrs]?)?|sie (?=(?:\w+t|war|wird|will|muss|kann|darf|soll|mag)\b))\b", re.IGNORECASE
 )
