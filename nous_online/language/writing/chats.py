@@ -278,7 +278,8 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     own, last = told_before(sentences, place)
     if kin is None:
         return None if own else next((each for each in reversed(last) if names_inside(each.text)), None)
-    asked = next((each for each in reversed(sentences[:place]) if each.turn != sentences[place].turn), None)
+    before = sentences[max(0, place - FAR) : place]
+    asked = next((each for each in reversed(before) if each.turn != sentences[place].turn), None)
     if asked and is_question(asked) and not is_asking(asked) and not own and len(names_inside(asked.text)) == 1:
         return asked
     is_sure = len({name for each in last for name in names_in(each.text)}) == 1
@@ -302,8 +303,8 @@ def chosen_from(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     text = sentences[place].text
     if not is_asking(sentences[place]) or not CHOOSING.match(text) or word_count(text) > LONGEST_CHOICE:
         return None
-    told = [each for part in told_before(sentences, place) for each in part]
-    return next((each for each in reversed(told) if UNDECIDED.search(each.text)), None)
+    own, last = told_before(sentences, place)
+    return next((each for each in reversed([*last, *own]) if UNDECIDED.search(each.text)), None)
 
 
 def names_in(text: str) -> set[str]:
