@@ -173,15 +173,20 @@ def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | Non
 def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
     """Tell whether a user answers a question about their life in a few words without a verb: "Mattie Walsh.", "Five."
 
-    What an assistant asks about its own work ("Which tone would you like?") is none.
+    More may follow behind a comma ("In May, once it is paid."). What an assistant asks about its own work ("Which tone
+    would you like?") is none.
     """
-    text, first = straighten_apostrophes(answer.text), opening(answer.text)
     if asked is None or is_asking(asked) or not (is_asking(answer) and is_question(asked)):
         return False
-    is_other = first in ANSWERS | UNANCHORED or opens_with_self(text) or is_passing(text) or POINTING_BACK.search(text)
-    tells = is_note(text) and (WHAT.search(asked.text) or is_named(text))
-    is_short = word_count(text) <= LONGEST_BARE and word_count(asked.text) <= LONGEST_QUESTION
-    return bool(is_short and tells) and not (is_other or OFFERING.search(asked.text) or is_question(answer))
+    text = straighten_apostrophes(answer.text)
+    is_whole = word_count(text) <= LONGEST_BARE and is_note(text)
+    # Of other languages' verbs too few are known to tell a note from a clause.
+    head = text if is_whole or SPOKEN_ELSEWHERE & set(text.casefold().split()) else text.split(",", 1)[0]
+    is_other = opening(head) in ANSWERS | UNANCHORED or opens_with_self(text) or is_passing(text)
+    tells = is_note(head) and not POINTING_BACK.search(head) and (WHAT.search(asked.text) or is_named(head))
+    is_short = word_count(text) <= SHORT_ANSWER and word_count(head) <= LONGEST_BARE
+    is_told = is_short and tells and word_count(asked.text) <= LONGEST_QUESTION
+    return bool(is_told) and not (is_other or OFFERING.search(asked.text) or is_question(answer))
 
 
 def is_reply(sentences: Sequence[Sentence], place: int) -> bool:

@@ -240,6 +240,7 @@ def test_what_an_assistant_explains_stays_in_the_summary() -> None:
         ("How many horses are you shoeing in a week now?", "Twelve. Mostly cobs.", "How many horses"),
         ("Who is looking after the forge while you're away?", "Corin Marsh.", "Who is looking after"),
         ("Does the apprentice have a name yet?", "Wilf Harkness.", "Does the apprentice"),
+        ("When do you expect the new anvil?", "In November, once it has been paid.", "When do you expect"),
     ],
 )
 def test_a_bare_answer_is_told_with_its_question(asked: str, answer: str, fact: str) -> None:
