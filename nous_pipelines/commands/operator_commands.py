@@ -222,7 +222,9 @@ def purge(
 
 def reembed(
     *,
-    model: Annotated[str, Option("--to", metavar="MODEL", help="A model of the server in NOUS_EMBEDDING_URL.")],
+    model: Annotated[
+        str, Option("--to", metavar="MODEL", help="multilingual-e5-small, minilm, or one of your server.")
+    ],
     dimensions: Annotated[int | None, Option(help="Its width; NOUS_EMBEDDING_DIMENSIONS unless named here.")] = None,
     dry_run: Annotated[bool, Option(help="Say how much there is to do; change nothing.")] = False,
     agent: OneOfAllOption = None,

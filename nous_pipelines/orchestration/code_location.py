@@ -322,7 +322,7 @@ class NextSpace(dg.ConfigurableResource):
 
     model: str = Field(
         default="",
-        description="A model of the server in NOUS_EMBEDDING_URL, or minilm-l6-v2-int8; empty: that of new agents.",
+        description="multilingual-e5-small, minilm, or one of the server in NOUS_EMBEDDING_URL; empty: of new agents.",
     )
     dimensions: int = Field(default=0, description="The model's width; 0 means NOUS_EMBEDDING_DIMENSIONS.")
 
