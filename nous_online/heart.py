@@ -35,7 +35,7 @@ from nous_online.core.validation import (
 )
 from nous_online.database.connection import Database, open_url
 from nous_online.database.statements import fetch
-from nous_online.language.embedding import Embedder, LocalEmbedder, default_embedder, embedder_lookup, embedder_of
+from nous_online.language.embedding import Embedder, LocalEmbedder, default_embedder, embedder_lookup
 from nous_online.language.pairs.judging import Judge, OfflineJudge
 from nous_online.memories import decisions
 from nous_online.memories.agent import Agent, Verbs, register
@@ -199,7 +199,7 @@ class Heart(
                 policy=chosen,
                 rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
                 deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
-                embedder_of=embedder_lookup(offered) if offered else embedder_of,
+                embedder_of=embedder_lookup(offered),
             ),
             owns_database=database is None,
             works_in_background=works_in_background,

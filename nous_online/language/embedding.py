@@ -193,8 +193,8 @@ def local_embedder(name: str) -> LocalEmbedder | None:
 
 
 def embedder_lookup(embedders: Sequence[Embedder]) -> Callable[[EmbeddingSpace], Embedder | None]:
-    """Return who finds the embedder of a space among those the caller brought."""
-    return lambda space: next((each for each in embedders if each.space == space), None)
+    """Return who finds the embedder of a space among those the caller brought, or in the environment without any."""
+    return (lambda space: next((each for each in embedders if each.space == space), None)) if embedders else embedder_of
 
 
 def embedder_of(space: EmbeddingSpace) -> Embedder | None:

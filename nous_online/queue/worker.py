@@ -29,7 +29,7 @@ from nous_online.core.policy import DEFAULT_SESSION, CompletionPolicy, LearnPoli
 from nous_online.database.changes import Cause, change_memory, lock_memories, lock_memory, version_of
 from nous_online.database.connection import Database, open_url
 from nous_online.database.statements import fetch, statements
-from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup, embedder_of
+from nous_online.language.embedding import Embedder, default_embedder, embedder_lookup
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.judging import Judge
 from nous_online.memories import censors, facts, procedures, store
@@ -597,7 +597,7 @@ def open_staff(
     from nous_online.language.claude.judge import judge_factory
     from nous_online.language.claude.model_writer import writer_factory
 
-    found = embedder_lookup([embedder]) if embedder else embedder_of
+    found = embedder_lookup([embedder] if embedder else [])
     judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder or default_embedder())
     place = url or open_url()
     with (

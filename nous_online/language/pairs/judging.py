@@ -207,7 +207,7 @@ class Seen:
     """No reading retires the earlier one: no sentence by itself replaces it (`ReadInParts.retires`), or it says what
     somebody must never be given (`HARMFUL`)."""
     is_worded_alike: bool = False
-    """Half of the content words of both are shared."""
+    """Half of the content words of both are shared; told only where a change is noticed."""
     may_add: bool = False
     """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
@@ -284,7 +284,7 @@ class OfflineJudge:
                     is_of_others=is_noticed(changed[i]) and other_names(pair.a.text, pair.b.text) is not None,
                     part_chance=in_parts[i].part,
                     is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
-                    is_worded_alike=are_worded_alike(pair.a.text, pair.b.text),
+                    is_worded_alike=is_noticed(changed[i]) and are_worded_alike(pair.a.text, pair.b.text),
                     may_add=(slots[i] is not None or is_noticed(changed[i]))
                     and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
                 )

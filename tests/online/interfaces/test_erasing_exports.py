@@ -17,12 +17,12 @@ from conftest import WordEmbedder
 from erased_rows import dump, mentions
 from turns import in_turn
 
-from nous_online import heart as hearts
 from nous_online.core.errors import Refused
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces import exporting
 from nous_online.interfaces.exporting import erase_exports, export_agent, restore_agent
+from nous_online.language import embedding
 from nous_online.memories.erasure import Erased, Erasure, Part, erase_everywhere, erase_some
 
 WORD = "zinfandel"
@@ -31,7 +31,7 @@ WORD = "zinfandel"
 @pytest.fixture
 def lived(heart: Heart, monkeypatch: pytest.MonkeyPatch) -> tuple[Heart, UUID, UUID]:
     """A heart, a fact to be erased, and one that it had replaced."""
-    monkeypatch.setattr(hearts, "embedder_of", lambda _: heart.agent.embedder)
+    monkeypatch.setattr(embedding, "embedder_of", lambda _: heart.agent.embedder)
     old = heart.learn("The wine is upstairs").memory
     fact = heart.learn(f"The {WORD} is in the cellar", context=f"said over {WORD}").memory
     heart.learn(f"The {WORD} is in the cellar")

@@ -291,17 +291,21 @@ def test_a_choice_takes_the_place_of_the_hesitation(torn: str, choice: str) -> N
     ("before", "asked", "told", "whole"),
     [
         (
-            "Theo is ill, so The Salt Register is delivered on 20 December.", "Does that endanger the date?",
-            "No, it comes out on 15 March.", "Theo is ill",
+            "Theo is ill, so The Salt Register comes in spring.", "Is it late?", "No, it comes out on Ada Blum's list.",
+            "Theo is ill, so The Salt Register comes in spring. It comes out on Ada Blum's list.",
         ),
-        ("We were at the lake.", "How is Mirabelle?", "She takes half a tablet of Felimazol.", "How is Mirabelle?"),
-        ("Wir waren am See.", "Wie geht es Mirabelle?", "Sie bekommt eine halbe Tablette Felimazol.", "Wie geht es"),
+        (
+            "We were at the lake.", "How is Mirabelle?", "She takes half a tablet of Felimazol.",
+            "How is Mirabelle? She takes half a tablet of Felimazol.",
+        ),
+        (
+            "Wir waren am See.", "Wie geht es Mirabelle?", "Sie bekommt eine halbe Tablette Felimazol.",
+            "Wie geht es Mirabelle? Sie bekommt eine halbe Tablette Felimazol.",
+        ),
     ],
 )  # fmt: skip
 def test_what_opens_with_it_or_she_is_told_with_what_says_whom(before: str, asked: str, told: str, whole: str) -> None:
-    found = facts(before, asked, told, "Noted.")
-
-    assert any(each.startswith(whole) and each[-12:-6] in told for each in found)
+    assert whole in facts(before, asked, told, "Noted.")
 
 
 def test_what_somebody_says_of_a_person_or_thing_is_no_mere_reply() -> None:

@@ -12,11 +12,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from nous_online import heart as hearts
 from nous_online.core.settings import settings
 from nous_online.database import postgres
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
+from nous_online.language import embedding
 from nous_online.memories import erasure
 from nous_online.memories.erasure import NEEDS_SUPERUSER, scrub
 
@@ -35,7 +35,7 @@ def nous(
     monkeypatch.setenv("NOUS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NOUS_AGENT", "aria")
     monkeypatch.setattr(erasure, "installed_erasers", list)
-    monkeypatch.setattr(hearts, "embedder_of", lambda _: heart.agent.embedder)
+    monkeypatch.setattr(embedding, "embedder_of", lambda _: heart.agent.embedder)
     settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(application(), arguments)
     settings.cache_clear()

@@ -71,6 +71,14 @@ def each_in_another(heart: Heart, pair: tuple[Fact, Fact]) -> None:
         open_between(heart, fact.id, heart.learn(f"Not so: {fact.content}").memory.id)
 
 
+def rule(heart: Heart, contradiction_id: UUID, pair: tuple[Fact, Fact], keep: Resolution | int) -> None:
+    """Rule on a contradiction, or, for a number, keep that side."""
+    if isinstance(keep, int):
+        heart.resolve_contradiction(contradiction_id, keep=pair[keep].id)
+    else:
+        heart.resolve_contradiction(contradiction_id, keep)
+
+
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("before", [both_active, one_gave_way, each_in_another])
 @pytest.mark.parametrize("keep", ["both_valid", "same", 0, 1])
@@ -84,10 +92,7 @@ def test_undoing_a_ruling_restores_both_facts_and_the_contradiction(
 ) -> None:
     before(heart, pair)
     found, then = between(heart, owner, pair), rows(owner)
-    if isinstance(keep, int):
-        heart.resolve_contradiction(found.id, keep=pair[keep].id)
-    else:
-        heart.resolve_contradiction(found.id, keep)
+    rule(heart, found.id, pair, keep)
 
     undone = heart.undo(pair[side].id, reason="asked again")
     if "restored" in {each.action for each in heart.history(pair[1 - side].id)}:
@@ -110,10 +115,7 @@ def test_a_ruling_is_undone_by_the_id_of_its_contradiction_whatever_was_done_sin
 ) -> None:
     before(heart, pair)
     found, then = between(heart, owner, pair), rows(owner)
-    if isinstance(keep, int):
-        heart.resolve_contradiction(found.id, keep=pair[keep].id)
-    else:
-        heart.resolve_contradiction(found.id, keep)
+    rule(heart, found.id, pair, keep)
     for fact in pair:
         heart.pin(fact.id)
 

@@ -27,7 +27,7 @@ def environment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """The daemon's environment: the database of this test, and models that need no weights."""
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     monkeypatch.setattr("nous_online.queue.worker.default_embedder", WordEmbedder)
-    monkeypatch.setattr("nous_online.queue.worker.embedder_of", lambda _: WordEmbedder())
+    monkeypatch.setattr("nous_online.language.embedding.embedder_of", lambda _: WordEmbedder())
     settings.cache_clear()
     yield
     close_staff()
