@@ -13,6 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Self
 
@@ -94,12 +95,15 @@ class NousTwin:
         return self.returncode
 
     def communicate(self, timeout: float = 60) -> tuple[str, str]:
-        """Say no more, wait for its end, and return what it wrote that was not read yet."""
+        """Say no more, wait for its end or make it, and return what it wrote that was not read yet."""
         out = err = ""
         if not self.stdin.closed:
-            with self.stdout, self.stderr:
+            with self.stdout, self.stderr, ThreadPoolExecutor() as readers:  # it may fill either pipe first
                 self.stdin.close()
-                out, err = self.stdout.read(), self.stderr.read()
+                both = [readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
+                if wait(both, timeout).not_done:
+                    self._process.kill()
+                out, err = (each.result() for each in both)
         self.wait(timeout)
         return out, err
 

@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import secrets
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -26,13 +27,18 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import fetch, statements
 
 TRAIL = logging.getLogger("nous.audit")
+SHOWN = logging.StreamHandler()
 REFUSALS = frozenset({401, 403, 421, 429})
 """Statuses logged as security events: bad key, missing right, wrong Host, rate limit."""
 
 
 def show_trail() -> None:
-    """Write every line of the audit trail to standard error; called by servers. Elsewhere only warnings are shown."""
-    TRAIL.addHandler(logging.StreamHandler())
+    """Write every line of the audit trail to standard error; called by servers. Elsewhere only warnings are shown.
+
+    Called again, as by the second server of a process, it writes each line once, and to what is standard error now.
+    """
+    SHOWN.stream = sys.stderr
+    TRAIL.addHandler(SHOWN)
     TRAIL.setLevel(logging.INFO)
     TRAIL.propagate = False
 

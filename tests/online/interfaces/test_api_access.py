@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
+import json
 import re
 import socket
 import time
@@ -361,3 +363,19 @@ def test_reading_another_agent_by_a_mistyped_name_creates_none_and_names_the_nea
     assert [each.status_code for each in answers] == [404, 404]
     assert all("agent 'arai' is not known here; known are: aria" in each.json()["detail"] for each in answers)
     assert client.post("/facts", json={"content": "Cats like fish"}, headers=arai).status_code == 200
+
+
+def test_a_second_server_of_a_process_writes_each_line_once_and_where_standard_error_is_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(keys.TRAIL, "handlers", [])
+
+    monkeypatch.setattr("sys.stderr", first)
+    keys.show_trail()
+    monkeypatch.setattr("sys.stderr", second)
+    keys.show_trail()
+    first.close()
+    keys.note_call(status=403, agent="aria")
+
+    assert [json.loads(line)["status"] for line in second.getvalue().splitlines()] == [403]
