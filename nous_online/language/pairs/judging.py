@@ -32,6 +32,7 @@ from nous_online.language.pairs.slots import other_holders, shared_slot
 from nous_online.language.pairs.unsaid import left_unsaid
 from nous_online.language.pairs.wordings import (
     NAMES_MOVED,
+    are_of_other_places,
     is_of_any,
     may_add,
     may_be_same,
@@ -208,6 +209,8 @@ class Seen:
     somebody must never be given (`HARMFUL`)."""
     is_worded_alike: bool = False
     """Half of the content words of both are shared; told only where a change is noticed."""
+    is_elsewhere: bool = False
+    """They begin alike, of another place or person each, and go on differently (`are_of_other_places`)."""
     may_add: bool = False
     """Both may hold, the later one on top of the earlier: "Ana has piano on Mondays", "… on Thursdays" (`may_add`)."""
 
@@ -241,7 +244,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-16"
+    prompt_version = "reader-17"
 
     @property
     def name(self) -> str:
@@ -285,6 +288,7 @@ class OfflineJudge:
                     part_chance=in_parts[i].part,
                     is_kept=not in_parts[i].retires or HARMFUL.search(_in_order(pair)[0]) is not None,
                     is_worded_alike=is_noticed(changed[i]) and are_worded_alike(pair.a.text, pair.b.text),
+                    is_elsewhere=is_noticed(changed[i]) and are_of_other_places(pair.a.text, pair.b.text),
                     may_add=(slots[i] is not None or is_noticed(changed[i]))
                     and may_add(pair.a.text, pair.b.text, is_of_slot=slots[i] is not None),
                 )
@@ -347,6 +351,8 @@ def _without_slips(pair: Pair) -> Pair:
 def slot_of_pair(pair: Pair) -> str | None:
     """Return the slot that both statements of a pair fill with different values, None without one."""
     known, new = (pair.b, pair.a) if later(pair) == "a" else (pair.a, pair.b)
+    if are_of_other_places(known.text, new.text):
+        return None
     return shared_slot(known.text, new.text, subjects=(known.subject, new.subject))
 
 
@@ -435,8 +441,9 @@ def leave_a_part(
         elif is_change and slot is None and has_sentences(_in_order(pair)[0]):
             partial[at] = True  # several sentences say several things
         elif is_change and slot is None:
-            found = clauses_of(_in_order(pair)[0])
-            clauses |= {at: found} if found else {}
+            earlier = _in_order(pair)[0]
+            found = [clause for clause in clauses_of(earlier) if f"{clause}:" not in earlier]  # no "Summer plan:"
+            clauses |= {at: found} if len(found) > 1 else {}
     asked = [(clause, _in_order(pairs[at])[1]) for at, found in clauses.items() for clause in found]
     read = iter(read_pairs(asked))
     for at, found in clauses.items():
@@ -449,9 +456,11 @@ def _leaves_a_clause(parted: Sequence[tuple[Chances, frozenset[str]]], said: fro
     """Tell whether a later statement of these content words speaks of one clause and leaves another as it is."""
     is_changed = any(reading.change >= change_at for reading, _ in parted)
     for reading, words in parted:
-        is_left = reading.distinct >= LEFT_FROM and not said.issuperset(word for word in words if not word.isdigit())
+        if said.issuperset(word for word in words if not word.isdigit()):
+            continue
         # A clause that its verb opens ("and plays the cello") is seldom read as changed: what it alone shares says so.
-        if is_left and (is_changed or any(said & other - words for _, other in parted)):
+        is_other = reading.distinct >= LEFT_FROM and any(said & other - words for _, other in parted)
+        if is_other or (is_changed and reading.change < change_at):
             return True
     return False
 
@@ -620,7 +629,7 @@ def _as_read(seen: Seen, reading: Chances) -> tuple[Verdict, float, str] | None:
         if seen.later is None or reading.replaces < reading.change / 2:
             return Verdict.CONTRADICTS, chance, f"read together, the two can't both be so{what}"
         is_unsure = reading.replaces < limits.retire_at or seen.changed_chance < limits.neighbours.retire_from
-        is_doubted = is_unsure or not (reading.is_in_depth or seen.is_worded_alike)
+        is_doubted = is_unsure or seen.is_elsewhere or not (reading.is_in_depth or seen.is_worded_alike)
         # One may have taken over from the other, or both do it; what is yet to begin retires nothing that holds today.
         if is_doubted or seen.is_kept or seen.is_partial or seen.is_of_others or seen.begins or seen.may_add:
             does = "replaces a part of" if seen.is_partial else "replaces" if seen.begins else "may replace"

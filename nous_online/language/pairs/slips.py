@@ -54,7 +54,10 @@ def in_one_spelling(a: str, b: str) -> tuple[str, str]:
     the embedding model's vocabulary has, and the other is; two of its letters are exchanged, or one inside is missing
     or too many. Names and endings are left as they are: "Jansen" and "Janssen" may be two.
     """
-    a, b = (RATE.sub(r"\1 per ", with_plain_sums(LONG_NUMBER.sub(_joined, text))) for text in (a, b))
+    a, b = (LONG_NUMBER.sub(_joined, text) for text in (a, b))
+    if all(any(pattern.search(text) for pattern in SUMS) for text in (a, b)):  # else "84 quid" is read beside "78 gbp"
+        a, b = with_plain_sums(a), with_plain_sums(b)
+    a, b = RATE.sub(r"\1 per ", a), RATE.sub(r"\1 per ", b)
     a, b = _with_accents(a, b), _with_accents(b, a)
     a, b = _ungrouped(a, b), _ungrouped(b, a)
     one, other = _words(a), _words(b)

@@ -106,7 +106,7 @@ def filled_slot(text: str, subject: str | None) -> Slot | None:
     is_run = claim.words[opening] == "on" and claim.words[opening - 1] in {"run", "runs"}
     if is_run and len(claim.words) == opening + 3 and claim.is_named(opening + 1) and is_number(claim.words[-1]):
         return _keyed(claim, subject, opening + 2, opening + 3, kind="number")  # "runs on Postgres 15"
-    if not _holds_one_value(claim, opening):
+    if _is_labelled(claim, opening) or not _holds_one_value(claim, opening):
         return None
     kind = _kind(claim, opening)
     return None if kind is None else _keyed(claim, subject, opening + 1, len(claim.words), kind=kind)
@@ -134,6 +134,12 @@ def _is_spoken(word: str) -> bool:
     return any(letter.isalnum() for letter in word)
 
 
+def _is_labelled(claim: _Claim, opening: int) -> bool:
+    """Tell whether a colon stands behind `opening`: "on call at Rask: Bo" names two things; "at 9:30" one."""
+    behind = range(opening + 1, len(claim.words) - 1)
+    return any(claim.words[place] == ":" and not claim.words[place + 1][0].isdigit() for place in behind)
+
+
 def _is_compound(claim: _Claim) -> bool:
     """Tell whether a comma or a conjunction outside of names opens another clause."""
     for place, word in enumerate(claim.words):
@@ -151,7 +157,9 @@ def _is_inside_name(claim: _Claim, place: int) -> bool:
     after = place + 1
     while after < len(claim.words) and claim.words[after] in INSIDE_NAMES and not claim.is_named(after):
         after += 1
-    return claim.is_named(after)
+    # "at Harbour Road on Mondays" names a place and a day.
+    is_dated = claim.words[place] == "on" and claim.words[min(after, len(claim.words) - 1)].removesuffix("s") in DATED
+    return claim.is_named(after) and not is_dated
 
 
 def _is_identified(claim: _Claim, subject: str | None) -> bool:

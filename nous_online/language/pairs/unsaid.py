@@ -77,7 +77,11 @@ def _is_beside_number(one: Reading, place: int) -> bool:
 
 def _quantities(one: Reading, other: Reading, counted: set[str]) -> Values:
     """Return the numbers and times that only one statement gives, without those of the things that both count."""
-    numbers = [each.shown for each in unmatched_numbers(one, other) if counted.isdisjoint(_things(one, each))]
+    unmatched = unmatched_numbers(one, other)
+    numbers = [each.shown for each in unmatched if counted.isdisjoint(_things(one, each))]
+    # Of a thing that both count one may give more numbers: "95 before midnight, 140 after", "165 after midnight now".
+    alike = [each.shown for each in unmatched if not counted.isdisjoint(_things(one, each))]
+    numbers += alike[sum(not counted.isdisjoint(_things(other, each)) for each in other.numbers) :]
     ordinals = (f"{each}." for each in sorted(one.ordinals - other.ordinals))
     return [*numbers, *ordinals, *map(clock, sorted(unmatched_times(one.times, other.times)))]
 

@@ -43,6 +43,7 @@ MARKS = frozenset("'\".,;:!?-/")
 TOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?|\S")
 LEAST_ALIKE = 0.5  # share of equal words from which two statements have the same wording
 TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", ".", "herr", "frau", "señor", "señora", "mme", "madame"})
+PLACING = frozenset({"to", "at", "for", "of", "from", "in"})
 CONDITIONAL = frozenset({"on", "at", "in", "for", "during", "with"})  # prepositions of a condition
 THRESHOLDS = frozenset({"over", "above", "under", "below", "than"})  # of "more than 1,000 euros"
 FRACTIONS = frozenset({"half", "quarter"})
@@ -386,6 +387,39 @@ def never_same(a: str, b: str) -> tuple[str, ...]:
     names = [[name.lower() for name in read(text).names] for text in (a, b)]
     first, second = ([name for name in own if name in names[0] and name in names[1]] for own in names)
     return (*differences(a, b), *((NAMES_MOVED,) if first != second else ()))
+
+
+def are_of_other_places(a: str, b: str) -> bool:
+    """Tell whether two statements give other places, or other persons and things, and differ again behind them.
+
+    In the same wording ("the bins at Rask on Mondays", "… at Holm on Fridays"), or beginning alike up to a preposition
+    ("Calls to Rask go to Bo", "Calls to Holm now go to Ida"): one thing may have moved, or there are two.
+    """
+    first, *others = _replaced(a, b) or [([], ([], []))]
+    is_placed = bool(PLACING.intersection(first[0][-1:])) and not any(_is_of_quantity_or_day(side) for side in first[1])
+    if is_placed and any(before[-1:] != ["of"] for before, _ in others):
+        return True
+    (before, name, rest), (other_before, other_name, other_rest) = _begun_with_name(a), _begun_with_name(b)
+    are_other = bool(name and other_name) and {*name}.isdisjoint(other_name)
+    return before == other_before and are_other and bool(rest) and rest != other_rest
+
+
+def _is_of_quantity_or_day(side: list[str]) -> bool:
+    return _is_quantity(side) or any(word.casefold().removesuffix("s") in DATED for word in side)
+
+
+def _begun_with_name(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the words up to the first preposition before a name, in lower case, that name, and the words behind it.
+
+    All three are empty for a text without one.
+    """
+    words = text.split()[:MOST_COMPARED]
+    starts = (place + 1 for place, word in enumerate(words[:-1]) if word in PLACING and words[place + 1][0].isupper())
+    start = next(starts, 0)
+    if not start:
+        return [], [], []
+    end = next((place for place in range(start, len(words)) if not words[place][0].isupper()), len(words))
+    return [word.casefold() for word in words[:start]], words[start:end], words[end:]
 
 
 def other_small_words(a: str, b: str) -> bool:

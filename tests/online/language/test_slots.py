@@ -30,6 +30,7 @@ def drawn(table):
     Lotte holds the rank of major                     | lotte hold rank of
     The head office is in Oslo                        | head office is in <name>
     The standup is now at 9:30                        | standup is at <number>
+    Bo sweeps the yard at Holm Street on Mondays      | bo sweep yard at holm street on <name>
     """),
 )
 def test_a_slot_is_the_statement_without_its_value(statement, key):

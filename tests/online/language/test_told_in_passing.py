@@ -347,6 +347,49 @@ def test_what_changes_a_clause_without_a_subject_leaves_the_other(earlier: str, 
     assert judged(earlier, later).reason.startswith("the later one replaces a part")
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    rows("""
+Our printer is Halden, and the cut-off for Friday's paper is 17:30. | Heads up: Halden moved the cut-off to 16:45.
+Members get an email two weeks ahead and a text the day before. | We've turned the emails off, it's only the text now.
+The gate fee is £12 before noon and £9 after noon. | The gate fee after noon is £11 now, before noon it stays.
+"""),
+)
+def test_what_changes_one_of_two_things_told_together_retires_neither(earlier: str, later: str) -> None:
+    judgement = judged(earlier, later)
+
+    assert (judgement.verdict, judgement.confidence < SURE_FROM) == (Verdict.UPDATES, True)
+    assert judgement.reason.startswith("the later one replaces a part")
+
+
+def test_a_label_before_a_value_is_no_part_that_stays() -> None:
+    judgement = judged("Shirt sponsor: Nolan Tyres", "Our shirt sponsor is Peat & Sons now")
+
+    assert (judgement.verdict, judgement.confidence >= SURE_FROM) == (Verdict.UPDATES, True)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    rows("""
+Norvik Waste empties the bins at Holm Street on Mondays. | Norvik Waste empties the bins at Mill Yard on Wednesdays.
+Piano lessons are at the school on Mondays. | Piano lessons are at the church on Wednesdays.
+Send invoices for Holm to Ruben. | Send invoices for Rask to Ida.
+Calls to Holm Street go to Mill Yard after 8 rings. | Calls to Mill Yard now go to a service, not to Holm Street.
+On duty for nights at Holm: Ruben Rask. | On duty for nights at Mill Yard: Ida Tate.
+"""),
+)
+def test_what_is_told_of_another_place_retires_nothing(earlier: str, later: str) -> None:
+    judgement = judged(earlier, later)
+
+    assert judgement.verdict is not Verdict.UPDATES or judgement.confidence < SURE_FROM
+
+
+def test_a_sum_in_slang_is_read_as_it_is_written() -> None:
+    judgement = judged("The beginners' course is £78.", "beginners course - new price 84 quid", similarity=0.76)
+
+    assert judgement.verdict is Verdict.UPDATES
+
+
 def test_outside_of_english_a_reading_retires_only_what_is_worded_alike() -> None:
     told = "Die Heldin von Les Heures pâles heißt Odile."
     other = (
