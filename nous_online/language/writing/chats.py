@@ -113,6 +113,14 @@ SHE = re.compile(
 )
 IT = re.compile(r"(?:no,? )?it (?!was\b|is\b|has been\b|took\b|seems\b|looks\b|will be\b)", re.IGNORECASE)
 """Opens a sentence about a man, a woman or a thing named before."""
+ITS = re.compile(r"(?:it's|it is|they're|they are|c'est|es (?:ist|sind)|es)\s", re.IGNORECASE)
+"""Opens what a user tells themselves after an assistant could not."""
+PUT_OFF = re.compile(
+    r"\b(?:(?:do|does|did|ca|have|has|is|are|was|were|could)n't|not|no|nothing|cannot|unable|unsure|nicht|keine?n?|leider"
+    r"|pas|aucune?|lo siento)\b",
+    re.IGNORECASE,
+)
+"""In an answer that says nothing of what was asked."""
 WHAT = re.compile(
     r"(?:\A|[,;:.…¿]\s?)(?:and|et|y|und)?\s?(?:who|what|when|where|which|why|how|qui|que|quoi|quel\w*|où|comment|pourquoi|qué"
     r"|quién|cuándo|dónde|cómo|cuál|wer|was|wann|wo|wie|warum)\b",
@@ -156,11 +164,16 @@ def is_named(text: str) -> bool:
 
 
 def question_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
-    """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one."""
-    answer, before = sentences[place], sentences[place - 1] if place else None
+    """Return the question a short answer belongs to: the last sentence of the previous speaker, None without one.
+
+    Or what a user asked themselves, where the assistant had no answer (`own_question`).
+    """
+    answer, before = sentences[place], answered_by_self(sentences, place) or (sentences[place - 1] if place else None)
     after = sentences[place + 1] if place + 1 < len(sentences) else None
     is_countered = after is not None and after.turn == answer.turn and is_question(after)  # "I can't. Half past ten?"
-    if before is None or before.speaker == answer.speaker or not is_question(before) or is_countered:
+    is_own = before is not None and before.turn != answer.turn and is_asking(before) and is_asking(answer)
+    is_of_other = before is not None and (is_own or before.speaker != answer.speaker)
+    if before is None or not is_of_other or not is_question(before) or is_countered:
         return None
     if COURTESY.fullmatch(straighten_apostrophes(before.text)):
         return None
@@ -176,9 +189,11 @@ def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
     More may follow behind a comma ("In May, once it is paid."). What an assistant asks about its own work ("Which tone
     would you like?") is none.
     """
-    if asked is None or is_asking(asked) or not (is_asking(answer) and is_question(asked)):
+    if asked is None or asked.turn == answer.turn or not (is_asking(answer) and is_question(asked)):
         return False
     text = straighten_apostrophes(answer.text)
+    if is_asking(asked):  # asked by themselves: "Who is first aider?", and then "Ewa is."
+        return word_count(text) <= LONGEST_BARE and not (":" in text or is_question(answer) or is_passing(text))
     is_whole = word_count(text) <= LONGEST_BARE and is_note(text)
     # Of other languages' verbs too few are known to tell a note from a clause.
     head = text if is_whole or SPOKEN_ELSEWHERE & set(text.casefold().split()) else text.split(",", 1)[0]
@@ -199,7 +214,8 @@ def is_reply(sentences: Sequence[Sentence], place: int) -> bool:
     if any(map(str.isdigit, text)) or HEALTH.search(text) or TOLD_RULE.search(text):
         return False
     is_answer = before is not None and before.turn != sentences[place].turn and is_question(before)
-    if (is_answer and is_bare_answer(before, sentences[place])) or chosen_from(sentences, place):
+    asked = answered_by_self(sentences, place) or (before if is_answer else None)
+    if is_bare_answer(asked, sentences[place]) or chosen_from(sentences, place):
         return False
     told = LEAD_IN.sub("", text)
     is_told = TOLD_OF.match(told) or name_at_first(told) or (names_inside(text) and VERBS.search(text))
@@ -276,6 +292,8 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     For "it" at the beginning of a turn, before a figure or a name, it is the last one with a name of the turn before.
     """
     text = LEAD_IN.sub("", straighten_apostrophes(sentences[place].text))
+    if ITS.match(text) and is_named(text):
+        return answered_by_self(sentences, place)
     kin = next((kin for pronoun, kin in ((HE, MEN), (SHE, WOMEN)) if pronoun.match(text)), None)
     is_thing = IT.match(text) is not None and is_named(text)
     if not (kin or is_thing) or not is_asking(sentences[place]):
@@ -291,8 +309,26 @@ def named_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     known = [
         *(each for each in reversed(own) if kin.search(each.text) or names_in(each.text)),
         *(each for each in reversed(last) if kin.search(each.text) or (is_sure and name_at_first(each.text))),
+        *(each for each in [own_question(sentences, place)] if each and len(names_inside(each.text)) == 1),
     ]
     return known[0] if known else None
+
+
+def own_question(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """Return the one question of a user's turn before, where the assistant had no answer and they now tell it."""
+    if not is_asking(sentences[place]):
+        return None
+    before = [each for each in sentences[max(0, place - FAR) : place] if each.turn != sentences[place].turn]
+    last = max((each.turn for each in before if is_asking(each)), default=0)
+    asked = [each for each in before if each.turn == last and is_asking(each) and is_question(each)]
+    answers = [straighten_apostrophes(each.text) for each in before if each.turn > last]
+    return asked[0] if len(asked) == 1 and any(PUT_OFF.search(text) for text in answers) else None
+
+
+def answered_by_self(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """Return the question of their own that a user answers with the first sentence of their next turn, or None."""
+    is_first = place > 0 and sentences[place - 1].turn != sentences[place].turn
+    return own_question(sentences, place) if is_first else None
 
 
 def told_before(sentences: Sequence[Sentence], place: int) -> tuple[list[Sentence], list[Sentence]]:

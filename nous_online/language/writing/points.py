@@ -74,6 +74,7 @@ from nous_online.language.pairs.guards import differences
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.chats import (
     CHOOSING,
+    ITS,
     PERSONS,
     RESTRICTING,
     chosen_from,
@@ -242,7 +243,7 @@ def stands_alone(point: Point) -> bool:
 def is_hanging(point: Point) -> bool:
     """Tell whether what a user says hangs on something said before: it opens with "he" and nothing says who that is."""
     text = straighten_apostrophes(point.text)
-    if point.label or UNSPACED.search(text) or is_joined(point) or is_choice(point):
+    if point.label or UNSPACED.search(text) or is_joined(point) or is_told_after_asking(point):
         return False
     if says_little(text):
         return True
@@ -252,9 +253,10 @@ def is_hanging(point: Point) -> bool:
     return (is_of_somebody or is_answer) and not HEALTH.search(text)
 
 
-def is_choice(point: Point) -> bool:
-    """Tell whether a user chooses from what they could not decide on before."""
-    return point.about is not None and CHOOSING.match(point.text) is not None
+def is_told_after_asking(point: Point) -> bool:
+    """Tell whether a user chooses from what they could not decide on before, or tells what they had asked for."""
+    text = straighten_apostrophes(point.text)
+    return point.about is not None and bool(CHOOSING.match(text) or ITS.match(text))
 
 
 def is_joined(point: Point) -> bool:
@@ -303,12 +305,12 @@ def leans_on(text: str, before: str) -> bool:
 
 def is_statement(sentence: Sentence) -> bool:
     """Tell whether a sentence is a statement: no heading, question, courtesy, request or announced step."""
-    text = straighten_apostrophes(sentence.text)
+    text, speaker = straighten_apostrophes(sentence.text), (sentence.speaker or "").casefold()
     if is_decided(text):
         return True
-    if sentence.is_heading or not is_prose(text) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
+    plain = _DIGITS.sub("0", text) if speaker in ASKING else text  # people tell numbers: "It's 07700 900118."
+    if sentence.is_heading or not is_prose(plain) or text.rstrip(CLOSING).endswith(ASKS_OR_LEADS):
         return False
-    speaker = (sentence.speaker or "").casefold()
     if speaker in ASSISTANTS and ANNOUNCED.search(text):
         return False
     is_cut = text.count("`") % 2 or text.count("**") % 2  # in the middle of code or bold: "`ls ..."
@@ -591,7 +593,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "density": len(content_words(text)) / max(1, words),
         "rank": rank,
         "place": place,
-        "label": point.label is not None or is_choice(point),
+        "label": point.label is not None or is_told_after_asking(point),
         "answer": point.question is not None,
         "standing": any(map(is_standing, point.sentences)),
         "own": is_about_self(point),
@@ -683,7 +685,7 @@ def has_content(point: Point) -> bool:
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
     is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
-    is_whole = point.label or is_joined(point) or is_choice(point)
+    is_whole = point.label or is_joined(point) or is_told_after_asking(point)
     return is_told or is_of_life or bool(is_whole or _DIGITS.search(text) or read(point.text).names)
 
 

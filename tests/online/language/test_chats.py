@@ -308,6 +308,41 @@ def test_what_opens_with_it_or_she_is_told_with_what_says_whom(before: str, aske
     assert whole in facts(before, asked, told, "Noted.")
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "told", "whole"),
+    [
+        (
+            "Can you tell me Osric's number?",
+            "I don't have it.",
+            "It's 07700 900118. He's away until the tenth, Ida stands in for him.",
+            "Can you tell me Osric's number? It's 07700 900118.",
+        ),
+        (
+            "When does the forge close?",
+            "I can't say. Shall I look it up?",
+            "It's six on weekdays and noon on Saturdays.",
+            "When does the forge close? It's six on weekdays and noon on Saturdays.",
+        ),
+        (
+            "Who supplies our coal?",
+            "I have nothing on that, sorry. Can you tell me?",
+            "Tull and Sons, since May.",
+            "Who supplies our coal? Tull and Sons, since May.",
+        ),
+    ],
+)
+def test_what_a_user_asked_and_then_says_is_told_with_the_question(
+    asked: str, answer: str, told: str, whole: str
+) -> None:
+    assert any(fact.startswith(whole) for fact in facts(asked, answer, told, "Noted."))
+
+
+def test_what_an_assistant_answered_is_no_question_of_what_a_user_says_next() -> None:
+    told = facts("How long does a 2 kg loaf bake?", "About fifty minutes at 220 degrees.", "It's 3 kg, by the way.")
+
+    assert not any("How long" in fact for fact in told)
+
+
 def test_what_somebody_says_of_a_person_or_thing_is_no_mere_reply() -> None:
     told = facts("We fly on Friday.", "A packing list?", "The sister has the dog. The keys are with Corin Marsh.")
 
@@ -320,6 +355,10 @@ def test_what_stands_behind_a_sentence_that_hangs_is_not_lost_with_it() -> None:
     told = facts("Henrik runs the forge now.", "Noted.", said)
 
     assert [each for each in told if "phone is 377" in each] == ["We moved to Olm, phone is 377."]
+
+
+def test_a_number_that_a_user_tells_is_a_fact() -> None:
+    assert facts("Osric's mobile is 07700 900118.", "Saved.") == ["Osric's mobile is 07700 900118."]
 
 
 def test_a_brief_statement_of_a_user_is_a_fact() -> None:
