@@ -345,6 +345,7 @@ as much of the answers as any other share, and more of the evidence than entries
 MOST_LENT = 0.5
 """Share of each lower tier that pinned entries may borrow, so that answers still fit."""
 MOST_MISFITS = 8  # entries in a row that do not fit, after which a tier counts as full
+BEST = 4  # entries that get a line before any gets more
 LEAST_LINE = 4
 """Tokens: with less room no further line is tried."""
 Shown = frozenset[UUID]
@@ -467,10 +468,15 @@ def pack(entries: Sequence[ContextEntry], room: int, *, due: Levels = NOTHING) -
         return [Placed(entry, 0) for entry in entries]
     levels = {place: due[each.memory_ids] for place, each in enumerate(entries) if each.memory_ids in due}
     in_full = int(left * FULL_SHARE) - tokens_used(entries, levels)
+    # The best get a line each first, else one long text leaves room for short ones of little use alone.
+    best = shortest_levels(entries[:BEST], levels, in_full)
+    in_full -= tokens_used(entries, best)
     for place, entry in enumerate(entries):
-        if place not in levels and entry.first_cost <= in_full:
+        more = entry.first_cost - (entry.costs[best[place]] if place in best else 0)
+        if place not in levels and more <= in_full:
             levels[place] = 0
-            in_full -= entry.first_cost
+            in_full -= more
+    levels |= {place: level for place, level in best.items() if place not in levels}
     levels |= shortest_levels(entries, levels, left - tokens_used(entries, levels))
     levels |= longer_levels(entries, levels, left - tokens_used(entries, levels))
     return [Placed(entries[place], level) for place, level in sorted(levels.items())]

@@ -116,6 +116,16 @@ def test_an_entry_too_long_for_the_room_makes_way_for_shorter_ones():
     assert [each.entry for each in pack(wanted, 100)] == [wanted[1]]
 
 
+def test_a_long_text_leaves_the_next_best_a_line():
+    long = entry(1, "report " * 100, "a short report")
+    steps, trifles = entry(2, "step " * 40), [entry(number, f"trifle {number}") for number in range(3, 20)]
+    room = heading_tokens() + 140
+
+    shown = [each.entry.topic for each in pack([long, steps, *trifles], room)]
+
+    assert shown[:2] == ["topic 1", "topic 2"]
+
+
 def test_what_a_tier_leaves_flows_down():
     background = [entry(number, "background line") for number in range(300)]
     shares = tier_budgets(1_000, frame=None)
