@@ -51,6 +51,15 @@ def begins(text: str, said_at: datetime | None) -> str | None:
     return next((match[0] for match in BEGINNING.finditer(text) if _is_ahead(match, said_at)), None)
 
 
+def without_starts(a: str, b: str) -> tuple[str, str]:
+    """Return two statements that both open with when they begin, without it: "From May a loaf is …", "From June …"."""
+    openings = BEGINNING.match(a), BEGINNING.match(b)
+    if not (openings[0] and openings[1]):
+        return a, b
+    first, second = ((text[each.end() :]).lstrip(" ,") for text, each in zip((a, b), openings, strict=True) if each)
+    return (first, second) if first and second else (a, b)
+
+
 def _is_ahead(match: re.Match[str], said_at: datetime) -> bool:
     is_bare = not (match["day"] or match["day2"] or match["year"])
     if is_bare and match["month"].casefold() in ALSO_NAMES and match["start"] == "from":  # "a letter from June"

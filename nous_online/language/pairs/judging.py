@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeVar
 from nous_online.core.validation import invisible_difference
 from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs import reader
-from nous_online.language.pairs.beginnings import begins
+from nous_online.language.pairs.beginnings import begins, without_starts
 from nous_online.language.pairs.clauses import are_worded_alike, clauses_of, has_sentences, parts_in_common
 from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
@@ -560,7 +560,7 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
         for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
         if is_wanted and not of_others(pair) and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
-    ordered = {at: _in_order(pairs[at]) for at in asked}
+    ordered = {at: without_starts(*_in_order(pairs[at])) for at in asked}
     readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))
     # Unrelated statements and exchanged roles are often read as the same in one order only: the lower chance counts.
     likely = [at for at in asked if readings[at].same >= READ_LIKE_FROM]

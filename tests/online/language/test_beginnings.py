@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nous_online.language.pairs.beginnings import begins
+from nous_online.language.pairs.beginnings import begins, without_starts
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, OfflineJudge, Pair, Verdict
 
 SAID = datetime(2026, 11, 10, tzinfo=UTC)
@@ -63,3 +63,17 @@ def test_what_begins_later_retires_nothing_by_itself() -> None:
 
     assert judged("From January renting a canoe will be 39 euros a day") == (Verdict.UPDATES, False)
     assert judged("Renting a canoe is 39 euros a day now") == (Verdict.UPDATES, True)
+
+
+def test_of_two_that_open_with_when_they_begin_the_later_replaces_the_earlier_then() -> None:
+    a, b = "From December an hour of sauna costs €14.", "From March an hour of sauna is €16."
+    said = (JudgedStatement(a, stated_at=SAID), JudgedStatement(b, stated_at=datetime(2026, 11, 12, tzinfo=UTC)))
+    others = ("From December the sauna opens at six.", "From March the pool closes at nine.")
+
+    (judgement,) = OfflineJudge().judge([Pair(*said, similarity=0.8)])
+
+    assert (judgement.verdict, judgement.confidence < SURE_FROM) == (Verdict.UPDATES, True)
+    assert without_starts(a, b) == ("an hour of sauna costs €14.", "an hour of sauna is €16.")
+    assert without_starts(a, "The sauna is open") == (a, "The sauna is open")
+    (apart,) = OfflineJudge().judge([Pair(*map(JudgedStatement, others), similarity=0.6)])
+    assert apart.verdict is Verdict.COMPATIBLE
