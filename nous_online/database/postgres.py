@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import shlex
 import socket
 import subprocess
 import sys
@@ -214,6 +215,7 @@ def _revive(place: Path, until: float) -> Server:
     server = _answering(place, record, until)
     if server is None:
         clear_dead(record.data)  # PostgreSQL could take what a dead postmaster left for a live one
+        require_reach(place)
         _start(place, record, account, until)
         server = _answering(place, record, until)
     if server is None:
@@ -245,6 +247,17 @@ def _with_new_passwords(server: Server, record: ServerRecord) -> ServerRecord:
         logger.warning("the embedded server of %s keeps its password: %s", server.home, str(error).strip())
         return both
     return replace(record, password=new, login_passwords=logins)
+
+
+def require_reach(home: Path) -> None:
+    """Raise `Unavailable` when root has closed a home to the account its server runs as; such a server fails soon."""
+    data = data_directory(home)
+    account = account_for(home, data)
+    if account and data.exists() and not account.reaches(data):
+        raise Unavailable(
+            f"PostgreSQL's account {account.name} can't enter {data}, so its server can't go on: chmod go+x "
+            f"{shlex.quote(str(home))} (and the folders above it)"
+        )
 
 
 def _new_cluster(place: Path, until: float) -> ServerRecord:

@@ -108,6 +108,7 @@ def look_at_privacy() -> str:
     found = [str(path) for path in readable_by_others(home)]
     if found:
         raise NousError(f"other users can read {', '.join(found)}; close it: chmod go-rw {shlex.join(found)}")
+    postgres.require_reach(home)
     return f"{home} is for its owner alone"
 
 

@@ -20,7 +20,9 @@ from postgres_homes import scratch
 
 from nous_online.core import files as default_place
 from nous_online.core.errors import InvalidInput, Unavailable
+from nous_online.core.settings import settings
 from nous_online.database import postgres, postgres_home
+from nous_online.interfaces import doctor
 
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can start a server under another account"
@@ -150,6 +152,25 @@ def test_data_of_a_home_the_account_cannot_enter_takes_shelter(private: Path, sh
     assert not (home / "pgdata").exists()
     assert postgres.ensure(home).port == server.port
     assert postgres.data_directory(home) == data
+
+
+@as_root
+def test_a_home_that_was_closed_to_the_account_since_is_reported_at_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = place / "home"
+    postgres.ensure(home)
+    monkeypatch.setenv("NOUS_HOME", str(home))
+    settings.cache_clear()
+    assert "for its owner alone" in doctor.look_at_privacy()
+
+    home.chmod(0o700)
+
+    with pytest.raises(Unavailable, match=rf"can't enter .*chmod go\+x {home}"):
+        doctor.look_at_privacy()
+    postgres.stop(home)
+    with pytest.raises(Unavailable, match="chmod"):
+        postgres.ensure(home)
 
 
 @as_root
