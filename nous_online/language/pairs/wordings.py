@@ -400,8 +400,8 @@ def are_of_other_places(a: str, b: str) -> bool:
     if is_placed and any(before[-1:] != ["of"] for before, _ in others):
         return True
     (before, name, rest), (other_before, other_name, other_rest) = _begun_with_name(a), _begun_with_name(b)
-    are_other = bool(name and other_name) and {*name}.isdisjoint(other_name)
-    return before == other_before and are_other and bool(rest) and rest != other_rest
+    are_followed = bool(rest and other_rest) and rest != other_rest and "of" not in (rest[0], other_rest[0])
+    return before == other_before and are_followed and {*name}.isdisjoint(other_name)
 
 
 def _is_of_quantity_or_day(side: list[str]) -> bool:
