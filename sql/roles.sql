@@ -50,7 +50,8 @@ grant select (night, state) on lifecycle.plans to nous_app;  -- which night was 
 revoke select on lifecycle.tombstones, heart.api_keys, heart.webhooks from nous_night;
 grant select (agent_id, id) on heart.webhooks to nous_night;  -- which agents have somebody who listens
 
--- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when.
+-- Memories: new ones are added; of those there are, nobody rewrites what was said, by whom and when. What a fact is found
+-- by besides, its context, gains the words of a fact that gave way to it.
 grant insert on heart.facts, heart.episodes, heart.procedures, heart.censors to nous_app, nous_night;
 do $$
 declare
@@ -59,7 +60,7 @@ declare
     changeable text;
 begin
     for target, fixed in values
-        ('facts', array['content', 'context', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors']),
+        ('facts', array['content', 'source_episode_id', 'source_decision_id', 'encoded_frame', 'encoded_censors']),
         ('episodes', array['session_id']),
         ('procedures', array['kind', 'encoded_frame', 'encoded_censors']),
         ('censors', array['trigger', 'reason', 'is_literal', 'learned_from_decision_id', 'learned_from_episode_id'])

@@ -439,6 +439,7 @@ VECTORS = frozenset(("embedding", "context_embedding", "embedding_space_id"))
 FACT = Kind("fact", "facts", Fact, EVERYWHERE | VECTORS | {
     "subject", "slot", "category", "confidence", "sources", "last_confirmed_at", "confirmation_count", "superseded_by",
     "superseded_at", "succession", "key", "valid_from", "valid_to", "contradiction_status", "perhaps_replaces",
+    "context",
 })  # fmt: skip
 EPISODE = Kind("episode", "episodes", Episode, EVERYWHERE | VECTORS | {
     "title", "detail", "compression_tier", "ended_at", "completed_at", "completion_note", "decision_ids",

@@ -399,8 +399,8 @@ def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, dec
     if decision.action != "supersede" or decision.match is None:
         return ready
     known = decision.match.fact
-    context = "\n".join(filter(None, (ready.fact.context, known.content)))
-    if len(context.encode()) > MAX_CONTEXT_BYTES:
+    context = context_after(ready.fact.context, known.content)
+    if context is None:
         return ready
     own = ready.embedding if ready.context_embedding is None else ready.context_embedding
     return replace(
@@ -408,6 +408,13 @@ def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, dec
         fact=replace(ready.fact, context=context),
         context_embedding=with_context(own, store.embedding_of(connection, agent.id, known.id)),
     )
+
+
+def context_after(context: str | None, replaced: str) -> str | None:
+    """Return the context of a fact with the text of one it replaced; None where that has no room, or is there."""
+    widened = "\n".join(filter(None, (context, replaced)))
+    is_told = f"\n{replaced}\n" in f"\n{context or ''}\n"
+    return None if is_told or len(widened.encode()) > MAX_CONTEXT_BYTES else widened
 
 
 def apply_decision(

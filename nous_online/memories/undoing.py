@@ -52,6 +52,8 @@ REDACTED = "redacted"
 """The action of an event that changed a memory because something it pointed to was erased."""
 RULED = "contradiction_resolved"
 """The action of the event that a ruling on a contradiction leaves on both sides."""
+INHERITED = "inherited_words"
+"""The action of an event that gave a fact the words of one it replaced at night, to be found by; undone with that."""
 MARKED = {"contradicted", RULED, "marked"}
 """The actions of events that set the contradiction status of a fact."""
 COUNTED = (
@@ -374,9 +376,10 @@ def retirements(
 def effective_changes(events: Sequence[PastChange]) -> list[PastChange]:
     """Return the events that are in effect and can be undone, in the given order."""
     # Not counted: undos and what they undid; moves between spaces and the traces of an erasure, which can't be undone;
+    # words inherited from a replaced fact, which go with the supersession;
     # contradiction statuses, which follow the contradictions by themselves, except those a night proposed.
     undone = {event.undoes for event in events}
-    ignored = {REEMBEDDED, REDACTED}
+    ignored = {REEMBEDDED, REDACTED, INHERITED}
     changes = [
         event
         for event in events
@@ -448,6 +451,7 @@ def restoration(
     compared = set(now) - VECTORS  # a move to another embedding space changes no text
     compared -= {*COUNTED, *LATEST, *(UNITED if event.action == "confirmed" else ())}
     compared -= {"contradiction_status"} if event.action in MARKED else set()  # whoever undoes sets it again
+    compared -= {"context", "state"} if event.action == INHERITED else set()  # words go, wherever the fact is by now
     changed = [name for name in after_event if name in compared and after_event[name] != now[name]]
     if changed:
         later = history(connection, agent_id, event.memory_id)[0]
@@ -469,6 +473,8 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     if event.from_state == "new" or event.action == "learned":
         return {"state": "archived", "archived_at": at}
     is_of_another_space = event.before.get("embedding_space_id") not in (None, now.get("embedding_space_id"))
+    if event.action == INHERITED and now.get("context") != event.after["context"]:
+        return without_inherited(event, now.get("context"))
     names = set(event.before) - (VECTORS if is_of_another_space else set())  # an old vector means nothing there
     values = {
         name: value_after_undo(name, event.before[name], event.after[name], now.get(name)) for name in sorted(names)
@@ -476,6 +482,16 @@ def values_before(event: PastChange, now: Mapping[str, Any], cause: Cause) -> di
     if "superseded_by" in values:  # an event from before the succession was kept does not name it
         values["succession"] = event.before.get("succession")
     return values
+
+
+def without_inherited(event: PastChange, context: str | None) -> dict[str, Any]:
+    """Return the columns of a fact whose context changed since it inherited words, without these.
+
+    Its vector blends all of its context, so it is dropped: the fact is found by its own until it is re-embedded.
+    """
+    inherited = event.after["context"].removeprefix(event.before["context"] or "").strip("\n")
+    lines = f"\n{context or ''}\n".replace(f"\n{inherited}\n", "\n", 1).strip("\n")
+    return {"context": lines or None, "context_embedding": None}
 
 
 def texts_from_cold_storage(event: PastChange, cold: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

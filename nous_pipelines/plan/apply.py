@@ -35,6 +35,7 @@ from nous_pipelines.failpoints import reach
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.nights import end_of
 from nous_pipelines.phases.proposals import Change, Plan, Proposal, Read
+from nous_pipelines.plan.inheriting import inherit_words
 
 SQL = statements("nous_pipelines.plan", "apply.sql")
 OF_A_MEMORY = {*KINDS, "usage", "cold_text"}
@@ -95,6 +96,8 @@ def apply_plan(
                 on_progress(outcomes.total(), len(plan.proposals))
         mark_settled(database, plan, agent_ids, run_id=run_id)
         reach("facts marked")
+        pass_words_on(database, plan, run_id=run_id)
+        reach("words passed on")
         with database.transaction() as connection:
             connection.execute(SQL["close_plan"], {"hash": plan.hash})
         reach("plan closed")
@@ -117,6 +120,30 @@ def mark_settled(database: Database, plan: Plan, agent_ids: Sequence[str], *, ru
         try:
             with database.transaction(agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
                 update_contradiction_status(connection, agent_id, sides, cause=cause)
+        except Unavailable as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def pass_words_on(database: Database, plan: Plan, *, run_id: str) -> None:
+    """Have what took a fact's place found by that fact's words too.
+
+    After all chunks, as `mark_settled`; the change is of the proposal that superseded, and taken back with it. Raises
+    `Unavailable` where the rows of an agent stay locked, once all others are changed.
+    """
+    refused: list[Unavailable] = []
+    why, at = "found by what was said in its place before", end_of(plan.night)
+    cause = Cause("night", "changed", why, effective_at=at, night=plan.night, run_id=run_id)
+    for chunk in chunks_of([each for each in plan.proposals if each.kind == "supersede"], CHUNK_SIZE):
+        agent_id, ids = chunk[0].agent_id, [proposal.id for proposal in chunk]
+
+        def attempt(agent_id: str = agent_id, ids: Sequence[UUID] = ids) -> None:
+            with database.transaction(agent_id, timeout_s=CHUNK_TIMEOUT_S) as connection:
+                inherit_words(connection, agent_id, ids, cause=cause)
+
+        try:
+            retry_on_deadlock(attempt)
         except Unavailable as error:
             refused.append(error)
     if refused:

@@ -206,8 +206,9 @@ class AppliedProposal:
 
     @property
     def changed(self) -> set[str]:
-        """The memories it changed."""
-        return {change.id for change in self.by_kind.get("memory", [])}
+        """The memories it changed, with those that took their place, which inherited words."""
+        changes = self.by_kind.get("memory", [])
+        return {each for change in changes for each in (change.id, change.set.get("superseded_by")) if each}
 
     @property
     def contradicting(self) -> set[UUID]:

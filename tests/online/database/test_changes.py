@@ -125,6 +125,7 @@ def test_every_column_said_to_be_changeable_is_written(database: Database, heart
         "superseded_by": str(other.id), "state": "superseded", "succession": "merged", "valid_from": MAY.isoformat(),
         "valid_to": MAY.isoformat(), "contradiction_status": "open", "scope": "project", "user_id": "u",
         "project_id": "p", "rank_weight": 2.0, "key": "k", "perhaps_replaces": [str(other.id)],
+        "context": "around",
     }  # fmt: skip
     archived = {"state": "archived", "archived_at": MAY.isoformat(), "is_forgotten": True}
 

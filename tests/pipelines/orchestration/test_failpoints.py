@@ -39,6 +39,7 @@ POINTS = (
     "links added",
     "chunk committed",
     "facts marked",
+    "words passed on",
     "plan closed",
     "outcome written",
 )
