@@ -9,13 +9,15 @@ import re
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import Depends, Header, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 
 from nous_online.core.errors import DeadlineExceeded, NousError
@@ -26,13 +28,23 @@ from nous_online.core.validation import ADMINISTRATOR
 from nous_online.heart import Heart
 from nous_online.interfaces.api.hearts import Hearts
 from nous_online.interfaces.api.keys import NO_LOOKUP, REFUSED_KEY, KeyRecord, KeyRing, parse_key
-from nous_online.interfaces.api.problems import BUSY, FORBIDDEN, KEY_REFUSED, TOO_MANY, UNAVAILABLE, InterfaceProblem
+from nous_online.interfaces.api.problems import (
+    BUSY,
+    FORBIDDEN,
+    KEY_REFUSED,
+    SHOWN_CHARACTERS,
+    TOO_MANY,
+    UNAVAILABLE,
+    InterfaceProblem,
+)
 from nous_online.interfaces.request_checks import bearer_of, secrets_match
 from nous_online.memories.status import UNNAMED
 
 MINUTE_S = 60.0
 MOST_COUNTED = 10_000
 """Callers whose calls are counted; beyond it the oldest is dropped, or made-up addresses would fill the memory."""
+MOST_NAMED = 20
+"""Unknown parameters of one query that a problem names."""
 
 
 class RateLimit:
@@ -288,6 +300,33 @@ def check_may_call(request: Request, caller: Caller) -> None:
         raise InterfaceProblem(FORBIDDEN, f"{caller.rights.holder} may only read; use one that may write")
 
 
+def check_parameters(request: Request) -> None:
+    """Raise `RequestValidationError` for query parameters that the route does not have, with those that it has."""
+    if not request.query_params:
+        return
+    known = [each.alias for each in request.scope["route"].dependant.query_params]
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known][:MOST_NAMED]
+    if unknown:
+        raise RequestValidationError(
+            [
+                {
+                    "type": "parameter_unknown",
+                    "loc": ("query", name[:SHOWN_CHARACTERS]),
+                    "ctx": {"hint": hint(name, known)},
+                }
+                for name in unknown
+            ]
+        )
+
+
+def hint(name: str, known: Sequence[str]) -> str:
+    """Return which parameter of a route is perhaps meant, and which there are."""
+    if not known:
+        return "this path takes no parameters of a query"
+    meant = get_close_matches(name[:SHOWN_CHARACTERS], known, n=1)
+    return f"{f'{meant[0]!r} is perhaps meant; ' if meant else ''}known: {', '.join(known)}"
+
+
 def is_reading(request: Request) -> bool:
     return request.method == "GET" or request.scope["route"].operation_id in READING
 
@@ -304,6 +343,7 @@ async def heart_call(
     ends_at = deadline_of(request, seconds)
     caller = await authenticator.authenticate(request, ends_at=ends_at)
     check_may_call(request, caller)
+    check_parameters(request)
     agent_id = request.state.agent = agent_of(named, caller)
     async with authenticator.slots.slot(agent_id, seconds=seconds_until(ends_at)):
         heart = authenticator.hearts.find_open(agent_id)
@@ -332,6 +372,7 @@ async def night_call(request: Request, named: AgentHeader = None) -> AsyncGenera
     ends_at = request.state.arrived_at + authenticator.policy.night_deadline_s
     caller = await authenticator.authenticate(request, ends_at=ends_at)
     check_may_call(request, caller)
+    check_parameters(request)
     agent_id = request.state.agent = None if caller.is_admin and named is None else agent_of(named, caller)
     async with authenticator.slots.slot(agent_id or ADMINISTRATOR, seconds=seconds_until(ends_at)):
         yield NightCall(agent_id, caller.is_admin, seconds_until(ends_at))

@@ -164,6 +164,7 @@ async def on_error(request: Request, error: Exception) -> Response:
 IN_WORDS: Mapping[str, str] = {
     "missing": "is missing",
     "extra_forbidden": "is not known here; see its description in /openapi.json",
+    "parameter_unknown": "is not known here; {hint}",
     "string_too_short": "is empty; write at least a word",
     "string_too_long": "is longer than {max_length} characters",
     "string_type": "is not a text",

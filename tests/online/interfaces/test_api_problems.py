@@ -376,3 +376,33 @@ def test_hearts_are_opened_when_needed_and_make_room(database_url: str, embedder
     assert first.agent.database is second.agent.database
     hearts.close()
     assert len(hearts) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "message"),
+    [
+        ("/memories?kind=fact", "query.kind", "is not known here; 'kinds' is perhaps meant; known: kinds, state, "),
+        ("/memories?kinds=fact&foo=1", "query.foo", "is not known here; known: kinds, state, "),
+        ("/facts/count?state=active", "query.state", "is not known here; this path takes no parameters of a query"),
+        ("/report?nigth=2026-06-01", "query.nigth", "is not known here; 'night' is perhaps meant; known: night"),
+    ],
+)
+def test_a_query_parameter_that_is_not_known_is_refused_with_the_one_that_is_meant(
+    client: TestClient, path: str, where: str, message: str
+) -> None:
+    answer = client.get(path)
+
+    assert told(answer) == (422, "invalid-input")
+    (error,) = answer.json()["errors"]
+    assert error["where"] == where
+    assert error["message"].startswith(message)
+    assert answer.json()["detail"] == f"{where}: {error['message']}"
+
+
+def test_a_query_of_a_body_and_of_a_probe(client: TestClient) -> None:
+    learned = client.post("/facts?tag=x", json={"content": "The kiln is hot"})
+
+    assert learned.json()["detail"] == "query.tag: is not known here; this path takes no parameters of a query"
+    assert told(client.get("/memories")) == (404, "not-found"), "nothing was learned, and no agent begun"
+    assert client.get("/health?t=1").status_code == 200
+    assert len(client.get("/memories?" + "&".join(f"p{place}=1" for place in range(500))).json()["errors"]) == 20
