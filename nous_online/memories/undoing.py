@@ -181,14 +181,25 @@ def last_change(connection: Connection, agent_id: str, memory_id: UUID) -> PastC
     effective = undoable_changes(events)
     if not effective:
         raise Refused(f"memory {memory_id} was undone already{undone_when(events)}; nothing of it is left to undo")
-    event = effective[0]
-    if event.proposal_id is not None:
-        message = (
-            f"the night of {event.night} changed memory {memory_id} ({event.reason}); "
-            f"take back all of it with `nous undo --proposal {event.proposal_id}`"
-        )
-        raise Refused(message)
-    return event
+    if effective[0].proposal_id is not None:
+        raise Refused(of_a_night(connection, agent_id, effective[0]))
+    return effective[0]
+
+
+def of_a_night(connection: Connection, agent_id: str, event: PastChange) -> str:
+    """Return why a change by a night is not undone by itself, and what takes it back.
+
+    Of a fact that was superseded before the night archived it, also what makes it active again.
+    """
+    message = (
+        f"the night of {event.night} changed memory {event.memory_id} ({event.reason}); "
+        f"take back all of it with `nous undo --proposal {event.proposal_id}`"
+    )
+    fact = get_memory(connection, agent_id, FACT, event.memory_id) if event.from_state == "superseded" else None
+    if fact is None or fact.state != "archived" or fact.superseded_by is None:
+        return message
+    back = store.way_back(connection, agent_id, fact)
+    return f"{message}, which leaves it superseded: it was {back} (in Python `restore(id, is_active=True)`)"
 
 
 def last_ruling(connection: Connection, agent_id: str, contradiction_id: UUID) -> PastChange | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from night_runs import SAID, options, remember, store_in_time
 
+from nous_online.core.errors import Refused
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.plan.undo import Selection, undo
@@ -111,3 +112,17 @@ def test_superseded_facts_past_their_grace_and_unused_ones_are_archived_and_come
         "archived", "archived", "active", "active",
     )  # fmt: skip
     assert (states(owner, "facts")[old], states(owner, "facts")[unused]) == ("superseded", "active")
+
+
+def test_undoing_a_superseded_fact_that_a_night_archived_says_what_makes_it_active(heart, run, owner):
+    remember(heart, "Standup is at nine.", "Standup is at ten.")
+    store_in_time(owner)
+    old, new = (row[0] for row in owner.execute("select id from heart.facts order by learned_at"))
+    heart.supersede_fact(old, new, at=SAID + timedelta(days=3))
+    assert run().is_success
+    assert states(owner, "facts")[old] == "archived"
+
+    with pytest.raises(Refused, match=f"which leaves it superseded: .*`nous restore {old} --active` makes it active"):
+        heart.undo(old)
+
+    assert heart.restore(old, is_active=True).state == "active"
