@@ -27,6 +27,7 @@ from nous_online.interfaces.cli.output import (
     project_to_read,
     show,
     show_note,
+    text_of_fact,
     text_or_stdin,
     with_options,
 )
@@ -66,8 +67,9 @@ def learn(
     """
     from nous_online.memories.learning import is_partial
 
+    told = text_of_fact(text, details)
     with open_heart(agent, may_begin=True) as heart:
-        learned = heart.learn(text_or_stdin(text), **details)
+        learned = heart.learn(told, **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
         doubted = [heart.get_fact(each) for each in learned.memory.perhaps_replaces]
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")
@@ -690,10 +692,9 @@ def resolve_doubt(heart: Heart, later: Fact, ruling: Ruling, against: UUID | Non
     if ruling.keep is not None:
         against = against if ruling.keep == later.id else ruling.keep
         ruling = Ruling("b_wins" if ruling.keep == later.id else "a_wins", ruling.note)
-    resolution = ruling.resolution
     earlier = settle_doubt(heart, later, ruling, against=against, why=ruling.note or BY_HAND)
     sides = [heart.get_fact(each) for each in (*earlier, later.id)]
-    show(f"[green]resolved[/green]  {resolution}")
+    show(f"[green]resolved[/green]  {ruling.resolution}")
     for each in sides:
         show(f"  {each.state:<10}  {escaped(each.content)}  [dim]{each.id}[/dim]")
-    return {"resolution": resolution, "facts": sides}
+    return {"resolution": ruling.resolution, "facts": sides}

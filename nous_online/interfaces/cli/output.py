@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import cache, wraps
 from inspect import Parameter
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
+    from nous_online.core.details import FactDetails
     from nous_online.database.connection import Database, Role
     from nous_online.heart import Heart
 
@@ -274,6 +275,16 @@ def text_or_stdin(text: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig").strip()  # some Windows programs begin with a BOM
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the standard input is no UTF-8 ({error}); convert it first, with iconv") from error
+
+
+def text_of_fact(text: str, details: Mapping[str, Any]) -> str:
+    """Return the text of a fact to learn; raise `InvalidInput` for what is refused anyway, before an agent begins."""
+    from nous_online.memories.facts import new_fact
+
+    told = text_or_stdin(text)
+    fields = {name: value for name, value in details.items() if name != "replaces"}
+    new_fact(told, cast("FactDetails", fields), now=datetime.now(UTC))
+    return told
 
 
 def prepare_streams() -> None:

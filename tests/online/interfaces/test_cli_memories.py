@@ -204,3 +204,14 @@ def test_a_dry_run_of_erasing_a_user_says_that_the_words_of_others_stay(
 
     assert planned.exit_code == 0, planned.output
     assert "what others said about ada is theirs and stays" in planned.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["learn", ""], ["learn", "The kiln is hot", "--valid-from", "2026-02-01", "--valid-to", "2026-01-01"]]
+)
+def test_what_is_not_learned_begins_no_agent(nous: Callable[..., Result], arguments: list[str]) -> None:
+    refused = nous(*arguments, "--agent", "ghost", "--json")
+
+    assert refused.exit_code == 1, refused.output
+    assert json.loads(refused.stdout)["error"]["kind"] == "InvalidInput"
+    assert "ghost" not in nous("agents").output
