@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
@@ -161,7 +162,12 @@ class NousGroup(TyperGroup):
         except UsageError as error:
             context: typer.Context | None = getattr(error, "ctx", None)
             hint = f" (try `{context.command_path} --help`)" if context else ""
-            show_error(f"{describe(error)}{hint}")
+            message = f"{describe(error)}{hint}"
+            # Where parsing failed, no option was read; what follows `--` is no option.
+            told = list(itertools.takewhile(lambda each: each != "--", extra.get("args") or sys.argv[1:]))
+            if "--json" in told:
+                show_json({"error": {"kind": "UsageError", "message": message}})
+            show_error(message)
             sys.exit(2)
         except typer.Abort:
             show_error("aborted")

@@ -258,6 +258,23 @@ def test_wrong_usage_is_one_line_with_exit_code_2(arguments: list[str], message:
 
 
 @pytest.mark.parametrize(
+    "arguments", [["learn", "--json"], ["--json", "lern", "x"], ["recall", "--json", "--limit", "x"]]
+)
+def test_wrong_usage_is_a_json_error_too_where_json_is_asked_for(arguments: list[str]):
+    answer = Answer(CliRunner().invoke(application(), arguments))
+
+    assert answer.code == 2
+    assert answer.json["error"]["kind"] == "UsageError"
+    assert answer.err == f"error: {answer.json['error']['message']}\n"
+
+
+def test_what_stands_behind_the_end_of_options_asks_for_no_json():
+    answer = Answer(CliRunner().invoke(application(), ["learn", "--limit", "--", "--json"]))
+
+    assert (answer.code, answer.out) == (2, "")
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "learn x", "recall x", "context x", "predict --file x", f"feedback {SOME_ID} --cite {SOME_ID}", "check x",
