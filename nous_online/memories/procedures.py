@@ -206,7 +206,8 @@ def new_procedure(name: object, details: ProcedureDetails, rights: Rights = UNLI
     title = checked_as(ProcedureName, "name", values.pop("name"))
     bands: dict[str, list[str]] = {band: values[band] or [] for band in BANDS}
     steps: list[Any] = values["steps"] or []
-    usual = "workflow" if steps and not any(bands.values()) else "k_line"
+    # Steps that are told but empty are missing: who tells of them does not mean a K-line.
+    usual = "workflow" if values["steps"] is not None and not any(bands.values()) else "k_line"
     kind = values["kind"] if "kind" in details else usual
     if kind == "workflow" and not steps:
         raise InvalidInput(f'workflow {title!r} has no steps; give some, such as steps=["test", "build"]')

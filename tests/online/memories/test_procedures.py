@@ -92,6 +92,7 @@ def test_a_hint_is_one_line_and_derived_unless_told(name: str, details: Any, hin
     ("name", "details", "said"),
     [
         ("deploy", {"kind": "workflow", "goals": ["ship"]}, "has no steps"),
+        ("deploy", {"steps": []}, "workflow 'deploy' has no steps; give some"),
         ("endpoint", {"kind": "pattern", "steps": ["a"]}, "has no template"),
         ("nothing", {}, "at least one"),
         ("nothing", {"kind": "k_line", "steps": ["a"]}, "at least one"),
