@@ -271,7 +271,8 @@ def with_mark(entry: ContextEntry, mark: str) -> ContextEntry:
 
 def hint_of(row: Mapping[str, Any], reason: str) -> ContextEntry:
     """Return a procedure as its one-line hint."""
-    hint: Level = ("compressed", MARKS["procedure"] + one_line(levels_of("procedure", row).compressed))
+    mark = MARKS["procedure"] + ("[in review] " if row.get("state") == "review" else "")
+    hint: Level = ("compressed", mark + one_line(levels_of("procedure", row).compressed))
     return ContextEntry("procedure", (row["id"],), hint, reason, topic=topic_of(row), date=date_of(row))
 
 

@@ -221,6 +221,8 @@ class RecallPolicy:
     """For a memory whose subject the question names."""
     frame_boost: float = 0.3
     """For a memory encoded in the frame of the recall (frame-tagged encoding)."""
+    review_weight: float = 0.9
+    """For a procedure in review, which mostly failed: one that answers nearly as well comes first."""
     time_boost: float = 0.4
     """For a memory of a time the question names: said, begun, ended or valid then; docs/decisions/0026."""
     compared_count: int = 20
@@ -285,6 +287,7 @@ class ScoreParts:
     time_boost: float
     """1.4 for a memory of a time the question names."""
     rank_weight: float
+    """By its use; a procedure in review loses a tenth."""
     score: float
 
 
@@ -307,6 +310,8 @@ class Candidate(Protocol):
     def encoded_censors(self) -> Sequence[str] | None: ...
     @property
     def rank_weight(self) -> float: ...
+    @property
+    def state(self) -> str: ...
     @property
     def learned_at(self) -> datetime: ...
     @property
@@ -454,6 +459,7 @@ def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy
     frame = frame_boost(candidate.encoded_frame, situation.frame, policy)
     censors = censor_boost(candidate.encoded_censors, situation.active_censors, policy)
     time = 1 + policy.time_boost if falls_in(situation.periods, candidate) else 1.0
+    weight = candidate.rank_weight * (policy.review_weight if candidate.state == "review" else 1.0)
     return ScoreParts(
         dense=candidate.dense,
         lexical=candidate.lexical,
@@ -461,8 +467,8 @@ def score_parts(candidate: Candidate, situation: Situation, policy: RecallPolicy
         frame_boost=frame,
         censor_boost=censors,
         time_boost=time,
-        rank_weight=candidate.rank_weight,
-        score=relevance * frame * censors * time * candidate.rank_weight,
+        rank_weight=weight,
+        score=relevance * frame * censors * time * weight,
     )
 
 

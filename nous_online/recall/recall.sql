@@ -283,7 +283,7 @@ f.outcome as category, f.tags, null::real as confidence, f.started_at as learned
 f.ended_at as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.frame_used as encoded_frame
 
 -- name: procedures_shown
-concat_ws(E'\n', f.name, f.trigger,
+concat_ws(E'\n', f.name, case when f.state = 'review' and %(as_of)s::timestamptz is null then 'In review: ' || f.review_reason end, f.trigger,
           'Goals: ' || nullif(array_to_string(f.goals, '; '), ''),
           'Patterns: ' || nullif(array_to_string(f.core_patterns, '; '), ''),
           'Tools: ' || nullif(array_to_string(f.core_tools, '; '), ''),

@@ -41,6 +41,7 @@ class Memory:
     encoded_frame: str | None = None
     encoded_censors: Sequence[str] | None = None
     rank_weight: float = 1.0
+    state: str = "active"
     learned_at: datetime = MARCH - timedelta(days=300)
     said_at: datetime = MARCH - timedelta(days=300)
     valid_from: datetime | None = None

@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nous_online.core.errors import InvalidInput
+from nous_online.database.changes import Cause
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
+from nous_online.memories.procedures import flag_for_review
 from nous_online.recall.recall import Recall, agents_with_stale_statistics, refresh_statistics
 
 MAY, JUNE, JULY = (datetime(2026, month, 1, tzinfo=UTC) for month in (5, 6, 7))
@@ -336,3 +338,25 @@ def test_words_of_an_agent_that_lost_memories_are_counted_anew(
     assert counted(full) == counted(full, is_full=True)
     with closing(Database(database_url, role="nous_night")) as night, night.transaction() as connection:
         assert agents_with_stale_statistics(connection, ["aria"]) == {}
+
+
+def test_a_procedure_in_review_says_so_and_stands_behind_one_that_answers_nearly_as_well(heart: Heart):
+    poor = heart.store_procedure("Moor the red barge with a long chain", goals=["moor the barge"], domain="chains")
+    good = heart.store_procedure("Moor the red barge with one rope", goals=["moor the barge"], domain="barges")
+    question = "moor the red barge with one rope, or a long chain"
+    before = heart.recall(question)
+    assert [each.id for each in before] == [poor.id, good.id], [each.parts for each in before]
+    with heart.agent.transaction(heart.agent.deadline(None)) as connection:
+        cause = Cause("agent", "flagged", "it fails", effective_at=datetime.now(UTC))
+        why = "worked in only 2 of 6 uses, less than 50%"
+        flag_for_review(connection, "aria", procedure_ids=[poor.id], reason=why, cause=cause)
+
+    found = heart.recall(question)
+    context = heart.assemble_context(query=question, budget=2_000)
+
+    assert [each.id for each in found] == [good.id, poor.id]
+    assert found[1].text.splitlines()[:2] == [poor.name, f"In review: {why}"]
+    assert "In review" not in found[0].text
+    assert f"how to: Moor the red barge with a long chain In review: {why}" in context.text
+    assert "how to: [in review] Moor the red barge with a long chain" in heart.assemble_context(budget=2_000).text
+    assert "In review" not in heart.recall(question, as_of=datetime.now(UTC))[0].text
