@@ -16,8 +16,9 @@ from nous_online.core.details import Action, CheckDetails
 from nous_online.core.domain import Censor
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
-from nous_online.language.actions.action_words import MOST_CHARACTERS, variants, warned_act
-from nous_online.language.actions.conditions import alternatives, part_trigger, stances
+from nous_online.language.actions.action_words import MOST_CHARACTERS, in_english, variants, warned_act, worded
+from nous_online.language.actions.conditions import alternatives, asks_for_consent, part_trigger, says_instead, stances
+from nous_online.language.actions.rules import read_rule
 from nous_online.language.actions.triggers import (
     ActionWording,
     Comparison,
@@ -125,6 +126,8 @@ class Suspect:
     """Log odds the pair reader gives the part of doing what the trigger warns of; None where it was not asked."""
     unsaid: tuple[str, ...] | None = None
     """Conditions the action says nothing of; then `trigger` is the act alone. None for a whole trigger."""
+    names_instead: bool = False
+    """Whether the action speaks of what is to be done instead."""
 
 
 @dataclass(frozen=True)
@@ -192,15 +195,40 @@ def with_readings(question: ActionQuestion, suspects: Sequence[Suspect], deadlin
     chosen, reading = list[Suspect](), list[Iterable[float]]()
     for suspect in closest:
         part = question.parts[suspect.part - 1]
-        each_of = (suspect.trigger, *alternatives(suspect.trigger))
-        forms = [form for each in each_of for form in forms_of(replace(suspect, trigger=each), question)]
+        forms = all_forms_of(suspect, question)
         chosen += forms
-        reading.append(read_actions([(each.trigger, part[:MOST_CHARACTERS]) for each in forms]))
+        reading.append(read_actions([(as_read(each.trigger, part), part[:MOST_CHARACTERS]) for each in forms]))
     for each in chosen:  # what will be asked of each, and is kept, while other threads read
         compare_words(each.trigger, question.parts[each.part - 1])
     read = chain.from_iterable(reading)
     literal = [suspect for suspect in suspects if suspect.is_literal]
     return [*literal, *(replace(suspect, read=odds) for suspect, odds in zip(chosen, read, strict=True))]
+
+
+def as_read(trigger: str, part: str) -> str:
+    """Return a trigger as the reader is given it: what a rule forbids, or the act alone where the action repeats it.
+
+    The reader finds "never push to main" less like a push to main than "push to main", and knows little of amounts and
+    times: where these are met, it is asked about the rest.
+    """
+    compared = compare_words(trigger, part)
+    if not compared.is_near:
+        return read_rule(trigger).forbids
+    parted = part_trigger(trigger) if compared.is_met else None
+    return parted.act if parted and len(parted.conditions) == 1 else warned_act(trigger)
+
+
+def all_forms_of(suspect: Suspect, question: ActionQuestion) -> list[Suspect]:
+    """Return the forms of a suspect and of each act it names; none where the action is what it asks for instead."""
+    part = question.parts[suspect.part - 1]
+    said = says_instead(suspect.trigger, part)
+    if said == "unsaid" and asks_for_consent(suspect.trigger):  # who agreed may be told in another sentence
+        said = says_instead(suspect.trigger, question.action)
+    if said == "done":
+        return []
+    known = replace(suspect, names_instead=said == "mentioned")
+    each_of = (suspect.trigger, *alternatives(suspect.trigger))
+    return [form for each in each_of for form in forms_of(replace(known, trigger=each), question)]
 
 
 def forms_of(suspect: Suspect, question: ActionQuestion) -> list[Suspect]:
@@ -292,7 +320,9 @@ def match_of(
     compared = replace(words, similarity=similarity, narrowness=min(gains, default=0.0))
     if not may_fire(compared, suspect):
         return None
-    is_sure = compared.is_near and suspect.unsaid is None and (suspect.read or 0.0) >= POLICY.blocking_odds
+    is_whole = suspect.unsaid is None and not suspect.names_instead
+    is_repeated = worded(act) == worded(in_english(part))
+    is_sure = compared.is_near and is_whole and (is_repeated or (suspect.read or 0.0) >= POLICY.blocking_odds)
     match: Match = "near" if is_sure else "meaning"
     return TriggerMatch(match, suspect.similarity, part, likelihood(compared), suspect.unsaid or ())
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nous_online.language.actions.rules import FORBIDDEN, RULE, active, read_rule
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
 from nous_online.language.pairs.reading import stem
 
@@ -36,8 +37,9 @@ PHRASES = (
 
 @lru_cache(maxsize=65_536)
 def root(word: str) -> str:
-    """Return the root of a word: the same for "calling" and "call", "giving" and "give"."""
-    cut = stem(word).rstrip("e")
+    """Return the root of a word: the same for "calling" and "call", "giving" and "give", "copies" and "copy"."""
+    is_of_y = len(word) > 4 and word.endswith(("ies", "ied"))  # noqa: PLR2004 ("ties" is of "tie")
+    cut = f"{word[:-3]}y" if is_of_y else stem(word).rstrip("e")
     return cut[:-1] if len(cut) > 3 and cut[-1] == cut[-2] else cut  # noqa: PLR2004 (as short as roots get)
 
 
@@ -64,17 +66,9 @@ LOOKING, UNDOING, LIGHT, DENYING = (
     frozenset(map(root, word_list(name))) for name in ("looking", "undoing", "saying_little", "denying")
 )
 OPENINGS, LACKS, DENIALS, PREPOSITIONS = map(word_list, ("openings", "lacks", "denials", "prepositions"))
+TELLING = DENIALS | LACKS | PREPOSITIONS | word_list("telling")
+"""Small words with another of which an action is another one: "push from main" is no "push to main"."""
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
-RULE = re.compile(
-    r"\A(?:please )?(?:(?:you|we|i|nobody|no one|the agent|agents) )?(?:(?:must|should|may|shall|can|do|does|are|is) ?)?"
-    r"(?:(never)|n[o']t|don['\u2019]?t|avoid|refrain from|nicht|niemals|nie|keine?n?|ne (?:pas|jamais)|nunca|(no)\b(?! one))"
-    r"(?: (?:ever|to|allowed|permitted))*\s+",
-    re.IGNORECASE,
-)
-"""The start of a rule: "never …", "you must not …", "no …"."""
-FORBIDDEN = re.compile(
-    r"(?<=\S)\s++(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|taboo|off limits)\W*\Z", re.IGNORECASE
-)
 MAY_NOT = re.compile(
     r"\A(.{1,60}?) (?:must|may|should|can|shall)(?: never| not|not) (?:be )?(\w+)(.*)\Z", re.IGNORECASE | re.DOTALL
 )
@@ -161,13 +155,14 @@ class ParsedAction:
 @lru_cache(maxsize=4096)
 def warned_act(trigger: str) -> str:
     """Return the act a rule forbids: "push to main" for "never push to main"; a required step becomes "without …"."""
-    text = FORBIDDEN.sub("", in_english(trigger).strip())
+    text = FORBIDDEN.sub("", read_rule(in_english(trigger)).forbids.strip())
     if asked := ASK_FIRST.match(text):
         return f"{asked[3]} without {asked[1]}{'' if asked[1].endswith('ing') else 'ing'}{asked[2]}"
     if only := ONLY.match(text):
         return f"{only[2]} without {only[1]}"
-    if (never := MAY_NOT.match(text)) and not RULE.match(text):
-        text = f"{never[2]} {never[1]}{never[3]}"
+    if not RULE.match(text):
+        never = MAY_NOT.match(text)
+        text = active(text) or (f"{never[2]} {never[1]}{never[3]}" if never else text)
     rule = RULE.match(text)
     text = text[rule.end() :] if rule else text
     if rule and rule[2]:  # "no schema migrations": the act is the noun
@@ -200,6 +195,12 @@ def spoken_words(text: str) -> list[str]:
         plain = phrase.sub(word, plain)
     found: list[str] = WORD.findall(plain)
     return [ALIASES.get(word, word) for word in found]
+
+
+@lru_cache(maxsize=4096)
+def worded(text: str) -> tuple[str, ...]:
+    """Return the roots of all words of a trigger or an action that change what it says, in order."""
+    return tuple(root(word) for word in spoken_words(text) if word in TELLING or word not in FUNCTION_WORDS)
 
 
 @lru_cache(maxsize=4096)

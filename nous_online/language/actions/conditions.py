@@ -17,12 +17,14 @@ from nous_online.language.actions.action_words import (
     MOST_CHARACTERS,
     Clause,
     in_english,
+    meanings,
     parse_action,
     read_places,
     root,
     roots,
     warned_act,
 )
+from nous_online.language.actions.rules import read_rule
 from nous_online.language.actions.triggers import (
     LACKING_NUMBER,
     NEAR_WORD,
@@ -61,12 +63,25 @@ AGREED = re.compile(
 )
 """How an action says that somebody did agree."""
 WITH = re.compile(r"\bwith\b([^,.;:]*)", re.IGNORECASE)
+_ITEM = r"[\w'/@=-]++(?:\.[\w/-]++){0,9}+"
 EITHER = re.compile(
-    r"(?<![\w'-])(?P<first>[\w'-]++(?:, [\w'-]++){0,3}+),? or (?P<last>[\w'-]++(?: [\w'-]++){0,2}?)"
-    r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who)\b|[,.;]|\Z)",
+    rf"(?<![\w'./@=-])(?P<first>{_ITEM}(?:, (?!or ){_ITEM}(?: (?!or ){_ITEM})?+){{0,3}}+),? or (?P<last>{_ITEM}(?: {_ITEM}){{0,5}}?)"
+    r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who|over|outside|about|during)\b|[,.;]|\Z)",
     re.IGNORECASE,
 )
 """Things or deeds of which an act names several: "an address or phone number to", "deleting or moving backups"."""
+
+
+ANOTHER_DEED = re.compile(r"\w{2,30} (?:the|a|an|any|our|your|their|my|his|her|its) \w", re.IGNORECASE)
+DETERMINED = re.compile(r"\b(?:the|a|an|any|our|your|their|my|his|her|its|all)\s*+\Z", re.IGNORECASE)
+OF_THE_LAST = re.compile(
+    r"\A with (?:[\w'-]{1,40}+ ){1,4}?((?:to|outside|into|from|via|over|by|at|in|on) .*)\Z", re.DOTALL
+)
+"""What may be said of the last thing alone, as the first one has a word of its own before it."""
+TAKING_WITH = roots(
+    "share discuss talk speak mix combine blend replace swap exchange connect contact meet trade fill load"
+)
+"""Verbs that go with "with": it says with whom."""
 
 
 @dataclass(frozen=True)
@@ -88,21 +103,73 @@ def part_trigger(trigger: str) -> ConditionalAct | None:
 
 @lru_cache(maxsize=4096)
 def alternatives(trigger: str) -> tuple[str, ...]:
-    """Return a trigger with each of what its act names with "or": "sharing addresses or names" warns of either.
+    """Return a trigger with each of what its act names with "or", and what else it forbids in further sentences.
 
-    What stands in a condition stays: "without approval by Ana or Bo" is met by either.
+    "Sharing addresses or names" warns of either. What stands in a condition stays: "without approval by Ana or Bo" is met
+    by either.
     """
     parted = part_trigger(trigger)
-    found = EITHER.search(parted.act if parted else warned_act(trigger[:MOST_CHARACTERS]))
+    conditions = "".join(f" {each}" for each in (parted.conditions if parted else ()))
+    named = either(parted.act if parted else warned_act(trigger[:MOST_CHARACTERS]))
+    further = read_rule(trigger[:MOST_CHARACTERS]).further
+    return (*(f"{each}{conditions}" for each in named), *further)
+
+
+def either(act: str) -> tuple[str, ...]:
+    """Return an act with each of the things or deeds that it names with "or"; empty where it names one."""
+    found = EITHER.search(act)
     if found is None:
         return ()
-    before, after = found.string[: found.start()], found.string[found.end() :]
+    before, after = act[: found.start()], act[found.end() :]
     first, last = found["first"].split(", "), found["last"]
     deed, _, thing = last.partition(" ")
     if thing and (not before or (first[-1].endswith("ing") and deed.endswith("ing"))):  # deeds of one thing
-        last, after = deed, f" {thing}{after}"
-    conditions = "".join(f" {each}" for each in (parted.conditions if parted else ()))
-    return tuple(f"{before}{each}{after}{conditions}" for each in (*first, last))
+        return tuple(f"{before}{each} {thing}{after}" for each in (*first, deed))
+    if ANOTHER_DEED.match(last):  # "close the window or open a door"
+        return (*(f"{before}{each}" for each in first), f"{last}{after}")
+    of_all = after
+    if own := OF_THE_LAST.match(after):  # "email client lists or exports with passwords outside the company"
+        is_alike = before.count(" ") <= 1 or DETERMINED.search(before) or root(before.split()[0]) in TAKING_WITH
+        of_all = after if is_alike else f" {own[1]}"
+    noun = last.rsplit(" ", 1)[-1]
+    if thing and noun.endswith("s") and not first[-1].endswith("s"):  # "delete old or archived files"
+        first = [f"{each} {noun}" for each in first]
+    return (*(f"{before}{each}{of_all}" for each in first), f"{before}{last}{after}")
+
+
+@lru_cache(maxsize=8192)
+def says_instead(trigger: str, action: str) -> Literal["done", "mentioned", "unsaid"]:
+    """Return whether an action does what a rule asks for instead of the act, speaks of it, or doesn't."""
+    instead, act = read_rule(trigger[:MOST_CHARACTERS]).instead, warned_act(trigger[:MOST_CHARACTERS])
+    if not instead:
+        return "unsaid"
+    action = in_english(action[:MOST_CHARACTERS])
+    if is_done_instead(act, instead, action):
+        return "done"
+    known = {place.root for place in read_places(act)}
+    places = [place for place in read_places(action) if place.root not in known and not place.is_denied]
+    meant = frozenset[str]().union(*(place.meanings for place in places))
+    words = words_of(act, instead)
+    said = [word for word in words if not meanings([root(word)]).isdisjoint(meant)]
+    return "mentioned" if said and 2 * len(said) >= len(words) else "unsaid"
+
+
+def asks_for_consent(trigger: str) -> bool:
+    """Tell whether a rule says to ask somebody first, instead of doing the act."""
+    return not CONSENTING.isdisjoint(parse_action(read_rule(trigger[:MOST_CHARACTERS]).instead).words)
+
+
+def is_done_instead(act: str, instead: str, action: str) -> bool:
+    """Tell whether an action is the other deed, is done at the other time, or has the consent asked for."""
+    forbidden, other, done = parse_action(act), parse_action(instead), parse_action(action)
+    is_other = bool(done.head_meanings & other.head_meanings) and done.head_meanings.isdisjoint(forbidden.head_meanings)
+    is_other = is_other or (done.head in other.words and done.head != forbidden.head)
+    if is_other and forbidden.head_meanings.isdisjoint(meanings(set(done.words) - {done.head})):
+        return True
+    met = check_conditions(instead, action)
+    if met and all(met):
+        return True
+    return bool(AGREED.search(action)) and stance(act, f"without {instead}", action) == "kept"
 
 
 @lru_cache(maxsize=8192)

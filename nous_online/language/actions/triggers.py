@@ -23,6 +23,7 @@ from nous_online.language.actions.action_words import (
     TIMES,
     WEEKDAYS,
     Clause,
+    WordPlace,
     denies,
     in_english,
     is_opposed,
@@ -33,6 +34,7 @@ from nous_online.language.actions.action_words import (
     read_clauses,
     read_places,
     root,
+    spoken_words,
     undoes,
     warned_act,
 )
@@ -150,11 +152,23 @@ def amounts_met(trigger: str, action: str) -> tuple[bool | None, ...]:
     if not like and (limit.dimension not in CURRENCIES.values() or str(limit.dimension) in read(action).words):
         like = [number for number in named if number.dimension is None]
 
+    is_compared_alike = compares_upward(action) == compared[1].startswith(UPWARD)
+
     def is_beyond(number: Number) -> bool:  # a number without a unit is read in the limit's unit
         value, bound = (number.value, limit.value) if number.dimension else (number.bare, limit.bare)
+        if is_compared_alike and same_number(limit, number):  # "over 200" is what "over 200" warns of
+            return True
         return value > bound if compared[1].startswith(UPWARD) else value < bound
 
     return (any(map(is_beyond, like)) if like else None,)
+
+
+def compares_upward(action: str) -> bool | None:
+    """Tell whether an action speaks of more than an amount, or of less; None where of neither, or of "not more"."""
+    found = COMPARISON.search(action.lower())
+    if found is None or action[: found.start()].rstrip().lower().endswith((" not", " no", " never")):
+        return None
+    return found[1].startswith(UPWARD)
 
 
 OTHER_FORM = 0.9  # strength of a match by a common beginning: "medical", "medicine"
@@ -285,7 +299,7 @@ def compare_words(trigger: str, action: str) -> Comparison:
         is_unmet=float(False in met),
         contradicts=float(
             denies(warned, deed)
-            or any(contradicts(each, verb, action) or names_other_of_kind(each, action) for each in said)
+            or any(contradicts(each, verb, trigger, action) or names_other_of_kind(each, action) for each in said)
             or (
                 not deed.is_denying
                 and any(TIMES.get(each.preposition) == "during" for each in said)
@@ -337,7 +351,7 @@ def coverage(clause: Clause, action: str) -> float:
     return max(share, 0.5) if is_named else share
 
 
-def contradicts(clause: Clause, verb: str, action: str) -> bool:
+def contradicts(clause: Clause, verb: str, trigger: str, action: str) -> bool:
     """Tell whether an action negates a word of a clause or puts it at another time."""
     for word in clause.words:
         strength, number = best_match(word, action)
@@ -349,11 +363,24 @@ def contradicts(clause: Clause, verb: str, action: str) -> bool:
             return True
         if wanted in {"before", "after"} and place.preposition in {"on", "at"}:
             return True
-        if place.is_denied and not wanted and verb not in DENIALS and root(word) != root(verb):
+        if (
+            place.is_denied
+            and not is_denied_alike(place, trigger, action)
+            and not wanted
+            and verb not in DENIALS
+            and root(word) != root(verb)
+        ):
             return True
         if clause.preposition == "with" and place.preposition == "without":
             return True
     return False
+
+
+def is_denied_alike(place: WordPlace, trigger: str, action: str) -> bool:
+    """Tell whether a trigger denies a word of an action as the action does: both are of skipping the dose."""
+    if not DENIALS & set(spoken_words(action)) <= set(spoken_words(trigger)):
+        return False
+    return any(each.root == place.root and each.is_denied for each in read_places(trigger))
 
 
 def names_other_of_kind(clause: Clause, action: str) -> bool:

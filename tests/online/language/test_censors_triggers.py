@@ -158,7 +158,7 @@ def test_a_middling_cosine_alone_does_not_fire() -> None:
         ("no deploys after 16:00", "deploys after 16:00"),
         ("no schema migrations on Fridays", "migrations schema on Fridays"),
         ("Deleting backups is strictly forbidden.", "Deleting backups"),
-        ("Production data must never be deleted", "deleted Production data"),
+        ("Production data must never be deleted", "delete Production data"),
         ("always ask Kim before deleting files", "deleting files without asking Kim"),
         ("only Helga may change the roster", "change the roster without Helga"),
         ("never delete an account unless the user asked", "delete an account without the user asked"),
