@@ -66,12 +66,14 @@ WITH = re.compile(r"\bwith\b([^,.;:]*)", re.IGNORECASE)
 _ITEM = r"[\w'/@=-]++(?:\.[\w/-]++){0,9}+"
 EITHER = re.compile(
     rf"(?<![\w'./@=-])(?P<first>{_ITEM}(?:, (?!or ){_ITEM}(?: (?!or ){_ITEM})?+){{0,3}}+),? or (?P<last>{_ITEM}(?: {_ITEM}){{0,5}}?)"
-    r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who|over|outside|about|during)\b|[,.;]|\Z)",
+    r"(?= (?:to|with|for|from|of|in|on|at|by|into|as|that|which|who|over|outside|about|during|than|older|newer|larger|bigger|smaller|more|less"
+    r"|when|while|if|unless|without|before|after|until|under|above|below|between|since|against|through|near|containing|including)\b|[,.;]|\Z)",
     re.IGNORECASE,
 )
 """Things or deeds of which an act names several: "an address or phone number to", "deleting or moving backups"."""
 
 
+LONGEST_THING = 3  # words
 ANOTHER_DEED = re.compile(r"\w{2,30} (?:the|a|an|any|our|your|their|my|his|her|its) \w", re.IGNORECASE)
 DETERMINED = re.compile(r"\b(?:the|a|an|any|our|your|their|my|his|her|its|all)\s*+\Z", re.IGNORECASE)
 OF_THE_LAST = re.compile(
@@ -127,6 +129,8 @@ def either(act: str) -> tuple[str, ...]:
         return tuple(f"{before}{each} {thing}{after}" for each in (*first, deed))
     if ANOTHER_DEED.match(last):  # "close the window or open a door"
         return (*(f"{before}{each}" for each in first), f"{last}{after}")
+    if before and len(last.split()) > LONGEST_THING:  # nobody knows what of it is said of each
+        return ()
     of_all = after
     if own := OF_THE_LAST.match(after):  # "email client lists or exports with passwords outside the company"
         is_alike = before.count(" ") <= 1 or DETERMINED.search(before) or root(before.split()[0]) in TAKING_WITH
@@ -167,9 +171,20 @@ def is_done_instead(act: str, instead: str, action: str) -> bool:
     if is_other and forbidden.head_meanings.isdisjoint(meanings(set(done.words) - {done.head})):
         return True
     met = check_conditions(instead, action)
-    if met and all(met):
+    if (met and all(met)) or is_same_deed_otherwise(act, instead, action):
         return True
     return bool(AGREED.search(action)) and stance(act, f"without {instead}", action) == "kept"
+
+
+def is_same_deed_otherwise(act: str, instead: str, action: str) -> bool:
+    """Tell whether an action does the deed as a rule asks for: in black, and not in colour."""
+    if parse_action(act).head_meanings.isdisjoint(parse_action(instead).head_meanings):
+        return False
+    says = {
+        word: best_match(word, action)[0] >= NEAR_WORD for word in (*words_of(act, instead), *words_of(instead, act))
+    }
+    asked, forbidden = words_of(act, instead), words_of(instead, act)
+    return bool(asked) and all(says[word] for word in asked) and not all(says[word] for word in forbidden)
 
 
 @lru_cache(maxsize=8192)
