@@ -155,8 +155,7 @@ class MemoryVerbs(Verbs):
         """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
 
         A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded
-        it is undone too. A fact that was learned again meanwhile is active twice then: recall shows it once, and a night
-        merges the two. A memory that is not archived is otherwise returned as it is. Raises `NotFound`, `Conflict`
+        it is undone too. A memory that is not archived is otherwise returned as it is. Raises `NotFound`, `Conflict`
         when another procedure has its name by now, and `Refused` when another document has it, or a night superseded
         it: `nous undo` undoes the whole proposal.
         """

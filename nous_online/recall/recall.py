@@ -134,8 +134,6 @@ class Row(Candidate, Covering, Comparable, Protocol):
     def kind(self) -> str: ...
     @property
     def content(self) -> str: ...
-    @property
-    def user_id(self) -> str | None: ...
 
 
 FIELDS = len(fields(FoundMemory))
@@ -223,26 +221,10 @@ def recall(connection: Connection, agent_id: str, cue: Cue, *, space: EmbeddingS
         concluded = send_conclusion(connection, agent_id)
         found = rows_of(candidates)
         conclusion_of(concluded, agent_id, space)
-    situation = Situation(cue.query, cue.frame, cue.active_censors, cue.periods)
-    ranked = once_each(rank(found, situation, policy, limit=len(found)))
+    ranked = rank(found, Situation(cue.query, cue.frame, cue.active_censors, cue.periods), policy, limit=len(found))
     answers = answers_of(ranked, cue, policy)
     full = with_full_texts(connection, agent_id, answers)
     return Answers(recall_id, full, confidence_of(ranked, cue, policy), can_be_logged)
-
-
-def once_each(ranked: Sequence[tuple[Row, ScoreParts]]) -> list[tuple[Row, ScoreParts]]:
-    """Return ranked candidates, of facts of one user and time that read the same and are as near the best alone."""
-    # A night merges those that were imported; those that a person restored or split off stay two.
-    seen = set[tuple[Any, ...]]()
-    kept: list[tuple[Row, ScoreParts]] = []
-    for row, parts in ranked:
-        if row.kind == "fact":
-            mark = (row.content, row.subject, row.user_id, row.valid_from, row.valid_to, round(row.dense, 6))
-            if mark in seen:
-                continue
-            seen.add(mark)
-        kept.append((row, parts))
-    return kept
 
 
 def confidence_of(ranked: Sequence[tuple[Row, ScoreParts]], cue: Cue, policy: RecallPolicy) -> float:

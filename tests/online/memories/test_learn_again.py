@@ -170,21 +170,3 @@ def test_a_bad_entry_keeps_the_whole_batch_out(database: Database, last: Any, er
 
 def test_deferring_nothing_is_no_mistake(heart: Heart) -> None:
     assert heart.learn_deferred([]) == 0
-
-
-def test_a_fact_that_was_restored_beside_its_double_is_shown_once(heart: Heart) -> None:
-    text = "The north weir opens at a level of two metres"
-    first = heart.learn(text).memory
-    heart.forget(first.id)
-    second = heart.learn(text).memory
-    heart.restore(first.id)
-    ada = heart.learn(text, user_id="ada").memory
-
-    found = heart.recall("north weir level", user_id="ada")
-    context = heart.assemble_context(query="north weir level", user_id="ada")
-
-    assert heart.count() == {"active": 3}
-    assert len(found) == 2
-    assert {answer.id for answer in found} <= {first.id, second.id, ada.id}
-    assert ada.id in {answer.id for answer in found}
-    assert context.text.count(text) == 2
