@@ -455,8 +455,9 @@ def leave_a_part(
 def _leaves_a_clause(parted: Sequence[tuple[Chances, frozenset[str]]], said: frozenset[str], change_at: float) -> bool:
     """Tell whether a later statement of these content words speaks of one clause and leaves another as it is."""
     is_changed = any(reading.change >= change_at for reading, _ in parted)
+    roots = {word[:4] for word in said}  # "comes", "come"
     for reading, words in parted:
-        if said.issuperset(word for word in words if not word.isdigit()):
+        if roots.issuperset(word[:4] for word in words if not word.isdigit()):
             continue
         # A clause that its verb opens ("and plays the cello") is seldom read as changed: what it alone shares says so.
         is_other = reading.distinct >= LEFT_FROM and any(said & other - words for _, other in parted)

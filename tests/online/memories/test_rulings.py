@@ -205,7 +205,7 @@ def test_two_facts_that_say_the_same_give_way_together(aria: Heart) -> None:
     known = [aria.learn(each).memory for each in said]
     assert [each.state for each in known] == ["active", "active"]
 
-    learned = aria.learn("Brandl doesn't come on Tuesdays any more, they've switched to Thursdays")
+    learned = aria.learn("Brandl doesn't deliver our flour on Tuesdays any more, they've switched to Thursdays")
 
     assert [aria.get_fact(each.id).state for each in known] == ["superseded", "superseded"]
     assert learned.contradicts == ()
