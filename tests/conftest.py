@@ -159,12 +159,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(turns.said())
 
 
+@contextmanager
+def environment_left_as_found() -> Iterator[None]:
+    """Take back what the block leaves in the variables of Nous and Dagster, such as a database that is gone by then."""
+    before = {name: value for name, value in os.environ.items() if name.startswith(("NOUS_", "DAGSTER_"))}
+    yield
+    for name in [name for name in os.environ if name.startswith(("NOUS_", "DAGSTER_")) and name not in before]:
+        del os.environ[name]
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment_of_its_own() -> Iterator[None]:
+    """Leave nothing of what a file's own fixtures set to the files that the same worker reads after it."""
+    with environment_left_as_found():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def settings_and_umask_of_its_own() -> Iterator[None]:
     """Give every test its environment's settings and the usual umask: an earlier one may have left its own behind."""
     settings.cache_clear()
     before = os.umask(0o022)
-    yield
+    with environment_left_as_found():
+        yield
     os.umask(before)
 
 

@@ -24,7 +24,6 @@ def nous(database_url: str, heart: Heart, monkeypatch: pytest.MonkeyPatch) -> It
     """The command line over the database of `heart`, with its embedder."""
     monkeypatch.setenv("NOUS_DATABASE_URL", database_url)
     monkeypatch.setenv("NOUS_AGENT", "aria")
-    monkeypatch.delenv("NOUS_DAGSTER_DB_URL", raising=False)  # an earlier test's, whose database is gone
     monkeypatch.setattr(hearts, "default_embedder", lambda: heart.agent.embedder)
     settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(application(), arguments)
