@@ -45,8 +45,9 @@ class NightPolicy:
 
     The three are those of learning (`LearnPolicy` says where they come from): what stands further behind is a stranger.
     """
-    ranked_facts: int = between(0, 100_000, 1000)
-    """Of the new facts the latest so many: what was learned while somebody waited was compared then."""
+    ranked_facts: int = between(0, 100_000, 5000)
+    """Of the facts learned or stored since the day before, the latest so many: twenty seconds a thousand, where the
+    built-in judge reads them on two cores."""
 
     summary_after_days: int = between(0, MOST_DAYS, 7)
     """Age at which a closed episode keeps its summary and its full text moves to cold storage."""

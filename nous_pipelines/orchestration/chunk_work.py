@@ -150,11 +150,23 @@ def find_proposals(tables: Tables, chunk: Chunk, *, find: FindsProposals, night:
 
 
 def find_neighbours(
-    tables: Tables, chunk: Chunk, *, earlier: Sequence[KeptComparison], fresh_from: datetime
+    tables: Tables, chunk: Chunk, *, earlier: Sequence[KeptComparison], fresh: tuple[datetime, datetime]
 ) -> ChunkOutput:
-    """Return candidate pairs of facts, exact copies, and the compared pairs; the value is the number of facts cut."""
-    known, undone = compared_in(earlier, chunk.agent_ids), tables["undone"]
-    found = neighbours_of(tables["facts"], policy=chunk.policy, undone=undone, earlier=known, fresh_from=fresh_from)
+    """Return candidate pairs of facts, exact copies, and the compared pairs; the value is the number of facts cut.
+
+    `fresh`: facts learned or stored from its first moment on, and before its second, meet their nearest.
+    """
+    # What is told of the past, as an imported history is, no night has read; one of the days it tells of takes it as
+    # if it had been there then.
+    stored = tables["statements"].group_by("agent_id", id="fact_id").agg(pl.col("recorded_at").min())
+    found = neighbours_of(
+        tables["facts"],
+        policy=chunk.policy,
+        undone=tables["undone"],
+        earlier=compared_in(earlier, chunk.agent_ids),
+        fresh_from=fresh[0],
+        stored=stored.filter(pl.col("recorded_at").is_between(*fresh, closed="left")),
+    )
     compared = {"compared_rows": found.compared.rows, "compared_pairs": found.compared.pairs}
     return ChunkOutput({"neighbours": found.pairs, "copies": found.copies, **compared}, found.cut)
 

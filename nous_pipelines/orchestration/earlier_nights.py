@@ -147,7 +147,8 @@ def rows_of_agents(path: Path, agent_ids: Collection[str]) -> pl.DataFrame:
 # --- agents at rest, and nights that are run again ---
 
 FRESH_FOR = timedelta(days=2)
-"""How long a fact meets its nearest however far they are: the day before the night, and one more for a late night."""
+"""How long a fact that was learned or stored meets its nearest however far they are: the day before the night, and one
+more for a late night."""
 NAME = "kept"
 TABLES: tuple[TableSchema, ...] = (FOUND, COPY, JUDGED, CLUSTERS)
 """The tables about pairs of facts."""
@@ -271,8 +272,9 @@ def find_agents_at_rest(taken: Snapshot, basis: Mapping[str, Any]) -> AgentsAtRe
             return AgentsAtRest()
         agents -= {row["agent_id"] for row in files.read_json("checks")["left_out"]}
         agents -= {each["agent_id"] for phase in PHASES for each in files.read_json(phase.name)["proposals"]}
-        # A fact that was fresh in the earlier night met its nearest however far they are; tonight it may not.
-        agents -= agents_with_facts_since(taken, end_of(before.night) - FRESH_FOR)
+        # A fact that was fresh in the earlier night met its nearest however far they are; tonight others do.
+        since, until = end_of(before.night) - FRESH_FOR, end_of(taken.night)
+        agents -= agents_with_facts_since(taken, since, stored_until=until)
         return AgentsAtRest(frozenset(agents), files)
     except (Unavailable, OSError, KeyError, TypeError):  # of an earlier version, or damaged since
         return AgentsAtRest()
@@ -296,10 +298,17 @@ def unchanged_agents(before: Snapshot, now: Snapshot) -> set[str]:
     return {*before.placed.join(now.placed, on=["agent_id", "part"], how="semi")["agent_id"]}
 
 
-def agents_with_facts_since(taken: Snapshot, since: datetime, *, until: datetime | None = None) -> set[str]:
-    """Return the agents with a fact learned, confirmed or become valid from a moment on, and before another."""
+def agents_with_facts_since(
+    taken: Snapshot, since: datetime, *, until: datetime | None = None, stored_until: datetime
+) -> set[str]:
+    """Return the agents with a fact learned, confirmed or become valid from a moment on, and before another.
+
+    And those of which something was stored from that moment on and before `stored_until`.
+    """
     moments = ("learned_at", "last_confirmed_at", "valid_from")
     facts = taken.table("facts", columns=["agent_id", *moments])
     ends = datetime.max.replace(tzinfo=UTC) if until is None else until
     is_between = (((pl.col(name) >= since) & (pl.col(name) < ends)).fill_null(value=False) for name in moments)
-    return {*facts.filter(pl.any_horizontal(is_between))["agent_id"]}
+    stored = taken.table("statements", columns=["agent_id", "recorded_at"])
+    came = stored.filter(pl.col("recorded_at").is_between(since, stored_until, closed="left"))
+    return {*facts.filter(pl.any_horizontal(is_between))["agent_id"], *came["agent_id"]}

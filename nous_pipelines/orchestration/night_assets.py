@@ -253,7 +253,7 @@ def snapshot(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mater
 
 # --- pairs ---
 
-NEIGHBOURS_READS: Reads = {"facts": READ, "undone": None}
+NEIGHBOURS_READS: Reads = {"facts": READ, "statements": ("agent_id", "fact_id", "recorded_at"), "undone": None}
 JUDGEMENTS_READS: Reads = {
     "neighbours": None,
     "copies": None,
@@ -283,7 +283,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         "neighbours",
         find_neighbours,
         earlier=earlier,
-        fresh_from=end_of(night) - FRESH_FOR,
+        fresh=(end_of(night) - FRESH_FOR, end_of(night)),
         on_done=chunk_log(context, inputs.engine),
     )
     pairs, copies = (join_parts(parts, schema, inputs.at_rest) for schema in (FOUND, COPY))

@@ -111,7 +111,8 @@ class StoreAtRest:
         if taken.probe_days != self.night_run.night_policy.probe_days:
             return False
         # Fresh facts meet their nearest however far they are: while the same ones are fresh, the pairs are the same.
-        ageing = agents_with_facts_since(taken, end_of(self.before) - FRESH_FOR, until=end_of(night) - FRESH_FOR)
+        since, until = end_of(self.before) - FRESH_FOR, end_of(night)
+        ageing = agents_with_facts_since(taken, since, until=until - FRESH_FOR, stored_until=until)
         return not agents & ageing and agents <= unchanged_agents_at(self.night_run.database, taken, night)
 
     @cached_property

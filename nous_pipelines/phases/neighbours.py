@@ -101,11 +101,13 @@ def neighbours_of(
     undone: pl.DataFrame,
     earlier: Compared = NOTHING,
     fresh_from: datetime | None = None,
+    stored: pl.DataFrame | None = None,
 ) -> Neighbours:
     """Return the candidate pairs of `facts` (columns `READ`); `undone` is the snapshot's table of that name.
 
     Rows that `earlier` compared are not compared again; the result is the same as without it. Exact copies of a text
-    are compared once. Facts learned since `fresh_from` are also paired with their nearest below every threshold.
+    are compared once. Facts learned since `fresh_from`, and those named in `stored` (agent_id, id) as stored since,
+    are also paired with their nearest below every threshold.
     """
     # An undone merge names facts that may have been superseded since: it keeps their successors apart.
     found = comparable_facts(facts, replace_in_undone(undone, successors(facts)))
@@ -118,8 +120,8 @@ def neighbours_of(
     # Most agents have no users, slots or undone merges; leaving out queries over empty tables halved a small night.
     if len(private):
         sites = pl.concat([sites, _sites_across_users(private, policy, first_place=distinct["place"].n_unique())])
-    nearest_of_new, all_of_new = _nearest_of_new(distinct, vectors, policy, fresh_from)
-    done = compare(sites, vectors, nearest=pairs_per_fact(policy), earlier=earlier, met=all_of_new)
+    nearest_of_new, met = _nearest_of_new(distinct, vectors, policy, _fresh(found, distinct, fresh_from, stored))
+    done = compare(sites, vectors, nearest=pairs_per_fact(policy), earlier=earlier, met=met)
     near, is_cut = nearest(done.pairs, len(sites), policy)
     pairs = pl.concat(
         [
@@ -343,19 +345,31 @@ def _slot_pairs(distinct: pl.DataFrame, vectors: pl.Series) -> pl.DataFrame:
     return pairs.with_columns(similarity=_cosines(pairs, vectors))
 
 
+def _fresh(
+    found: pl.DataFrame, distinct: pl.DataFrame, fresh_from: datetime | None, stored: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return the rows of `distinct` of which a copy was learned since `fresh_from` or is named in `stored`."""
+    if fresh_from is None:
+        return distinct.clear()
+    # `new_since`, not the last confirmation: the confirming statement met its neighbours when it was learned.
+    is_fresh = pl.col("new_since") >= fresh_from
+    if stored is not None and len(stored):
+        came = found.join(stored, on=["agent_id", "id"], how="semi")["copy"].unique()
+        is_fresh |= pl.col("copy").is_in(came.implode())
+    return distinct.filter(is_fresh)
+
+
 def _nearest_of_new(
-    distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh_from: datetime | None
+    distinct: pl.DataFrame, vectors: pl.Series, policy: NightPolicy, fresh: pl.DataFrame
 ) -> tuple[pl.DataFrame, Met]:
     """Return the nearest of each of an agent's newest facts in its place, down to `ranked_similarity` (`RANKED_PAIR`).
 
     And those of them that need not be compared: all of their place that are near enough are among these nearest.
     """
-    if fresh_from is None or not policy.ranked_count:
+    if fresh.is_empty() or not policy.ranked_count:
         return pl.DataFrame(schema=RANKED_PAIR), NOBODY
-    # `new_since`, not the last confirmation: the confirming statement met its neighbours when it was learned.
     fresh = (
-        distinct.filter(pl.col("new_since") >= fresh_from)
-        .sort("new_since", "id", descending=True)
+        fresh.sort("new_since", "id", descending=True)
         # For each agent: a limit for the whole chunk left none to quiet agents.
         .filter(pl.int_range(pl.len()).over("agent_id") < policy.ranked_facts)
     )

@@ -81,11 +81,12 @@ def told(table, *fresh):
     return table.with_columns(learned_at=pl.Series(said, dtype=table.schema["learned_at"]))
 
 
-def by_rank(table, **policy):
-    """Return the pairs that only those told lately are in, none of which lie near each other."""
+def by_rank(table, *, stored=(), **policy):
+    """Return the pairs that only those told or stored lately are in, none of which lie near each other."""
     far = {"neighbour_similarity": 0.999, "candidate_similarity": 0.999, "ranked_within": 2.0}
     limits = replace(POLICY, **{**far, **policy})
-    pairs = neighbours_of(table, policy=limits, undone=NONE_UNDONE, fresh_from=FRESH).pairs
+    came = table.filter(pl.col("id").is_in(stored)).select("agent_id", "id")
+    pairs = neighbours_of(table, policy=limits, undone=NONE_UNDONE, fresh_from=FRESH, stored=came).pairs
     return sorted(tuple(sorted(pair)) for pair in sides(pairs))
 
 
@@ -96,6 +97,23 @@ def test_what_was_told_lately_meets_its_nearest_however_far_they_are():
     assert by_rank(table, ranked_count=2) == [("a", "b"), ("a", "c"), ("c", "d"), ("d", "e")]
     assert by_rank(table, ranked_count=2, ranked_similarity=0.5) == [("a", "b"), ("c", "d"), ("d", "e")]
     assert by_rank(table, ranked_count=0) == []
+
+
+def test_what_was_told_long_ago_and_stored_lately_as_an_import_is_meets_its_nearest_too():
+    table = told(at(0, 40, 70, 100, 150), "a")
+
+    assert by_rank(table, ranked_count=1, stored=["d"]) == [("a", "b"), ("c", "d")]
+    assert by_rank(table, ranked_count=1, stored=["d", "e"]) == [("a", "b"), ("c", "d"), ("d", "e")]
+    assert by_rank(table, ranked_count=1, ranked_facts=1, stored=["d"]) == [("a", "b")], (
+        "what was told last comes first"
+    )
+
+
+def test_a_copy_that_was_stored_lately_brings_the_others_before_their_nearest():
+    table = told(at(0, 0, 60, 100))
+    copies = table.with_columns(content=pl.Series(["Ana sails", "Ana sails", "Ben rows", "Cleo swims"]))
+
+    assert by_rank(copies, ranked_count=1, stored=["b"]) == [("a", "c")]
 
 
 def test_what_stands_far_behind_the_nearest_is_met_only_when_it_shares_words():
