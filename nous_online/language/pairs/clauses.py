@@ -21,6 +21,10 @@ CLAUSE = re.compile(
     r"(?<=[.!?])\s+|\n+|[;:]\s|,\s(?:(?:and|but|so|which|while)\s)?|\s(?:and|but|so|because|while|though|und|et|y|en|och)\s|\s[-\u2013\u2014]\s",
     re.IGNORECASE,
 )
+EXCLUDED = re.compile(
+    r" ?[(\[](?:(?:but|and) )?(?:not|never|except(?:ing)?|excluding|other than|apart from) [^()\[\]]{1,80}[)\]]",
+    re.IGNORECASE,
+)
 LEAST_OF_CLAUSE, LEAST_OF_TWO = 2, 5
 """Content words of a clause that is read by itself, and of two parts together: "Thanks, Ana!" says nothing."""
 ALIKE = 0.5  # share of content words of two texts that are worded alike, as a value and the next one are
@@ -41,6 +45,11 @@ def _parts(text: str) -> Iterator[str]:
             told = LEAD_IN.sub("", sentence)
             yield told
             yield from clauses_of(told)
+
+
+def without_asides(text: str) -> str:
+    """Return a text without what it says in brackets that it does not speak of: "For clinics (not salons) …"."""
+    return EXCLUDED.sub("", text)
 
 
 def clauses_of(text: str) -> list[str]:

@@ -16,17 +16,16 @@ from nous_online.core.validation import invisible_difference
 from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs import reader
 from nous_online.language.pairs.beginnings import begins, without_starts
-from nous_online.language.pairs.clauses import are_worded_alike, clauses_of, has_sentences, parts_in_common
+from nous_online.language.pairs.clauses import (
+    are_worded_alike,
+    clauses_of,
+    has_sentences,
+    parts_in_common,
+    without_asides,
+)
 from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
-from nous_online.language.pairs.reader import (
-    LEAST_CHANCE,
-    Chances,
-    calibration,
-    content_of,
-    read_pairs,
-    shared_content,
-)
+from nous_online.language.pairs.reader import LEAST_CHANCE, Chances, calibration, content_of, read_pairs, shared_content
 from nous_online.language.pairs.slips import in_one_spelling
 from nous_online.language.pairs.slots import other_holders, shared_slot
 from nous_online.language.pairs.unsaid import left_unsaid
@@ -244,7 +243,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-17"
+    prompt_version = "reader-18"
 
     @property
     def name(self) -> str:
@@ -561,7 +560,7 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
         for at, (pair, is_wanted) in enumerate(zip(pairs, wanted, strict=True))
         if is_wanted and not of_others(pair) and not (CODE.search(pair.a.text) or CODE.search(pair.b.text))
     ]
-    ordered = {at: without_starts(*_in_order(pairs[at])) for at in asked}
+    ordered = {at: without_starts(*map(without_asides, _in_order(pairs[at]))) for at in asked}
     readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))
     # Unrelated statements and exchanged roles are often read as the same in one order only: the lower chance counts.
     likely = [at for at in asked if readings[at].same >= READ_LIKE_FROM]

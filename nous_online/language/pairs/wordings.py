@@ -134,8 +134,11 @@ def may_add(a: str, b: str, *, is_of_slot: bool = False) -> bool:
     """Tell whether one of two statements in the same wording may come on top of the other instead of replacing it.
 
     "Ana has piano on Mondays", "… on Thursdays": another time of what has many, or one more of what one may have many.
-    What fills a slot has one value ("plays the position of goalkeeper"), but perhaps several times.
+    What fills a slot has one value ("plays the position of goalkeeper"), but perhaps several times. In any wording:
+    what the other one excepts.
     """
+    if _is_excepted(a, b) or _is_excepted(b, a):
+        return True
     replaced = _replaced(a, b)
     if len(replaced) != 1:
         return False
@@ -151,6 +154,15 @@ def may_add(a: str, b: str, *, is_of_slot: bool = False) -> bool:
         return is_of_many and not (is_counted or is_of_slot)
     is_often = any(word.endswith("s") and word.removesuffix("s") in WEEKDAYS for word in words)
     return is_often or OF_ONE_TIME.isdisjoint(shared)
+
+
+def _is_excepted(one: str, other: str) -> bool:
+    """Tell whether a statement speaks of what another excepts, and excepts nothing itself."""
+    excepted = EXCEPTED.findall(one)
+    if not excepted or EXCEPTED.search(other):
+        return False
+    spoken = {word.removesuffix("s") for word in TOKEN.findall(other.casefold())}
+    return any(word.casefold().removesuffix("s") in spoken for word in excepted)
 
 
 def _is_name(word: str) -> bool:
@@ -233,6 +245,12 @@ WEEKDAYS = word_list("weekdays")
 OF_PERSONS, SINGLING = word_list("of_persons"), word_list("singling")
 PARTS_OF_DAYS = word_list("parts_of_days")
 TIMES = DATED | PARTS_OF_DAYS | {"o'clock", "th", "st", "nd", "rd", "of", "the", "to", "at", "in"}
+EXCEPTED = re.compile(
+    r"\b(?:except(?:ing)?|excluding|apart from|other than) (?:(?:for|on|in|at) )?(?:(?:the|our|my|an?) )?"
+    r"([^\W\d_]{3,40})",
+    re.IGNORECASE,
+)
+"""The word after "except for" and its like."""
 OF_ONE_TIME = COPULAS | word_list("of_one_time")
 QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "…": "."})  # noqa: RUF001 (typographic quotes are the subject)
 WIDE = re.compile("[、。，；：！「」『』]")  # noqa: RUF001 (so are full-width marks)

@@ -128,6 +128,36 @@ def test_another_time_or_thing_of_many_retires_nothing_by_itself(a: str, b: str)
     assert judged(a, b, similarity=0.9).confidence < SURE_FROM
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (
+            "For clinics (not salons) cancelling is free until 72 hours before the visit",
+            "Free cancellation window for salons has been widened to 48 hours before the appointment.",
+        ),
+        ("The pool opens at 7 (not on Sundays)", "On Sundays the pool opens at 10"),
+        (
+            "Late returns cost 2 euros a day (except for children)",
+            "Children now pay 50 cents a day for late returns",
+        ),
+        ("All rooms are 80 euros excluding the suite", "The suite is 140 euros now"),
+    ],
+)
+def test_what_a_statement_leaves_out_is_not_what_it_speaks_of(earlier: str, later: str) -> None:
+    assert judged(earlier, later).confidence < SURE_FROM or judged(earlier, later).verdict is Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("We indent with tabs (not spaces)", "We indent with four spaces now"),
+        ("The pool opens at 7 (not on Sundays)", "The pool opens at 6 now"),
+    ],
+)
+def test_what_stands_in_brackets_may_be_the_new_value(earlier: str, later: str) -> None:
+    assert judged(earlier, later).verdict is Verdict.UPDATES
+
+
 @pytest.mark.parametrize(("a", "b"), rows(TAKES_ITS_PLACE))
 def test_another_value_of_what_has_one_takes_its_place(a: str, b: str) -> None:
     assert not may_add(a, b)
