@@ -20,6 +20,9 @@ from nous_online.recall.recall import Recalled
 
 TOKENS = 800
 MOST_LINES = 5
+LEAST_SHARE = 0.75
+"""Of the score of the best answer. Of what stands behind it in five lines one in eleven answers too: for 138 questions
+about two LoCoMo conversations this leaves half of those lines out, and keeps seven in ten of those that answer."""
 MOST_OF_A_LINE = 300  # characters
 MOST_OF_A_PROMPT = 2_000
 """Characters; the local embedder reads no further."""
@@ -63,7 +66,7 @@ def context_at_start(
 def context_for_prompt(
     heart: Heart, prompt: str, *, deadline_s: float, told: Told | None = None, **reach: Unpack[AskerDetails]
 ) -> str:
-    """Return memories that answer a prompt, five lines at most; empty if recall is not confident.
+    """Return memories that answer a prompt nearly as well as the best, five lines at most; empty if recall is not sure.
 
     Commands of the client and prompts with a likely credential are not recalled for, since queries are stored. What
     stands in `told` is left out, and what is returned is added to it.
@@ -73,7 +76,9 @@ def context_for_prompt(
         return ""
     found = heart.recall(question, limit=MOST_LINES, detail="summary", deadline_s=deadline_s, **reach)
     told = [] if told is None else told
-    lines = [line for each in found if (line := line_of(each, told))] if found.is_confident else []
+    least = LEAST_SHARE * max((each.parts.score for each in found), default=0.0)
+    near = [each for each in found if each.parts.score >= least or each.put_before] if found.is_confident else []
+    lines = [line for each in near if (line := line_of(each, told))]
     return "\n".join([FOUND, *lines]) if lines else ""
 
 

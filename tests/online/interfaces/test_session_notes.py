@@ -75,6 +75,20 @@ def test_a_session_is_told_nothing_twice(heart: Heart):
     assert second == ""
 
 
+def test_behind_the_best_answer_stand_only_those_that_answer_nearly_as_well(heart: Heart):
+    heart.learn("The staging database listens on port 5433", project_id=HERE)
+    heart.learn("The staging database has port 5434 for its replica", project_id=HERE)
+    heart.learn("Retries happen three times", project_id=HERE)
+
+    asked = "Which port has the staging database?"
+    text = prompt(heart, asked)
+
+    assert "5433" in text
+    assert "5434" in text
+    assert "Retries happen three times" in [each.content for each in heart.recall(asked, project_id=HERE)]
+    assert "Retries" not in text
+
+
 def test_of_an_episode_is_told_what_its_facts_do_not_say(heart: Heart):
     fact = "The staging database runs PostgreSQL 18."
     heart.learn(fact, category="convention", project_id=HERE)
