@@ -191,7 +191,8 @@ def added(known: str, new: str) -> tuple[str, ...]:
         return same_date(date, said) and all(has for part, has in parts if part)
 
     dates = (str(date) for date in other.dates if not any(is_as_precise(date, said) for said in one.dates))
-    days = (word for word in other.words if word in DATED - set(MONTHS) and word not in one.words)
+    said = {word.removesuffix("s") for word in one.words}  # "on Tuesday" is no more than "Tuesdays"
+    days = (word for word in other.words if (day := word.removesuffix("s")) in DATED - set(MONTHS) and day not in said)
     numbers = (number.shown for number in unmatched_numbers(other, one))
     times = (clock(minutes) for minutes in sorted(unmatched_times(other.times, one.times)))
     ordinals = map(str, sorted(other.ordinals - one.ordinals))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nous_online.language.pairs.guards import denied, differences, exact_differences
+from nous_online.language.pairs.guards import added, denied, differences, exact_differences
 from nous_online.language.pairs.reading import clock, read
 
 NEVER_DUPLICATES = """
@@ -241,3 +241,16 @@ def test_a_time_is_shown_as_a_clock_shows_it() -> None:
         "17:05",
         "03:30",
     ]
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "more"),
+    [
+        ("Deploys go out Tuesdays and Thursdays, never Fridays", "Releases happen on Tuesday, not on Friday", ()),
+        ("Yoga is on Monday", "Yoga: Mondays", ()),
+        ("Yoga is in the old gym", "Yoga is on Mondays, in the old gym", ("mondays",)),
+        ("Yoga is on Mondays", "Yoga is on Mondays and Fridays", ("fridays",)),
+    ],
+)
+def test_a_day_of_the_week_adds_nothing_to_that_day_every_week(known: str, new: str, more: tuple[str, ...]) -> None:
+    assert {each.casefold() for each in added(known, new)} == {*more}
