@@ -154,7 +154,7 @@ def find_neighbours(
 ) -> ChunkOutput:
     """Return candidate pairs of facts, exact copies, and the compared pairs; the value is the number of facts cut.
 
-    `fresh`: facts learned or stored from its first moment on, and before its second, meet their nearest.
+    `fresh`: facts learned from its first moment on, or stored from it on and before its second, meet their nearest.
     """
     # What is told of the past, as an imported history is, no night has read; one of the days it tells of takes it as
     # if it had been there then.

@@ -149,6 +149,8 @@ def rows_of_agents(path: Path, agent_ids: Collection[str]) -> pl.DataFrame:
 FRESH_FOR = timedelta(days=2)
 """How long a fact that was learned or stored meets its nearest however far they are: the day before the night, and one
 more for a late night."""
+LATE = timedelta(days=1)
+"""How long after its end what is stored counts for a night as new: who imports a history runs the last night then."""
 NAME = "kept"
 TABLES: tuple[TableSchema, ...] = (FOUND, COPY, JUDGED, CLUSTERS)
 """The tables about pairs of facts."""
@@ -273,7 +275,7 @@ def find_agents_at_rest(taken: Snapshot, basis: Mapping[str, Any]) -> AgentsAtRe
         agents -= {row["agent_id"] for row in files.read_json("checks")["left_out"]}
         agents -= {each["agent_id"] for phase in PHASES for each in files.read_json(phase.name)["proposals"]}
         # A fact that was fresh in the earlier night met its nearest however far they are; tonight others do.
-        since, until = end_of(before.night) - FRESH_FOR, end_of(taken.night)
+        since, until = end_of(before.night) - FRESH_FOR, end_of(taken.night) + LATE
         agents -= agents_with_facts_since(taken, since, stored_until=until)
         return AgentsAtRest(frozenset(agents), files)
     except (Unavailable, OSError, KeyError, TypeError):  # of an earlier version, or damaged since

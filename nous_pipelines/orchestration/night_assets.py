@@ -34,6 +34,7 @@ from nous_pipelines.orchestration.chunk_work import (
 )
 from nous_pipelines.orchestration.earlier_nights import (
     FRESH_FOR,
+    LATE,
     AgentsAtRest,
     earlier_compared,
     write_compared,
@@ -283,7 +284,7 @@ def neighbours(context: dg.AssetExecutionContext, night_run: NightRun) -> dg.Mat
         "neighbours",
         find_neighbours,
         earlier=earlier,
-        fresh=(end_of(night) - FRESH_FOR, end_of(night)),
+        fresh=(end_of(night) - FRESH_FOR, end_of(night) + LATE),
         on_done=chunk_log(context, inputs.engine),
     )
     pairs, copies = (join_parts(parts, schema, inputs.at_rest) for schema in (FOUND, COPY))

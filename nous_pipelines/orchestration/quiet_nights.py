@@ -28,7 +28,7 @@ from nous_pipelines.batches.batch_rows import unfinished
 from nous_pipelines.batches.second_judge import PLANNED_QUESTIONS
 from nous_pipelines.nights import end_of
 from nous_pipelines.orchestration.code_location import ASSETS
-from nous_pipelines.orchestration.earlier_nights import FRESH_FOR, agents_with_facts_since, was_planned_from
+from nous_pipelines.orchestration.earlier_nights import FRESH_FOR, LATE, agents_with_facts_since, was_planned_from
 from nous_pipelines.orchestration.night_assets import EPISODE_SUMMARIES, Inputs
 from nous_pipelines.orchestration.resources import NightRun
 from nous_pipelines.orchestration.running import NightOptions
@@ -112,7 +112,7 @@ class StoreAtRest:
             return False
         # Fresh facts meet their nearest however far they are: while the same ones are fresh, the pairs are the same.
         since, until = end_of(self.before) - FRESH_FOR, end_of(night)
-        ageing = agents_with_facts_since(taken, since, until=until - FRESH_FOR, stored_until=until)
+        ageing = agents_with_facts_since(taken, since, until=until - FRESH_FOR, stored_until=until + LATE)
         return not agents & ageing and agents <= unchanged_agents_at(self.night_run.database, taken, night)
 
     @cached_property

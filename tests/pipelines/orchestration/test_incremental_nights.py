@@ -198,11 +198,11 @@ def test_a_night_takes_what_learning_has_read_and_plans_the_same(
     assert kept(owner) == by_learning | by_night
 
 
-def test_the_night_after_an_import_reads_what_it_tells_of_long_ago(
+def test_the_last_night_reads_what_an_import_after_it_tells_of_long_ago(
     database: Database, database_url: str, instance: DagsterInstance, tmp_path: Path
 ) -> None:
     told = ["Priyanka owns the booking service.", "Handover: booking went to Tomasz."]
-    tonight = datetime.now(UTC).date()
+    last = datetime.now(UTC).date() - timedelta(days=1)
     run = options(database_url, tmp_path)
     with heart_of("aria", database) as heart:
         heart.learn_deferred([
@@ -211,10 +211,10 @@ def test_the_night_after_an_import_reads_what_it_tells_of_long_ago(
         assert run_night(date(2024, 6, 1), run, instance=instance).failures == ()
         of_then = NightFiles(folder_in(tmp_path, date(2024, 6, 1))).read_table("judgements")
 
-        assert run_night(tonight, run, instance=instance).failures == ()
+        assert run_night(last, run, instance=instance).failures == ()
 
     assert of_then.is_empty(), "a night of those days takes the history as if it had been there then"
-    assert len(NightFiles(folder_in(tmp_path, tonight)).read_table("judgements")) == 1
+    assert len(NightFiles(folder_in(tmp_path, last)).read_table("judgements")) == 1
 
 
 def kept(owner: psycopg.Connection) -> set[tuple[object, ...]]:
