@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nous_online.language.actions.rules import FORBIDDEN, RULE, active, read_rule
+from nous_online.language.actions.rules import ASK_FIRST, FORBIDDEN, RULE, active, read_rule
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
 from nous_online.language.pairs.reading import stem
 
@@ -69,14 +69,8 @@ OPENINGS, LACKS, DENIALS, PREPOSITIONS = map(word_list, ("openings", "lacks", "d
 TELLING = DENIALS | LACKS | PREPOSITIONS | word_list("telling")
 """Small words with another of which an action is another one: "push from main" is no "push to main"."""
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
-MAY_NOT = re.compile(
-    r"\A(.{1,60}?) (?:must|may|should|can|shall)(?: never| not|not) (?:be )?(\w+)(.*)\Z", re.IGNORECASE | re.DOTALL
-)
-ASK_FIRST = re.compile(
-    r"\A(?:always )?(ask|check|confirm|consult|tell|inform|notify)\b(.{0,60}?) before (.*)\Z", re.IGNORECASE | re.DOTALL
-)
 ONLY = re.compile(
-    r"\A(?:only|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
+    r"\A(?:only|(?:nobody|no one|no (?!one\b)\w{1,40}) (?:but|except|other than|besides|apart from|save)|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
 EXCEPT = re.compile(
@@ -161,8 +155,7 @@ def warned_act(trigger: str) -> str:
     if only := ONLY.match(text):
         return f"{only[2]} without {only[1]}"
     if not RULE.match(text):
-        never = MAY_NOT.match(text)
-        text = active(text) or (f"{never[2]} {never[1]}{never[3]}" if never else text)
+        text = active(text) or text
     rule = RULE.match(text)
     text = text[rule.end() :] if rule else text
     if rule and rule[2]:  # "no schema migrations": the act is the noun

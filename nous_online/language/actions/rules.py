@@ -50,17 +50,34 @@ LEAD_INS = tuple(
     )
 )
 """Openings of a rule that all say "never"."""
+_NOT = r"(?: never| not|not|n['\u2019]t)"
+MUST_NOT = re.compile(
+    rf"\A([^,.;:]{{1,60}}?) (?:(?:must|may|should|can|shall){_NOT}|(?:is|are){_NOT} (?:(?:allowed|permitted|supposed) )?to)(?: ever)? (?!be )(?=\w)",
+    re.IGNORECASE,
+)
+NONE_MAY = re.compile(
+    r"\Ano (?!one\b)([^,.;:]{1,60}?) (?:(?:must|may|should|can|shall)|(?:is|are) (?:(?:allowed|permitted|supposed) )?to)(?: ever)? (?!be |not )(?=\w)",
+    re.IGNORECASE,
+)
+"""Openings of a rule that names who, or what, must not do the act: "interns must not …", "no intern may …"."""
 EMPHASIS = re.compile(rf"(?<=\w),? (?:{_EVER}|whatsoever|whatever happens|at all|either)\W{{0,3}}\Z", re.IGNORECASE)
 ASIDE = re.compile(
     r", (?:not even|even|including|especially|particularly|in particular|such as|for example|e\.g\.)\s[^,;.!]{1,80}(?:,|(?=[.;!]|\Z))",
     re.IGNORECASE,
 )
 """What stresses a case of the act: "never call customers, not even regulars"."""
-PARTINGS = re.compile(r"[.!]\s|[;:]\s|,\s|\n|\s[-\u2013\u2014]+\s|\u2014|\s\((?=[^()]{1,200}\)\W{0,3}\Z)")
+PARTINGS = re.compile(
+    r"[.!]\s|[;:]\s|,\s|\n|\s[-\u2013\u2014]+\s|\u2014|\s\((?=[^()]{1,200}\)\W{0,3}\Z)|\s(?:and|but|or)\s(?=(?:never|do not|don['\u2019]t)\s)"
+)
 NEVER = ("never ", "do not ", "don't ", "don\u2019t ")
 SENTENCE_END = re.compile(r"[.;!]\s")
 LISTED = re.compile(r"\b(?:following|these|this): ", re.IGNORECASE)
 ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "no", "vs", "approx", "e.g", "i.e"])
+ASK_FIRST = re.compile(
+    r"\A(?:always )?(ask|check|confirm|consult|tell|inform|notify)\b(.{0,60}?) before (.*)\Z", re.IGNORECASE | re.DOTALL
+)
+PRONOUN = re.compile(r"\A((?:never|do not|don['\u2019]t) [\w-]{1,40}(?: \w{1,20})?) (it|them)\b", re.IGNORECASE)
+"""A deed with its object said before."""
 ONLY_SOMEBODY = re.compile(
     r"\Aonly (.{1,40}?) (?:may|can|should|must|is allowed to|are allowed to)(?: (?:do (?:so|that|this|it)|so))?\W{0,3}\Z",
     re.IGNORECASE,
@@ -112,8 +129,14 @@ class ForbiddingRule:
 
 @lru_cache(maxsize=4096)
 def read_rule(trigger: str) -> ForbiddingRule:
-    """Return a trigger in its parts: the act forbidden, what to do instead, and what else is forbidden."""
+    """Return a trigger in its parts: the act forbidden, what to do instead, and what else is forbidden.
+
+    Of a rule for somebody the act has its doer, "interns touch the server" for "interns must not touch the server": the
+    rule says nothing of the others.
+    """
     text = plain_opening(trigger.strip())
+    if limited := limited_rule(text):
+        return limited
     if not is_prohibition(text):
         return after_advice(text) or ForbiddingRule(trigger)
     text = ASIDE.sub("", text)
@@ -125,22 +148,61 @@ def read_rule(trigger: str) -> ForbiddingRule:
             break
     if condition := condition_of(rest):
         return ForbiddingRule(EMPHASIS.sub("", f"{forbids.rstrip(' ,')} {condition}"))
-    others = [plain_opening(each.strip()) for each in SENTENCE_END.split(rest)]
+    said = antecedent(RULE.sub("", forbids))
+    others = [with_object(plain_opening(each.strip()), said) for each in SENTENCE_END.split(rest)]
     further = tuple(each for each in others if prohibits_something(each))
     instead = " ".join(each for each in others if not is_prohibition(each))
     return ForbiddingRule(EMPHASIS.sub("", forbids), instead, further)
 
 
+def limited_rule(text: str) -> ForbiddingRule | None:
+    """Return a rule that names who must not do the act; None for another text, also one about what others may not do."""
+    found = NONE_MAY.match(text) or (None if RULE.match(text) else MUST_NOT.match(text))
+    if found is None or not FINITE.isdisjoint(found[1].lower().split()):  # "telling guests that they may not smoke"
+        return None
+    rule = read_rule(f"never {found[1]} {text[found.end() :]}")
+    return replace(rule, forbids=rule.forbids.removeprefix("never "))
+
+
 def after_advice(text: str) -> ForbiddingRule | None:
-    """Return a rule that says first what to do, and then what never to do: "always use a branch, never push to main"."""
+    """Return a rule that says first what to do, and then what never to do: "always use a branch, never push to main".
+
+    What it calls "it" or "them" is what the advice is about: "archive backups, never delete them".
+    """
     first = text.split(" ", 1)[0].lower()
-    if first not in IMPERATIVES or first == "only":  # "only Ana may …" is a rule itself, as is "ask Ana before …"
+    if first == "only" or first in QUALIFIERS:  # "only Ana may …" is a rule itself
         return None
     for parting in islice(PARTINGS.finditer(text), MOST_PARTINGS):
-        after = plain_opening(text[parting.end() :].strip())
-        if prohibits_something(after) and " before " not in text[: parting.start()]:
-            return replace(read_rule(after), instead=text[: parting.start()])
+        advice, after = text[: parting.start()], plain_opening(text[parting.end() :].strip())
+        if ASK_FIRST.match(advice):
+            return None
+        is_statement = SUBJECT_END.search(advice) is not None
+        whole = after if is_statement and parting[0].startswith(",") else with_object(after, antecedent(advice))
+        if prohibits_something(whole) and (first in IMPERATIVES or whole != after):
+            return replace(read_rule(whole), instead="" if is_statement else advice)
     return None
+
+
+def with_object(rule: str, said: str) -> str:
+    """Return a rule with what it calls "it" or "them" by the name it had before."""
+    found = PRONOUN.match(rule)
+    if not said or found is None:
+        return rule
+    words = said.split()
+    last = max((n for n, word in enumerate(words, 1) if word.endswith("s") and not word.endswith("ss")), default=0)
+    named = " ".join(words[: last or None]) if found[2].lower() == "them" else said  # "them": up to the plural
+    return f"{found[1]} {named}{rule[found.end() :]}"
+
+
+def antecedent(clause: str) -> str:
+    """Return what a clause is about: its subject, or in a request what follows the verb up to a preposition."""
+    subject, *predicate = SUBJECT_END.split(clause, maxsplit=1)
+    if predicate:
+        return subject
+    words = clause.split()
+    start = next((n for n, word in enumerate(words, 1) if word.lower() not in {"always", "please", "just"}), len(words))
+    thing = words[start:]
+    return " ".join(thing[: next((n for n, word in enumerate(thing) if word.lower() in QUALIFIERS), len(thing))])
 
 
 def plain_opening(text: str) -> str:

@@ -34,11 +34,43 @@ from nous_online.language.actions.triggers import check_conditions
         ("Never mail quotes, only with approval", "mail quotes without approval", ""),
         ("Only Ines may mail quotes. Never mail them late.", "mail quotes. Never mail them late. without Ines", ""),
         ("mailing quotes, then waiting", "mailing quotes, then waiting", ""),
+        ("Rinse the filters in the sink, never scrub them", "scrub the filters", "Rinse the filters in the sink"),
+        ("Store guest lists daily and don't print them.", "print guest lists.", "Store guest lists daily"),
+        ("The red lever is under tension. Never pull it.", "pull The red lever.", ""),
+        ("If a caller is upset, never cut them off", "If a caller is upset, never cut them off", ""),
+        ("Ask Ines before airing it, never burn it", "airing it, never burn it without Asking Ines", ""),
+        ("Cleaners must not unplug the freezer, call Ivo", "Cleaners unplug the freezer", "call Ivo"),
+        ("No cleaner is allowed to unplug the freezer", "cleaner unplug the freezer", ""),
+        ("Nobody but Ivo may unplug the freezer", "unplug the freezer without Ivo", ""),
+        ("telling guests that they cannot pay by card", "telling guests that they cannot pay by card", ""),
     ],
 )  # fmt: skip
 def test_what_follows_the_act_of_a_rule_is_no_part_of_it(trigger: str, act: str, instead: str) -> None:
     assert warned_act(trigger) == act
     assert read_rule(trigger).instead == instead
+
+
+@pytest.mark.parametrize(
+    ("trigger", "action", "expected"),
+    [
+        ("Rinse the filters in the sink, never scrub them", "scrub the filters", "near"),
+        ("Rinse the filters in the sink, never scrub them", "rinse the filters", None),
+        ("Rinse the filters in the sink, never scrub them", "scrub the floor", None),
+        ("Cleaners must not unplug the freezer", "let the cleaner unplug the freezer", "near"),
+        ("Cleaners must not unplug the freezer", "let the cleaner scrub the shelves", None),
+        ("No cleaner may unplug the freezer", "let the cleaner unplug the freezer", "near"),
+        ("Nobody but Ivo may unplug the freezer", "unplug the freezer", "meaning"),
+        ("Nobody but Ivo may unplug the freezer", "Ivo unplugs the freezer", None),
+    ],
+)
+def test_a_rule_is_about_what_it_named_before_and_whom_it_names(
+    trigger: str, action: str, expected: str | None
+) -> None:
+    assert match(trigger, action) == expected
+
+
+def test_an_act_that_names_no_doer_is_not_blocked_by_a_rule_for_somebody() -> None:
+    assert match("Cleaners must not unplug the freezer", "unplug the freezer") != "near"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +131,8 @@ def test_a_past_participle_is_read_as_its_verb() -> None:
         ("Mail price lists or plans with tips to Ed", ["Mail price lists to Ed", "Mail price plans with tips to Ed"]),
         ("Never share codes or keys with Ed at work", ["share codes with Ed at work", "share keys with Ed at work"]),
         ("Never move the safe. Never touch the red fuse. Call Ivo.", ["never touch the red fuse"]),
-        ("Never move the safe. Never open it.", []),
+        ("Never move the safe. Never open it.", ["never open the safe."]),
+        ("Never block the ramp and never park on it", ["never park on the ramp"]),
     ],
 )  # fmt: skip
 def test_a_rule_warns_of_each_act_that_it_names(trigger: str, each: list[str]) -> None:
