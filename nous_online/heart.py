@@ -164,11 +164,13 @@ class Heart(
         works_in_background: bool = True,
         creates: bool = True,
         must_exist: bool = False,
+        begins_late: bool = False,
     ) -> Self:
         """Open the memory of `agent_id`, creating it when it is new.
 
         With `creates=False` nothing is written and no model loaded: a heart for counting what an import would store.
-        With `must_exist` an agent that is not known raises `NotFound`.
+        With `must_exist` an agent that is not known raises `NotFound`. With `begins_late` a new one is stored by its
+        first call, in the transaction of that: a call that is refused leaves no agent behind.
         Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
         Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
@@ -189,34 +191,32 @@ class Heart(
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         meter = meter_of(place := database or Database(open_url()), name)
-        heart = cls(
-            Agent(
-                id=name,
-                database=place,
-                embedder=embedder,
-                judge=judge_for(meter),
-                writer=writer_for(meter),
-                policy=chosen,
-                rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
-                deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
-                embedder_of=embedder_lookup(offered),
-            ),
-            owns_database=database is None,
-            works_in_background=works_in_background,
+        agent = Agent(
+            id=name,
+            database=place,
+            embedder=embedder,
+            judge=judge_for(meter),
+            writer=writer_for(meter),
+            policy=chosen,
+            rights=Rights(source_trust=chosen.source_trust, on_credential=chosen.on_credential),
+            deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
+            embedder_of=embedder_lookup(offered),
         )
-        return heart._registered(must_exist=must_exist) if creates else heart
+        heart = cls(agent, owns_database=database is None, works_in_background=works_in_background)
+        return heart._registered(must_exist=must_exist, begins_late=begins_late) if creates else heart
 
-    def _registered(self, *, must_exist: bool) -> Self:
+    def _registered(self, *, must_exist: bool, begins_late: bool) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
-            self.agent = register(self.agent, must_exist=must_exist)
+            self.agent = register(self.agent, must_exist=must_exist, begins_late=begins_late)
             if isinstance(self.agent.embedder, LocalEmbedder):
                 with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
                     self.agent.embedder.load()
             if isinstance(self.agent.judge, OfflineJudge):
                 with suppress(Unavailable):
                     self.agent.judge.load()
-            if self._stop_background is not None and has_work(self.agent, self.agent.deadline(None)):
+            is_known = not self.agent.unstored.is_set()
+            if is_known and self._stop_background is not None and has_work(self.agent, self.agent.deadline(None)):
                 self.agent.awake.set()
         except BaseException:
             self.close()

@@ -89,6 +89,8 @@ class Agent:
     """Set by verbs that leave work behind: a closed episode, an event to deliver."""
     subscriptions: list[Subscription] = field(default_factory=list, compare=False)
     """The subscriptions made in this process."""
+    unstored: threading.Event = field(default_factory=threading.Event, compare=False)
+    """Set while the agent is new: the transaction of its first call stores it, so that what is refused begins none."""
     embedder_of: Callable[[EmbeddingSpace], Embedder | None] = field(default=lambda _space: None, compare=False)
     """Returns the embedder of the space the agent was moved to; None where this process has none for it."""
 
@@ -97,11 +99,16 @@ class Agent:
         return Deadline(self.deadline_s if seconds is None else seconds)
 
     @contextmanager
-    def transaction(self, deadline: Deadline, *, is_pipelined: bool = False) -> Generator[Connection]:
+    def transaction(
+        self, deadline: Deadline, *, is_pipelined: bool = False, keeps_space: bool = False
+    ) -> Generator[Connection]:
         """Yield a connection that sees this agent only."""
-        seconds = deadline.remaining()
-        with self.database.transaction(self.id, timeout_s=seconds, is_pipelined=is_pipelined) as connection:
+        modes = {"is_pipelined": is_pipelined, "keeps_space": keeps_space}
+        with self.database.transaction(self.id, timeout_s=deadline.remaining(), **modes) as connection:
+            if self.unstored.is_set():
+                register_agent(connection, self.id, self.embedder.space.id)
             yield connection
+        self.unstored.clear()
 
     @contextmanager
     def space_transaction(self, deadline: Deadline) -> Generator[Connection]:
@@ -109,8 +116,7 @@ class Agent:
 
         Raises `Moved` when its memories live in another space than its embedder's.
         """
-        seconds = deadline.remaining()
-        with self.database.transaction(self.id, timeout_s=seconds, keeps_space=True) as connection:
+        with self.transaction(deadline, keeps_space=True) as connection:
             require_space(query_space(connection, self.id), self.id, self.embedder.space)
             yield connection
 
@@ -157,9 +163,10 @@ class Agent:
         return judgements
 
 
-def register(agent: Agent, *, must_exist: bool = False) -> Agent:
+def register(agent: Agent, *, must_exist: bool = False, begins_late: bool = False) -> Agent:
     """Store the agent if it is new, and return it with the embedder of the space its memories live in.
 
+    With `begins_late` a new one is stored by its first call, unless that is refused.
     Raises `NotFound` for a new one that `must_exist`, what embedding raises for a new one whose embedder fails, and
     `InvalidInput` when that is another space than its embedder's, and this process has no embedder for it.
     """
@@ -170,6 +177,9 @@ def register(agent: Agent, *, must_exist: bool = False) -> Agent:
         found = read_space(query, agent.id) if must_exist else query.fetchone()
     if found is None:
         agent.embed([PROBE], deadline)  # else the agent would be bound to a space that nothing is ever stored in
+        if begins_late:
+            agent.unstored.set()
+            return agent
         with agent.transaction(deadline) as connection:
             found = register_agent(connection, agent.id, agent.embedder.space.id)
     if found.id == agent.embedder.space.id:
@@ -185,6 +195,11 @@ def register(agent: Agent, *, must_exist: bool = False) -> Agent:
     return replace(agent, embedder=embedder)
 
 
+def reading_before(agent: Agent, deadline: Deadline) -> AbstractContextManager[Connection]:
+    """Yield a connection to read what the check of a call's input needs, which stores no new agent."""
+    return agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True)
+
+
 def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, deadline: Deadline) -> dict[str, Any]:
     """Return details with the frame and censors of their session, for those fields of `known` they leave out."""
     given, session_id = dict(details), checked_optional("session_id", details.get("session_id"), max_characters=100)
@@ -194,7 +209,7 @@ def with_session_frame(agent: Agent, details: Mapping[str, Any], known: type, de
         return given
     key = {"agent_id": agent.id, "session_id": session_id}
     with (
-        agent.transaction(deadline, is_pipelined=True) as connection,
+        reading_before(agent, deadline) as connection,
         connection.cursor(row_factory=dict_row) as cursor,
     ):
         row = cursor.execute(SESSIONS["read_situation"], key).fetchone() or {}

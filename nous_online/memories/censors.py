@@ -136,7 +136,7 @@ class CensorVerbs(Verbs):
         told = cast("CheckDetails", with_session_frame(agent, details, CheckDetails, deadline))
         asked = checked_question(action, told, now=datetime.now(UTC))
         vectors = agent.embed(asked.parts, deadline)
-        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+        with agent.transaction(deadline, is_pipelined=True) as connection:
             suspects = find_suspects(connection, agent, asked, vectors)
         found = find_matches(agent, asked, suspects, vectors, deadline)
         deadline.remaining()  # raises if matching took too long

@@ -338,8 +338,7 @@ def match_and_write(
 
     With `is_last` it decides with the judgements there are.
     """
-    left_s = deadline.remaining()
-    with agent.database.transaction(agent.id, timeout_s=left_s, is_pipelined=True, keeps_space=True) as connection:
+    with agent.transaction(deadline, is_pipelined=True, keeps_space=True) as connection:
         space, limit, ids = agent.embedder.space, agent.policy.neighbour_count, [each.id for each in replaces]
         found = store.lock_and_search(connection, agent.id, ready, space=space, limit=limit, replaces=ids)
         new = with_levels(ready.fact)  # while the server searches

@@ -542,7 +542,7 @@ class RecallVerbs(Verbs):
         moment: dict[str, Any] = {"periods": periods, "at": at, "is_ahead": is_ahead}
         cue = Cue(query=text, embedding=vector, types=kinds, min_score=min_score, **moment, **told)
         check_kinds(cue)
-        with agent.database.transaction(agent.id, timeout_s=deadline.remaining(), is_pipelined=True) as connection:
+        with agent.transaction(deadline, is_pipelined=True) as connection:
             found = recall(connection, agent.id, cue, space=agent.embedder.space, policy=RecallPolicy())
             if found.can_be_logged:
                 log_recall(connection, agent, cue, found, at=at, session_id=session_id)

@@ -106,6 +106,7 @@ class Hearts:
                 writer=self._writer,
                 works_in_background=self._works_in_background,
                 must_exist=must_exist,
+                begins_late=True,
             )
         except NotFound:
             raise unknown_agent(database.url, agent_id) from None

@@ -27,7 +27,6 @@ from nous_online.interfaces.cli.output import (
     project_to_read,
     show,
     show_note,
-    text_of_fact,
     text_or_stdin,
     with_options,
 )
@@ -67,9 +66,8 @@ def learn(
     """
     from nous_online.memories.learning import is_partial
 
-    told = text_of_fact(text, details)
     with open_heart(agent, may_begin=True) as heart:
-        learned = heart.learn(told, **details)
+        learned = heart.learn(text_or_stdin(text), **details)
         gone = heart.predecessors(learned.memory.id) if learned.action == "superseded" else []
         doubted = [heart.get_fact(each) for each in learned.memory.perhaps_replaces]
     show(f"[green]{learned.action}[/green]  {escaped(learned.memory.content)}")

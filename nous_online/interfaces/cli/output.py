@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from enum import StrEnum
 from functools import cache, wraps
 from inspect import Parameter
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from nous_online.core.details import FactDetails
     from nous_online.database.connection import Database, Role
     from nous_online.heart import Heart
 
@@ -277,16 +276,6 @@ def text_or_stdin(text: str) -> str:
         raise InvalidInput(f"the standard input is no UTF-8 ({error}); convert it first, with iconv") from error
 
 
-def text_of_fact(text: str, details: Mapping[str, Any]) -> str:
-    """Return the text of a fact to learn; raise `InvalidInput` for what is refused anyway, before an agent begins."""
-    from nous_online.memories.facts import new_fact
-
-    told = text_or_stdin(text)
-    fields = {name: value for name, value in details.items() if name != "replaces"}
-    new_fact(told, cast("FactDetails", fields), now=datetime.now(UTC))
-    return told
-
-
 def prepare_streams() -> None:
     """Make stdout and stderr accept any text, and replace those that were closed by the null device."""
     # Python sets a stream to None if its descriptor was closed at the start, as by `nous … >&-`.
@@ -423,7 +412,7 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
     name = agent_named(agent)
     must_exist = not may_begin and name != UNNAMED
     try:
-        return Heart.open(name, works_in_background=False, creates=creates, must_exist=must_exist)
+        return Heart.open(name, works_in_background=False, creates=creates, must_exist=must_exist, begins_late=True)
     except NotFound:
         raise unknown_agent(open_url(), name) from None
 

@@ -271,7 +271,7 @@ class ImportRun:
         if agent_id not in self.hearts:
             self.hearts[agent_id] = Heart.open(
                 agent_id, database=own.database, embedder=own.embedder, judge=own.judge, policy=own.policy,
-                deadline_s=own.deadline_s,
+                deadline_s=own.deadline_s, begins_late=True,
             )  # fmt: skip
         return self.hearts[agent_id]
 

@@ -51,6 +51,7 @@ def test_a_key_is_read_as_it_was_written(agent: str) -> None:
 
 
 SECRET = "A" * 43
+NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
 @pytest.mark.parametrize(
@@ -379,3 +380,19 @@ def test_a_second_server_of_a_process_writes_each_line_once_and_where_standard_e
     keys.note_call(status=403, agent="aria")
 
     assert [json.loads(line)["status"] for line in second.getvalue().splitlines()] == [403]
+
+
+def test_a_call_that_is_refused_begins_no_agent(
+    client: TestClient, database: Database, owner: psycopg.Connection
+) -> None:
+    ghost = bearer(key_of(database, "ghost"))
+    count = "select count(*) from heart.facts f join heart.agents a on a.id = f.agent_id where a.id = 'ghost'"
+
+    empty = client.post("/facts", headers=ghost, json={"content": " "})
+    unknown = client.post("/facts", headers=ghost, json={"content": "The kiln is hot", "replaces": [NOBODY]})
+    begun = owner.execute("select id from heart.agents where id = 'ghost'").fetchall()
+    learned = client.post("/facts", headers=ghost, json={"content": "The kiln is hot"})
+
+    assert (empty.status_code, unknown.status_code, learned.status_code) == (422, 404, 200), unknown.text
+    assert begun == []
+    assert owner.execute(count).fetchone() == (1,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from click.testing import Result
@@ -207,11 +208,22 @@ def test_a_dry_run_of_erasing_a_user_says_that_the_words_of_others_stay(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["learn", ""], ["learn", "The kiln is hot", "--valid-from", "2026-02-01", "--valid-to", "2026-01-01"]]
+    "arguments",
+    [
+        ["learn", ""],
+        ["learn", "The kiln is hot", "--valid-from", "2026-02-01", "--valid-to", "2026-01-01"],
+        ["learn", "The kiln is hot", "--replaces", str(UUID(int=7))],
+        ["censor", "add", "", "why"],
+        ["censor", "add", "*", "why", "--literal"],
+        ["webhook", "add", "ftp://kiln.example.org/"],
+        ["patterns", "/no/such/folder"],
+        ["workflows", "--project", "x" * 2000],
+        ["import", "/no/such/file.jsonl"],
+    ],
 )
 def test_what_is_not_learned_begins_no_agent(nous: Callable[..., Result], arguments: list[str]) -> None:
     refused = nous(*arguments, "--agent", "ghost", "--json")
 
     assert refused.exit_code == 1, refused.output
-    assert json.loads(refused.stdout)["error"]["kind"] == "InvalidInput"
+    assert json.loads(refused.stdout)["error"]["kind"] in {"InvalidInput", "NotFound"}
     assert "ghost" not in nous("agents").output

@@ -56,6 +56,17 @@ def test_what_a_model_reads_of_the_tools_costs_at_most_1600_tokens():
     assert len(json.dumps(whole, separators=(",", ":"))) <= 2500 * BYTES_A_TOKEN
 
 
+def test_what_a_tool_refuses_begins_no_agent(heart, owner):
+    agent = heart.agent
+    hearts = Hearts(opened_by=lambda: agent.database, works_in_background=False, embedder=agent.embedder)
+    door = ServedHearts(hearts, Visit(SESSION), agent_id="ghost")
+
+    refused = call(door, "remember", content="   ")
+
+    assert refused.is_error
+    assert owner.execute("select id from heart.agents where id = 'ghost'").fetchall() == []
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_is_told_the_tools_with_their_schemas_and_hints(heart, mode):
     listed = visit(door_to(heart), lambda client: client.list_tools(), mode=mode).tools
