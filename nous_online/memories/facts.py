@@ -16,11 +16,10 @@ from nous_online.core.details import Content, FactDetails, Replaces
 from nous_online.core.domain import FACT, Fact, LearnAction, Learned, Neighbour, NewFact, Statement
 from nous_online.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused, Stale
 from nous_online.core.fields import check_known, checked_as, checked_details
-from nous_online.core.policy import MAX_CONTEXT_BYTES
 from nous_online.core.rights import UNLIMITED, Rights
 from nous_online.core.validation import LARGEST_LEAD, checked_id, checked_optional, checked_said
 from nous_online.database.changes import Cause, change_memory, get_memory, lock_memories, lock_memory, version_of
-from nous_online.language.embedding import passages, recall_vector, with_context
+from nous_online.language.embedding import passages, recall_vector
 from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, weighed_together
 from nous_online.memories import episodes, store
 from nous_online.memories.agent import Agent, Verbs, hide_credentials, with_session_frame
@@ -47,6 +46,7 @@ from nous_online.memories.learning import (
     worth_reading,
 )
 from nous_online.memories.levels import stored_levels
+from nous_online.memories.replaced_words import INHERITED, found_by_replaced, inherit_by_hand
 from nous_online.memories.status import check_quota, size_of
 from nous_online.memories.store import (
     Embedded,
@@ -196,6 +196,8 @@ class FactVerbs(Verbs):
                 merge_counts(connection, agent.id, new, old, cause=Cause("agent", "absorbed", why, moment))
             how = "merged" if is_same else "replaced"
             gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why, succession=how)
+            if not is_same:
+                inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
@@ -363,7 +365,8 @@ def match_and_write(
             again = f"learned again: fact {forgotten} said so and was forgotten, and stays forgotten"
             decision = replace(decision, reason=f"{again}; {decision.reason}")
         stored = replace(with_inherited_key(new, decision), perhaps_replaces=doubts)
-        ready = found_by_replaced(connection, agent, replace(ready, fact=stored), decision)
+        old = decision.match.fact if decision.match is not None and decision.action == "supersede" else None
+        ready = found_by_replaced(connection, agent, replace(ready, fact=stored), old)
         readings = [(n.fact, read[n.fact.id]) for n in said.rest if n.fact.id in read]
         learned = apply_decision(connection, agent, ready, decision, read=readings)
         learned = record_contradictions(connection, agent, learned, decision, weighed)
@@ -387,33 +390,6 @@ def said_twice(agent: Agent, pairs: Sequence[tuple[Neighbour, Neighbour]], deadl
     judgements = (agent.ask(asked, deadline) if asked else None) or []
     said = zip(pairs, judgements, strict=False)
     return [[one.fact.id, other.fact.id] for (one, other), each in said if each.verdict is Verdict.SAME]
-
-
-def found_by_replaced(connection: Connection, agent: Agent, ready: Embedded, decision: LearningDecision) -> Embedded:
-    """Return a new fact with the one it supersedes as its context, so that it is recalled by its words and vector too.
-
-    People tell a change in other words than they ask in: "Omar looks at my pull requests now" has to answer what "Lena
-    reviews my PRs" answered. A context of its own stays beside it, where there is room for both.
-    """
-    if decision.action != "supersede" or decision.match is None:
-        return ready
-    known = decision.match.fact
-    context = context_after(ready.fact.context, known.content)
-    if context is None:
-        return ready
-    own = ready.embedding if ready.context_embedding is None else ready.context_embedding
-    return replace(
-        ready,
-        fact=replace(ready.fact, context=context),
-        context_embedding=with_context(own, store.embedding_of(connection, agent.id, known.id)),
-    )
-
-
-def context_after(context: str | None, replaced: str) -> str | None:
-    """Return the context of a fact with the text of one it replaced; None where that has no room, or is there."""
-    widened = "\n".join(filter(None, (context, replaced)))
-    is_told = f"\n{replaced}\n" in f"\n{context or ''}\n"
-    return None if is_told or len(widened.encode()) > MAX_CONTEXT_BYTES else widened
 
 
 def apply_decision(
@@ -586,10 +562,12 @@ def store_value(connection: Connection, agent: Agent, entry: Embedded) -> None:
     """Store an imported value of a key; the latest value is active, unless an earlier one is pinned or trusted more."""
     new, space = entry.fact, agent.embedder.space
     known = store.value_of_key(connection, agent.id, new)
+    replaces = known is not None and is_later(new, known) and not known.is_pinned and new.trust >= known.trust
+    entry = found_by_replaced(connection, agent, entry, known if replaces else None)
     stored = store.store_fact(connection, agent.id, entry, space=space, actor="import", reason="imported with its key")
     if known is None:
         return
-    if is_later(new, known) and not known.is_pinned and new.trust >= known.trust:
+    if replaces:
         moment = max(new.learned_at, known.learned_at)
         reason = f"a newer value of the key {new.key!r}"
         supersede(connection, agent, old=known, by=stored, at=moment, reason=reason)

@@ -78,6 +78,13 @@ from candidate c
 join heart.facts f on f.agent_id = %(agent_id)s and f.id = c.id
 order by c.distance, f.id
 
+-- name: heir
+-- What a fact that takes another's place needs to inherit its words; nothing where it is out of recall or being moved.
+select h.row_version, h.context, coalesce(h.context_embedding, h.embedding), old.embedding
+from heart.facts h
+join heart.facts old on old.agent_id = h.agent_id and old.id = %(old_id)s and old.embedding_space_id = h.embedding_space_id
+where h.agent_id = %(agent_id)s and h.id = %(new_id)s and h.state = 'active'
+
 -- name: embedding_of
 select embedding from heart.facts where agent_id = %(agent_id)s and id = %(id)s
 

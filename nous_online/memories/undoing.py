@@ -35,6 +35,7 @@ from nous_online.database.statements import fetch, statements
 from nous_online.memories import facts, store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides, reopen
+from nous_online.memories.replaced_words import INHERITED
 from nous_online.memories.store import (
     REEMBEDDED,
     Embedded,
@@ -52,7 +53,6 @@ REDACTED = "redacted"
 """The action of an event that changed a memory because something it pointed to was erased."""
 RULED = "contradiction_resolved"
 """The action of the event that a ruling on a contradiction leaves on both sides."""
-INHERITED = "inherited_words"
 """The action of an event that gave a fact the words of one it replaced at night, to be found by; undone with that."""
 MARKED = {"contradicted", RULED, "marked"}
 """The actions of events that set the contradiction status of a fact."""
@@ -280,7 +280,12 @@ def undo_supersession(connection: Connection, agent: Agent, fact_id: UUID, *, re
 def restore_all(
     connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:
-    """Restore what some events changed, then set the contradiction status of those memories and of `besides`."""
+    """Restore what some events changed, then set the contradiction status of those memories and of `besides`.
+
+    What took the place of a fact by hand loses the words that it inherited with that.
+    """
+    key = {"agent_id": agent_id, "ids": [each.id for each in changes]}
+    changes = [*fetch(connection, PastChange, BLOCKS["inherited_with"], key), *changes]
     for each in changes:
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)

@@ -27,6 +27,17 @@ where own.agent_id = %(agent_id)s and own.id = %(event_id)s
   and coalesce(e.after ->> 'superseded_by' in (c.memory_a::text, c.memory_b::text), true)
   and not exists (select from lifecycle.events u where u.agent_id = e.agent_id and u.undoes = e.id)
 
+-- name: inherited_with
+-- The words that facts inherited in the transactions of these supersessions, unless a night made them or they are undone.
+select e.id, e.memory_kind, e.memory_id, e.action, e.from_state, e.to_state, e.version_before, e.version_after, e.before,
+       e.after, e.actor, e.reason, e.effective_at, e.recorded_at, e.night, e.run_id, e.proposal_id, e.undoes
+from lifecycle.events own
+join lifecycle.events e on e.agent_id = own.agent_id and e.memory_id::text = own.after ->> 'superseded_by'
+    and e.recorded_at = own.recorded_at and e.action = 'inherited_words' and e.proposal_id is null
+where own.agent_id = %(agent_id)s and own.id = any(%(ids)s) and own.after ->> 'succession' = 'replaced'
+  and not exists (select from lifecycle.events u where u.agent_id = e.agent_id and u.undoes = e.id)
+order by e.id desc
+
 -- name: retired_for
 select id from heart.facts
 where agent_id = %(agent_id)s and superseded_by = %(memory_id)s and state = 'superseded'
