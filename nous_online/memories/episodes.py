@@ -602,11 +602,11 @@ def new_episode(detail: object, details: RecordDetails, *, now: datetime, rights
     return NewEpisode(checked["detail"], checked_change(details, rights), beginning, ended_at)
 
 
-def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline) -> int:
+def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline, *, source: str | None = None) -> int:
     """Store closed episodes and queue their completion, all or none; return how many were new.
 
-    Known idempotency keys are skipped. Completions fall due in the order in which the episodes ended, so that facts are
-    learned in the order they happened.
+    Known idempotency keys are skipped; `source` names an import. Completions fall due in the order in which the
+    episodes ended, so that facts are learned in the order they happened.
     """
     check_quota(agent, deadline, count=len(news), size=sum(size_of(new.detail) for new in news))
     texts = [text_to_embed(new.change.title, new.change.summary, new.detail) for new in news]
@@ -627,7 +627,7 @@ def store_deferred(agent: Agent, news: Sequence[NewEpisode], deadline: Deadline)
             for row, new in fresh
             if new.idempotency_key
         ]
-        store.store_requests(connection, agent.id, "import", requests)
+        store.store_requests(connection, agent.id, store.import_verb(source), requests)
     return len(fresh)
 
 

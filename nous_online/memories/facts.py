@@ -536,8 +536,8 @@ def content_hash(new: NewFact) -> str:
     return hashlib.sha256(new.content.encode()).hexdigest()
 
 
-def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) -> int:
-    """Store facts without matching, except values of one key, and return how many were new.
+def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline, *, source: str | None = None) -> int:
+    """Store facts without matching, except values of one key, and return how many were new; `source` names an import.
 
     Facts whose idempotency key is known are skipped, so an interrupted import can be run again.
     """
@@ -554,7 +554,8 @@ def store_deferred(agent: Agent, news: Sequence[NewFact], deadline: Deadline) ->
         # Oldest first: each newer value then supersedes the one before, and few have to be inserted into a chain.
         for entry in sorted((each for each in fresh if each.fact.key), key=lambda each: holds_since(each.fact)):
             store_value(connection, agent, entry)
-        store.store_requests(connection, agent.id, "import", [r for entry in fresh if (r := request_for(entry))])
+        requests = [r for entry in fresh if (r := request_for(entry))]
+        store.store_requests(connection, agent.id, store.import_verb(source), requests)
     return len(fresh)
 
 

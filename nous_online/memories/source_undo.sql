@@ -3,7 +3,10 @@
 -- what was drawn from its episodes. A source is what statements and memories name, or the name an import was given.
 with imported as (
     select memory_id as id from heart.requests
-    where agent_id = %(agent_id)s and verb = 'import' and starts_with(idempotency_key, 'import:' || %(source)s || ':')
+    where agent_id = %(agent_id)s and (
+        verb = 'import:' || %(source)s
+        -- Before the verb named the import its key did, of short ones: "a" can't be told from "a:b" there.
+        or verb = 'import' and starts_with(idempotency_key, 'import:' || %(source)s || ':'))
 ), episode as (
     select id from heart.episodes where agent_id = %(agent_id)s and (source = %(source)s or id in (select id from imported))
 ), said as (

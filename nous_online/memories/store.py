@@ -254,6 +254,11 @@ def store_requests(connection: Connection, agent_id: str, verb: str, requests: S
         cursor.executemany(FACTS["store_request"], rows)
 
 
+def import_verb(source: str | None) -> str:
+    """Return the verb of requests by which an import is known, with its name: a key may hold a hash in place of it."""
+    return "import" if source is None else f"import:{source}"
+
+
 def lock_and_search(
     connection: Connection,
     agent_id: str,

@@ -37,4 +37,4 @@ where c.agent_id = kept.agent_id and days > 0 and c.finished_at <= %(now)s - mak
 -- The keys of imports stay: they are the lines of a file, which may be imported again in a year and must store nothing twice.
 delete from heart.requests r
 using unnest(%(agent_ids)s::text[], %(days)s::integer[]) kept(agent_id, days)
-where r.agent_id = kept.agent_id and days > 0 and r.created_at <= %(now)s - make_interval(days => days) and r.verb <> 'import'
+where r.agent_id = kept.agent_id and days > 0 and r.created_at <= %(now)s - make_interval(days => days) and not starts_with(r.verb, 'import')

@@ -286,7 +286,7 @@ class ImportRun:
         """Store the batch and then replay its recalls, which completes the lines up to `done_lines`."""
         memories = [each for each in self.pending if not isinstance(each.entry, ReplayedRecall)]
         by_agent = sorted(memories, key=lambda pending: pending.heart.agent.id)
-        for _, group in groupby(by_agent, key=lambda pending: pending.heart.agent.id):
+        for _, group in groupby(by_agent, key=lambda each: (each.heart.agent.id, self.source_of(each.source))):
             self.store(self.wanted(self.unknown(list(group))))
         # Recalls are asked as of their moments, so memories of the batch that came after one stay hidden from it.
         for pending in self.pending:
@@ -361,7 +361,7 @@ class ImportRun:
             return
         report = self.report
         try:
-            agent = pending[0].heart.agent
+            agent, source = pending[0].heart.agent, self.source_of(pending[0].source)
             new_facts = [each.entry for each in pending if isinstance(each.entry, NewFact)]
             new_episodes = [each.entry for each in pending if isinstance(each.entry, NewEpisode)]
             if self.options.is_dry_run:
@@ -370,9 +370,13 @@ class ImportRun:
                 report.examples += [line_of(entry) for entry in (*new_facts, *new_episodes)][:room]
             else:
                 if new_facts:
-                    report.stored += facts.store_deferred(agent, new_facts, agent.deadline(BATCH_DEADLINE_S))
+                    report.stored += facts.store_deferred(
+                        agent, new_facts, agent.deadline(BATCH_DEADLINE_S), source=source
+                    )
                 if new_episodes:
-                    report.episodes += episodes.store_deferred(agent, new_episodes, agent.deadline(BATCH_DEADLINE_S))
+                    report.episodes += episodes.store_deferred(
+                        agent, new_episodes, agent.deadline(BATCH_DEADLINE_S), source=source
+                    )
             report.of_users.update(entry.user_id for entry in (*new_facts, *new_episodes) if entry.user_id)
             report.of_projects.update(each.project_id for each in (*new_facts, *new_episodes) if each.project_id)
         except REFUSALS as error:

@@ -119,6 +119,33 @@ def test_an_import_is_taken_back_by_its_name(heart: Heart, owner: psycopg.Connec
     assert rows == [("archived",)]
 
 
+@pytest.mark.parametrize("is_of_earlier_version", [False, True])
+def test_an_import_is_told_from_one_whose_name_goes_on(
+    heart: Heart, owner: psycopg.Connection, tmp_path: Path, *, is_of_earlier_version: bool
+) -> None:
+    long_id = "wall/" + "x" * 300
+    for name, lines in {
+        "slack": [{"content": "Cats like fish", "id": "1"}, {"content": "Owls see by night", "id": long_id}],
+        "slack:general": [{"content": "Dogs like bones", "id": "2"}],
+    }.items():
+        import_file(heart, written(tmp_path / "a.jsonl", *lines), source=name)
+    if is_of_earlier_version:  # which named the import in the key alone, where that was short
+        owner.execute("update heart.requests set verb = 'import'")
+        owner.commit()
+
+    heart.undo_source("slack")
+
+    rows = dict(owner.execute("select content, state from heart.facts").fetchall())
+    assert rows["Cats like fish"] == "archived"
+    if not is_of_earlier_version:
+        assert (rows["Owls see by night"], rows["Dogs like bones"]) == ("archived", "active")
+        assert len(heart.undo_source("slack:general").undone) == 1
+    again = import_file(
+        heart, written(tmp_path / "b.jsonl", {"content": "Owls see by night", "id": long_id}), source="slack"
+    )
+    assert again.stored == 0
+
+
 def test_what_was_drawn_from_imported_chats_goes_with_them_and_what_others_said_stays_and_is_named(
     heart: Heart, owner: psycopg.Connection, tmp_path: Path
 ) -> None:

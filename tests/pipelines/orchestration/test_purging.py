@@ -22,6 +22,7 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.cli.command_line import application
+from nous_online.memories import facts
 from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.orchestration.retention import Purged, purge
 
@@ -198,11 +199,13 @@ def test_idempotency_keys_are_known_for_three_months_and_those_of_imports_for_ev
     heart.learn("The tea is in the tin", idempotency_key="learned")
     heart.learn("Ravens nest in the old tower", idempotency_key="lately")
     heart.learn_deferred([("Deploys take an hour", {"idempotency_key": "imported"})])
+    named = facts.new_fact("Bats sleep by day", {"idempotency_key": "file"}, now=NOW)
+    facts.store_deferred(heart.agent, [named], heart.agent.deadline(None), source="notes")
     owner.execute("update heart.requests set created_at = %s", [days_ago(91)])
     owner.execute("update heart.requests set created_at = %s where idempotency_key = 'lately'", [days_ago(89)])
 
     assert purge(purging, NightPolicy(), now=NOW).requests == 1
-    assert left(owner, "heart.requests", "idempotency_key") == ["imported", "lately"]
+    assert left(owner, "heart.requests", "idempotency_key") == ["file", "imported", "lately"]
     assert heart.learn_deferred([("Deploys take an hour", {"idempotency_key": "imported"})]) == 0
 
 
