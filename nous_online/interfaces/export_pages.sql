@@ -27,7 +27,7 @@ from heart.procedures where agent_id = %(agent_id)s and state <> 'archived'
 order by name
 
 -- name: censors
-select initcap(severity) as heading, trigger || ': ' || reason as line
+select initcap(severity) as heading, concat_ws(': ', trigger, nullif(reason, trigger)) as line
 from heart.censors where agent_id = %(agent_id)s and state = 'active'
 order by severity, learned_at, id
 

@@ -418,7 +418,8 @@ def message_of(censor: Censor, match: TriggerMatch) -> str:
         return censor.reason
     unsaid = " and ".join(repr(each.removeprefix("without ")) for each in match.unsaid)
     asked = f" The action says nothing of {unsaid}." if unsaid else ""
-    return f"did you mean {censor.trigger!r}?{asked} {censor.reason}"
+    reason = "" if censor.reason == censor.trigger else f" {censor.reason}"
+    return f"did you mean {censor.trigger!r}?{asked}{reason}"
 
 
 def severity_of(censor: Censor, match: Match | None) -> str:

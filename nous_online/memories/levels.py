@@ -144,6 +144,7 @@ def censor_levels(row: Mapping[str, Any]) -> Levels:
     trigger = row.get("trigger") or str(row.get("content", "")).partition(": ")[0]
     reason = row.get("reason") or str(row.get("content", "")).partition(": ")[2]
     severity = row.get("severity") or row.get("category")
+    reason = "" if reason == trigger else reason  # some name only what is forbidden
     denies = bool(NEGATORS & set(trigger.lower().split()[:2])) or trigger.lower().startswith(("don't", "do not"))
     action = f"never {trigger}" if severity in SEVERE and not denies else trigger
     full = f"{action}: {reason}" if reason else action

@@ -13,7 +13,7 @@ union all
 select 'procedure'::text, id, agent_id, state, name, domain, learned_at, trust, is_pinned, is_forgotten, source, user_id, project_id, 0, null
 from heart.procedures
 union all
-select 'censor'::text, id, agent_id, state, left(trigger || ': ' || reason, 1000), severity, learned_at, trust, is_pinned, is_forgotten, source, user_id, project_id, 0, null
+select 'censor'::text, id, agent_id, state, left(concat_ws(': ', trigger, nullif(reason, trigger)), 1000), severity, learned_at, trust, is_pinned, is_forgotten, source, user_id, project_id, 0, null
 from heart.censors
 
 -- name: list_memories

@@ -299,7 +299,7 @@ f.name as subject, f.domain as category, f.tags, null::real as confidence, f.lea
 null::timestamptz as valid_from, null::timestamptz as valid_to, null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
 
 -- name: censors_shown
-f.trigger || ': ' || f.reason as content, null::text as subject, f.severity as category, '{{}}'::text[] as tags,
+concat_ws(': ', f.trigger, nullif(f.reason, f.trigger)) as content, null::text as subject, f.severity as category, '{{}}'::text[] as tags,
 null::real as confidence, f.learned_at, f.learned_at as said_at, null::timestamptz as valid_from, f.expires_at as valid_to,
 null::uuid as superseded_by, 'none'::text as contradiction_status, f.encoded_frame
 

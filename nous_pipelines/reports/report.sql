@@ -57,7 +57,7 @@ select p.id::text, 'procedure', p.name,
        jsonb_build_object('state', p.state, 'rank_weight', p.rank_weight, 'scope', p.scope)
 from wanted join heart.procedures p using (agent_id, id)
 union all
-select c.id::text, 'censor', c.trigger || ': ' || c.reason,
+select c.id::text, 'censor', concat_ws(': ', c.trigger, nullif(c.reason, c.trigger)),
        jsonb_build_object('state', c.state, 'rank_weight', c.rank_weight, 'scope', c.scope, 'severity', c.severity)
 from wanted join heart.censors c using (agent_id, id)
 

@@ -235,7 +235,8 @@ def report(
 
 
 def show_censor(severity: str, trigger: str, reason: str) -> None:
-    show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(trigger)}: {escaped(reason)}")
+    words = trigger if reason == trigger else f"{trigger}: {reason}"
+    show(f"[{COLOURS[severity]}]{severity}[/]  {escaped(words)}")
 
 
 SKIPPED_SHOWN = 10

@@ -332,9 +332,9 @@ def check_action(heart: Heart, visit: Visit, arguments: Arguments) -> ToolAnswer
         for each in found
     ]
     lines = [f"verdict: {verdict}" if findings else "nothing speaks against it"]
-    lines += [
-        f"{each['severity']} {each['id']}: {quoted(each['trigger'])}; {quoted(each['reason'])}" for each in findings
-    ]
+    for each in findings:
+        words = dict.fromkeys((quoted(each["trigger"]), quoted(each["reason"])))  # some reasons repeat the trigger
+        lines.append(f"{each['severity']} {each['id']}: {'; '.join(words)}")
     return ToolAnswer("\n".join(lines), {"verdict": verdict, "findings": findings})
 
 

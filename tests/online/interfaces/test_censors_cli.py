@@ -49,6 +49,20 @@ def test_the_reason_of_a_censor_may_be_an_option_as_elsewhere(nous: Callable[...
     assert "as REASON or with --reason" in neither.stderr
 
 
+def test_a_trigger_that_is_its_reason_too_is_shown_once(nous: Callable[..., Any]) -> None:
+    rule = "never move the safe"
+    shown = [
+        nous("censor", "add", rule, rule, "--severity", "block"), nous("censor", "list"),
+        nous("check", "move the safe"),
+        nous("list"), nous("recall", "who may move the safe", "--full"), nous("context", "move the safe"),
+    ]  # fmt: skip
+
+    perhaps = nous("check", "shift the safe a bit", "--look-only").stdout
+
+    assert [each.stdout.count(rule) for each in shown] == [1] * len(shown), [each.stdout for each in shown]
+    assert perhaps.splitlines()[0] == f"warn  {rule}: did you mean '{rule}'?"
+
+
 def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
     added = json.loads(nous("censor", "add", "rm -rf /*", "no", "--literal", "--threshold", "2", "--json").stdout)
     checks = [json.loads(nous("check", "sudo rm -rf /usr", "--json").stdout) for _ in range(2)]
