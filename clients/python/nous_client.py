@@ -1581,7 +1581,7 @@ class Nous:
         return cast("Forgotten", self.call("POST", f"/memories/{quote(memory_id, safe='')}/forget", dict(body), None, options))
 
     def restore(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[RestoreBody]) -> MemoryAnswer:
-        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A memory that is not archived is otherwise returned as it is."""
+        """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A fact that was learned again meanwhile is merged into the one that says the same, which `undo` takes back, unless `is_active` is told: then both are active. A memory that is not archived is otherwise returned as it is."""
         return cast("MemoryAnswer", self.call("POST", f"/memories/{quote(memory_id, safe='')}/restore", dict(body), None, options))
 
     def pin(self, memory_id: str, *, options: CallOptions | None = None, **body: Unpack[ReasonBody]) -> MemoryAnswer:

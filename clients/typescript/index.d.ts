@@ -1271,7 +1271,7 @@ export interface ResolutionBody {
 /** Why a memory is brought back, and how far. */
 export interface RestoreBody {
   reason?: string | null;
-  /** Undo what superseded the fact, too. */
+  /** Undo what superseded the fact, too, or leave it beside its like. */
   is_active?: boolean;
 }
 
@@ -1700,7 +1700,7 @@ export declare class Nous {
   undo(memory_id: string, body: UndoBody, options?: CallOptions): Promise<PastChange>;
   /** Remove a memory of any kind from recall, contexts and questions about the past, at once. Its row, statements and history stay, so `restore` and `undo` bring it back; nights don't. Learning the same words again stores a new fact that names the forgotten one. Forgetting twice changes nothing. Facts that it has superseded stay out of recall, too: the answer names them. To delete a memory from the disk, erase it with `nous erase --memory`. `reason` is kept with the event; without one, that the agent forgot it. */
   forget(memory_id: string, body: ForgetBody, options?: CallOptions): Promise<Forgotten>;
-  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A memory that is not archived is otherwise returned as it is. */
+  /** Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it. A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded it is undone too. A fact that was learned again meanwhile is merged into the one that says the same, which `undo` takes back, unless `is_active` is told: then both are active. A memory that is not archived is otherwise returned as it is. */
   restore(memory_id: string, body: RestoreBody, options?: CallOptions): Promise<MemoryAnswer>;
   /** Keep nights from archiving or condensing a memory of any kind, and return it. */
   pin(memory_id: string, body: ReasonBody, options?: CallOptions): Promise<MemoryAnswer>;

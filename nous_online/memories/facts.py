@@ -193,11 +193,9 @@ class FactVerbs(Verbs):
             moment = moment or max(old.learned_at, new.learned_at)
             if is_same:
                 check_active(new, "a successor")
-                merge_counts(connection, agent.id, new, old, cause=Cause("agent", "absorbed", why, moment))
-            how = "merged" if is_same else "replaced"
-            gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why, succession=how)
-            if not is_same:
-                inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
+                return merge(connection, agent, old, new, at=moment, reason=why)
+            gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why)
+            inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
@@ -489,6 +487,13 @@ def supersede(  # noqa: PLR0913 (what gives way to what, when, how and why)
     values = {**gone, "succession": succession}
     cause = Cause("agent", "superseded", reason, effective_at=at)
     return change_memory(connection, agent.id, version_of(FACT, old), values, cause=cause)
+
+
+def merge(connection: Connection, agent: Agent, old: Fact, new: Fact, *, at: datetime, reason: str) -> Fact:
+    """Merge a fact into an active one that says the same, as a night does, and return it."""
+    merge_counts(connection, agent.id, new, old, cause=Cause("agent", "absorbed", reason, at))
+    gone = supersede(connection, agent, old=old, by=new, at=at, reason=reason, succession="merged")
+    return marked_after(connection, agent, gone, [old], at=at, reason=reason)
 
 
 def marked_after(

@@ -16,7 +16,7 @@ from psycopg.sql import SQL
 
 from nous_online.core.deadline import Deadline
 from nous_online.core.details import ListedState, MemoryChanges, MemoryFilter
-from nous_online.core.domain import DOCUMENT, EPISODE, KINDS, Episode, Fact, Kind, Memory
+from nous_online.core.domain import DOCUMENT, EPISODE, FACT, KINDS, Episode, Fact, Kind, Memory
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Refused
 from nous_online.core.fields import check_known, checked_details, rows_of
 from nous_online.core.policy import MAX_REASON_BYTES
@@ -28,6 +28,7 @@ from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.episodes import queue_again
+from nous_online.memories.facts import merge
 from nous_online.memories.learning import slot_of
 from nous_online.memories.levels import stored_levels
 from nous_online.memories.undoing import undo_supersession
@@ -155,17 +156,21 @@ class MemoryVerbs(Verbs):
         """Restore a memory that was forgotten, or archived by a night, to its earlier state, and return it.
 
         A superseded fact is superseded again, and no recall finds it, unless `is_active` is told: then what superseded
-        it is undone too. A memory that is not archived is otherwise returned as it is. Raises `NotFound`, `Conflict`
-        when another procedure has its name by now, and `Refused` when another document has it, or a night superseded
-        it: `nous undo` undoes the whole proposal.
+        it is undone too. A fact that was learned again meanwhile is merged into the one that says the same, which
+        `undo` takes back, unless `is_active` is told: then both are active. A memory that is not archived is otherwise
+        returned as it is. Raises `NotFound`, `Conflict` when another procedure has its name by now, and `Refused` when
+        another document has it, or a night superseded it: `nous undo` undoes the whole proposal.
         """
         why = "restored by hand" if reason is None else checked_text("reason", reason, max_bytes=MAX_REASON_BYTES)
         agent, known_id = self.agent, checked_id("memory_id", memory_id)
         with self._transaction(deadline_s) as connection:
+            store.lock_agent(connection, agent.id)
             kind, memory = lock_any_memory(connection, agent.id, known_id)
             is_raised = is_active and isinstance(memory, Fact) and memory.superseded_by is not None
             if memory.state == "archived":
                 memory = restore_archived(connection, agent, kind, memory, reason=why)
+                if isinstance(memory, Fact) and not is_active:
+                    memory = merged_with_twin(connection, agent, memory, reason=why)
             if is_raised:
                 undo_supersession(connection, agent, known_id, reason=why)
                 memory = get_memory(connection, agent.id, kind, known_id)
@@ -245,6 +250,20 @@ def restore_archived(connection: Connection, agent: Agent, kind: Kind[Any], memo
     if kind is EPISODE and state == "closed" and back.completed_at is None:
         queue_again(connection, agent.id, memory.id)  # archived before it was completed, it is due now
     return back
+
+
+def merged_with_twin(connection: Connection, agent: Agent, back: Fact, *, reason: str) -> Fact:
+    """Merge a restored fact into an active one of the same words, reach and validity, and return it.
+
+    One that is pinned, the value of a key or trusted more stays beside the other: merged, it would lose that.
+    """
+    row = connection.execute(store.FACTS["said_too"], {"agent_id": agent.id, "id": back.id}).fetchone()
+    twin = None if row is None or back.state != "active" else lock_memory(connection, agent.id, FACT, row[0])
+    if twin is None or back.is_pinned or back.key or back.trust > twin.trust:
+        return back
+    if (back.valid_from, back.valid_to) != (twin.valid_from, twin.valid_to):
+        return back
+    return merge(connection, agent, back, twin, at=max(back.learned_at, twin.learned_at), reason=reason)
 
 
 def place_of(connection: Connection, agent_id: str, memory_id: UUID | None) -> dict[str, Any]:

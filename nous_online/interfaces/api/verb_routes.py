@@ -572,7 +572,13 @@ ROUTES = (
         body(
             "RestoreBody",
             reason=(Reason | None, None),
-            is_active=(bool, Field(default=False, description="Undo what superseded the fact, too.")),
+            is_active=(
+                bool,
+                Field(
+                    default=False,
+                    description="Undo what superseded the fact, too, or leave it beside its like.",
+                ),
+            ),
         ),
         answers.MemoryAnswer,
     ),

@@ -272,14 +272,14 @@ def forget(
 def restore(
     memory_id: MemoryId,
     *,
-    active: Annotated[bool, Option(help="Make a fact active that another superseded before.")] = False,
+    active: Annotated[bool, Option(help="Make a fact active that another superseded before, or says too.")] = False,
     reason: Why = None,
     agent: AgentOption = None,
 ) -> object:
     """Restore a memory that was forgotten, or archived by a night, to the state it was in.
 
-    Of a fact that another one had superseded before, it says what holds now, and how to make it active again; of one
-    that was learned again meanwhile, which one.
+    Of a fact that another one had superseded before, it says what holds now, and how to make it active again. One that
+    was learned again meanwhile is merged into that fact, so that its statements count for it.
 
     $ nous restore $ID --reason "forgotten by mistake"
     $ nous restore $ID --active

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -44,7 +45,7 @@ def test_a_memory_is_forgotten_and_restored_by_its_id(nous: Callable[..., Result
     assert json.loads(restored.stdout)["state"] == heart.get(fact.id).state == "active"
 
 
-def test_a_restored_fact_that_was_learned_again_meanwhile_names_the_other(
+def test_a_restored_fact_that_was_learned_again_meanwhile_counts_for_the_other(
     nous: Callable[..., Result], heart: Heart
 ) -> None:
     fact, tea = heart.learn("The gate code is 4711").memory, heart.learn("Tea helps").memory
@@ -55,9 +56,28 @@ def test_a_restored_fact_that_was_learned_again_meanwhile_names_the_other(
 
     restored, alone = nous("restore", str(fact.id)), nous("restore", str(tea.id))
 
-    assert heart.get(fact.id).state == heart.get(again.id).state == heart.get(of_ada.id).state == "active"
-    assert f"{again.id} says the same and is active too" in restored.stdout
-    assert (alone.exit_code, "says the same" in alone.stdout) == (0, False)
+    assert (restored.exit_code, alone.exit_code) == (0, 0), restored.output
+    assert f"in its place: the gate code is 4711. ({again.id}, active)" in restored.stdout
+    assert {each.id for each in heart.recall("gate code 4711")} == {again.id, tea.id}
+    assert {each.fact_id for each in heart.statements(again.id)} == {fact.id, again.id}
+    assert heart.get(tea.id).state == heart.get(of_ada.id).state == "active"
+    heart.undo(fact.id)
+    assert heart.get(again.id) == replace(again, row_version=heart.get(again.id).row_version)
+    assert heart.get(fact.id).state == "active"
+
+
+def test_a_restored_fact_stays_beside_the_one_learned_meanwhile_where_that_is_asked_for_or_it_is_pinned(
+    nous: Callable[..., Result], heart: Heart
+) -> None:
+    fact, pinned = heart.learn("The gate code is 4711").memory, heart.learn("Tea helps", is_pinned=True).memory
+    for each in (fact, pinned):
+        heart.forget(each.id, reason="by mistake")
+        heart.learn(each.content)
+
+    asked, kept = nous("restore", str(fact.id), "--active"), nous("restore", str(pinned.id))
+
+    assert [each.stdout.count("says the same and is active too") for each in (asked, kept)] == [1, 1]
+    assert heart.get(fact.id).state == heart.get(pinned.id).state == "active"
 
 
 def test_of_a_forgotten_fact_the_episode_is_named_that_may_still_tell_it(
