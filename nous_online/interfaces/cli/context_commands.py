@@ -184,6 +184,8 @@ def add(
     $ nous censor add "pushing directly to main branch" "use a feature branch" --severity block
     $ nous censor add "DROP TABLE *" "write a migration" --literal
     """
+    from nous_online.language.actions.action_words import is_unread_rule
+
     if (reason is None) == (why is None):
         raise InvalidInput("say once why not, or what to do instead: as REASON or with --reason")
     with open_heart(agent, may_begin=True) as heart:
@@ -191,6 +193,8 @@ def add(
         added = heart.add_censor(trigger, reason or why or "", **details)
     show_censor(added.severity, added.trigger, added.reason)
     show(f"[dim]{added.id}[/dim]")
+    if not added.is_literal and is_unread_rule(added.trigger):
+        show_note("what this forbids could not be read off it, so hardly any action sets it off; name the act alone")
     return added
 
 

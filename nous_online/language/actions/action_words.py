@@ -73,6 +73,10 @@ ONLY = re.compile(
     r"\A(?:only|(?:nobody|no one|no (?!one\b)\w{1,40}) (?:but|except|other than|besides|apart from|save)|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
+PROHIBITS = re.compile(
+    r"\b(?:never|nobody|no one|forbidden|prohibited|cannot|(?:do|must|may|should) not|(?:do|must|should|ca)n['\u2019]t|not (?:allowed|permitted))\b",
+    re.IGNORECASE,
+)
 EXCEPT = re.compile(
     r"\b(?:unless|except|except (?:when|if|with|after|for)|if not|only after|before(?= (?:\S+ ){1,6}(?:has|have|is|are|was)\b)|ohne|sans|sin|es sei denn|außer|sauf|à moins que|a menos que|salvo|excepto)\b",
     re.IGNORECASE,
@@ -164,6 +168,11 @@ def warned_act(trigger: str) -> str:
         if root(first) not in MEANINGS and root(second) in MEANINGS and second != "without":
             text = f"{second} {first}{rest[len(second) :]}"
     return EXCEPT.sub("without", text)
+
+
+def is_unread_rule(trigger: str) -> bool:
+    """Tell whether a trigger forbids something and no act could be read off it, so that it is compared as it stands."""
+    return read_rule(trigger).forbids == trigger and PROHIBITS.search(warned_act(trigger)) is not None
 
 
 def in_english(text: str) -> str:

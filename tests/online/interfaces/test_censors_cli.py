@@ -63,6 +63,15 @@ def test_a_trigger_that_is_its_reason_too_is_shown_once(nous: Callable[..., Any]
     assert perhaps.splitlines()[0] == f"warn  {rule}: did you mean '{rule}'?"
 
 
+def test_adding_a_rule_that_could_not_be_read_says_so(nous: Callable[..., Any]) -> None:
+    rules = ("If a caller is upset, never cut them off", "Never cut a caller off", "cutting a caller off")
+
+    notes = [nous("censor", "add", rule, "be kind").stderr for rule in rules]
+    literal = nous("censor", "add", "if upset, never *", "be kind", "--literal").stderr
+
+    assert ["could not be read" in note for note in (*notes, literal)] == [True, False, False, False]
+
+
 def test_machines_get_one_json_object(nous: Callable[..., Any]) -> None:
     added = json.loads(nous("censor", "add", "rm -rf /*", "no", "--literal", "--threshold", "2", "--json").stdout)
     checks = [json.loads(nous("check", "sudo rm -rf /usr", "--json").stdout) for _ in range(2)]
