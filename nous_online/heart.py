@@ -165,12 +165,14 @@ class Heart(
         creates: bool = True,
         must_exist: bool = False,
         begins_late: bool = False,
+        loads_models: bool = True,
     ) -> Self:
         """Open the memory of `agent_id`, creating it when it is new.
 
         With `creates=False` nothing is written and no model loaded: a heart for counting what an import would store.
         With `must_exist` an agent that is not known raises `NotFound`. With `begins_late` a new one is stored by its
-        first call, in the transaction of that: a call that is refused leaves no agent behind.
+        first call, in the transaction of that: a call that is refused leaves no agent behind. With
+        `loads_models=False` the local models are loaded by the first call that needs them.
         Without `database` it is on the server named by NOUS_DATABASE_URL, or on the embedded one, started if need be.
         Work that calls leave behind is done by a thread, started when there is some; with `works_in_background=False`
         it is left to `work` and to other workers.
@@ -203,18 +205,17 @@ class Heart(
             embedder_of=embedder_lookup(offered),
         )
         heart = cls(agent, owns_database=database is None, works_in_background=works_in_background)
-        return heart._registered(must_exist=must_exist, begins_late=begins_late) if creates else heart
+        return heart._registered(must_exist=must_exist, begins_late=begins_late, loads=loads_models) if creates else heart
 
-    def _registered(self, *, must_exist: bool, begins_late: bool) -> Self:
+    def _registered(self, *, must_exist: bool, begins_late: bool, loads: bool) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
             self.agent = register(self.agent, must_exist=must_exist, begins_late=begins_late)
-            if isinstance(self.agent.embedder, LocalEmbedder):
-                with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
-                    self.agent.embedder.load()
-            if isinstance(self.agent.judge, OfflineJudge):
-                with suppress(Unavailable):
-                    self.agent.judge.load()
+            local = (self.agent.embedder, self.agent.judge) if loads else ()
+            for model in local:
+                if isinstance(model, LocalEmbedder | OfflineJudge):
+                    with suppress(Unavailable):  # verbs that need no vector work without the model; the others raise
+                        model.load()
             is_known = not self.agent.unstored.is_set()
             if is_known and self._stop_background is not None and has_work(self.agent, self.agent.deadline(None)):
                 self.agent.awake.set()

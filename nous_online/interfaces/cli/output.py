@@ -412,7 +412,14 @@ def open_heart(agent: str | None, *, creates: bool = True, may_begin: bool = Fal
     name = agent_named(agent)
     must_exist = not may_begin and name != UNNAMED
     try:
-        return Heart.open(name, works_in_background=False, creates=creates, must_exist=must_exist, begins_late=True)
+        return Heart.open(
+            name,
+            works_in_background=False,
+            creates=creates,
+            must_exist=must_exist,
+            begins_late=True,
+            loads_models=False,
+        )
     except NotFound:
         raise unknown_agent(open_url(), name) from None
 

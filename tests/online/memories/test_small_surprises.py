@@ -144,3 +144,16 @@ def test_opening_a_heart_loads_the_local_models(database: Any) -> None:
     Heart.open("aria", database=database, embedder=LocalMiniLM(), works_in_background=False)
 
     assert session.cache_info().currsize == 3, "of the vectors, and both halves of the reader of pairs"
+
+
+def test_a_command_that_reads_no_text_waits_for_no_model(database: Any) -> None:
+    Heart.open("aria", database=database, embedder=LocalMiniLM(), works_in_background=False).close()
+    session.cache_clear()
+
+    heart = Heart.open("aria", database=database, embedder=LocalMiniLM(), works_in_background=False, loads_models=False)
+    heart.list_memories()
+    before = session.cache_info().currsize
+    heart.learn("Backups are kept for 30 days")
+
+    assert before == 0
+    assert session.cache_info().currsize > 0
