@@ -47,17 +47,7 @@ class NightPrograms:
     def plan(self, url: str, *, night: date | None, agent_id: str | None, seconds: float) -> Planned:
         """Return what a night would do; raise `Conflict` if it can't be run, and the errors of `nous night`."""
         result = run_command(night_command("night", runnable(night), agent_id, "--dry-run"), url, seconds=seconds)
-        outcome: Mapping[str, Any] = result["nights"][0]
-        failures, notices = failures_and_notices(outcome)
-        return planned(
-            date.fromisoformat(outcome["night"]),
-            outcome["plan_hash"] or "",
-            outcome["counts"] or {},
-            was_applied=outcome["was_applied"],
-            is_success=not outcome["is_stopped"],
-            failures=failures,
-            notices=notices,
-        )
+        return planned_night(result["nights"][0])
 
     def start(self, url: str, *, night: date | None, agent_id: str | None) -> Started:
         """Start a night in the background; raise `Conflict` if it can't be run, or while another one runs."""
@@ -109,6 +99,20 @@ class NightPrograms:
         command = python_module("nous_online.interfaces.cli", "undo", "--json", *options)
         result = run_command(command, url, seconds=seconds)
         return UndoneNights({each["night"]: len(each["undone"]) for each in result["nights"]}, result["refused"])
+
+
+def planned_night(outcome: Mapping[str, Any]) -> Planned:
+    """Return what a night would do from the outcome of its dry run."""
+    failures, notices = failures_and_notices(outcome)
+    return planned(
+        date.fromisoformat(outcome["night"]),
+        outcome["plan_hash"] or "",
+        outcome["counts"] or {},
+        was_applied=outcome["was_applied"],
+        is_success=not outcome["is_stopped"],
+        failures=failures,
+        notices=notices,
+    )
 
 
 def failures_and_notices(outcome: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -22,7 +22,13 @@ from nous_online.core.settings import settings
 from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_online.interfaces.api.server_routes import planned
-from nous_pipelines.orchestration.consolidating import NightPrograms, ended_night, last_object, run_command
+from nous_pipelines.orchestration.consolidating import (
+    NightPrograms,
+    ended_night,
+    last_object,
+    planned_night,
+    run_command,
+)
 
 NIGHT = "2026-06-01"
 TELLING = """
@@ -65,15 +71,13 @@ def test_a_night_is_counted_then_run_then_reported(client: TestClient, heart: He
     report = client.get("/report", params={"night": NIGHT}, headers=bearer(key_of(database, "aria")))
 
     assert (counted.status_code, counted.json()["deduped"], counted.json()["is_success"]) == (200, 1, True)
+    assert counted.json()["was_applied"] is False
     assert before == {"active": 3}
     assert (started.status_code, started.json()["state"], also.status_code) == (202, "running", 409)
     assert (done["state"], done["counts"]["retired"]) == ("succeeded", 1)
     assert heart.count() == {"active": 2, "superseded": 1}
     assert (report.json()["night"], report.json()["counts"]["retired"]) == (NIGHT, 1)
-    again = client.post("/consolidate", json={"dry_run": True, "night": NIGHT}).json()
     back = client.post("/consolidate/undo", json={"first": NIGHT, "last": NIGHT, "reason": "a mistake"})
-
-    assert (counted.json()["was_applied"], again["was_applied"], again["deduped"]) == (False, True, 0)
 
     assert back.json() == {"undone": {NIGHT: 1}, "refused": {}}
     assert heart.count() == {"active": 3}
@@ -151,6 +155,22 @@ def test_counts_go_by_the_names_people_ask_for() -> None:
 
     assert (found.deduped, found.compressed, found.forgotten, found.contradictions_found) == (3, 5, 7, 11)
     assert (found.superseded, found.promoted, found.is_success) == (0, 0, True)
+
+
+def test_a_plan_tells_what_its_dry_run_says() -> None:
+    said = "check nobody_left_out: left out of the night, 1: ben (budget: it would cost too much)"
+    outcome = {"night": NIGHT, "plan_hash": None, "counts": {"retired": 0, "archived": 2}, "failures": [said]}
+
+    applied, new, stopped = (
+        planned_night({**outcome, "was_applied": was_applied, "is_stopped": is_stopped})
+        for was_applied, is_stopped in ((True, False), (False, False), (False, True))
+    )
+
+    assert (applied.night, applied.plan_hash, applied.deduped, applied.forgotten) == (date(2026, 6, 1), "", 0, 2)
+    assert [each.was_applied for each in (applied, new, stopped)] == [True, False, False]
+    assert [each.is_success for each in (applied, new, stopped)] == [True, True, False]
+    assert (applied.failures, applied.notices) == ((), (said,))
+    assert (stopped.failures, stopped.notices) == ((said,), ())
 
 
 def test_a_run_that_died_says_what_it_said_last() -> None:
