@@ -146,8 +146,9 @@ select set_config('role', 'nous_purge', false) where current_setting('server_ver
 select pg_clear_attribute_stats(n.nspname::text, c.relname::text, a.attname::text, false)
 from pg_class t
 join pg_namespace n on n.oid = t.relnamespace
-join pg_class c on c.oid = t.oid or c.oid in (select indexrelid from pg_index where indrelid = t.oid)
-join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+cross join lateral (select t.oid union all select indexrelid from pg_index where indrelid = t.oid) own
+join pg_class c on c.oid = own.oid
+join pg_attribute a on a.attrelid = own.oid and a.attnum > 0 and not a.attisdropped
 where n.nspname = %(schema)s and t.relname = %(table)s
 
 -- name: sweep
