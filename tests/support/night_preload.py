@@ -15,11 +15,15 @@ import onnxruntime  # noqa: F401
 import upath  # noqa: F401
 from dagster_migrations import read_once
 
+from nous_online.language.minilm import tokenizer
+from nous_online.language.pairs.judging import OfflineJudge
 from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.reports.html_report import templates
 
 read_once()
+tokenizer()
+OfflineJudge().load()
 with unrecorded():
     defs.resolve_job_def("nightly")
     templates().get_template("page.html")
