@@ -107,11 +107,15 @@ def test_a_heart_that_opens_reacts_to_what_an_earlier_process_announced(heart: H
     assert until(lambda: not has_work(heart.agent, heart.agent.deadline(None)))
 
 
-def test_words_are_counted_without_a_night_once_many_have_come(heart: Heart, owner: psycopg.Connection):
+def test_words_are_counted_without_a_night_once_many_have_come(
+    heart: Heart, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+):
+    many = 20  # the default of a thousand takes ten seconds to store
+    monkeypatch.setattr(worker, "WORKER", replace(WORKER, uncounted=many))
     count = "select (select count(*) from heart.word_changes), (select count(*) from heart.term_stats)"
-    heart.learn_deferred([(f"Shelf {number} holds seed potatoes", {}) for number in range(WORKER.uncounted)])
+    heart.learn_deferred([(f"Shelf {number} holds seed potatoes", {}) for number in range(many)])
     heart.work()
-    assert owner.execute(count).fetchall() == [(WORKER.uncounted, 0)]
+    assert owner.execute(count).fetchall() == [(many, 0)]
     assert not has_work(heart.agent, heart.agent.deadline(None))
 
     heart.learn("The greenhouse is aired at noon")
@@ -119,7 +123,7 @@ def test_words_are_counted_without_a_night_once_many_have_come(heart: Heart, own
     heart.work()
     ((pending, counted),) = owner.execute(count).fetchall()
     assert pending == 0
-    assert counted > WORKER.uncounted
+    assert counted > many
     assert not has_work(heart.agent, heart.agent.deadline(None))
 
 
