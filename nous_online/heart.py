@@ -193,7 +193,7 @@ class Heart(
         embedder, chosen = embedder or default_embedder(), policy or LearnPolicy()
         judge_for, writer_for = judge_factory(judge), writer_factory(writer, embedder)
         meter = meter_of(place := database or Database(open_url()), name)
-        agent = Agent(
+        own = Agent(
             id=name,
             database=place,
             embedder=embedder,
@@ -204,10 +204,10 @@ class Heart(
             deadline_s=settings().deadline_s if deadline_s is None else deadline_s,
             embedder_of=embedder_lookup(offered),
         )
-        heart = cls(agent, owns_database=database is None, works_in_background=works_in_background)
-        return heart._registered(must_exist=must_exist, begins_late=begins_late, loads=loads_models) if creates else heart
+        heart = cls(own, owns_database=database is None, works_in_background=works_in_background)
+        return heart._begun(must_exist=must_exist, begins_late=begins_late, loads=loads_models) if creates else heart
 
-    def _registered(self, *, must_exist: bool, begins_late: bool, loads: bool) -> Self:
+    def _begun(self, *, must_exist: bool, begins_late: bool, loads: bool) -> Self:
         """Store the agent if it is new, load the local models, and start on work an earlier process left."""
         try:
             self.agent = register(self.agent, must_exist=must_exist, begins_late=begins_late)
