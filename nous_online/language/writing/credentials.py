@@ -71,8 +71,17 @@ _ORDINARY = re.compile(
     r"|(?-i:[A-Z]{2,6})-\d{1,5}",
     re.IGNORECASE,
 )
+_COLOUR = re.compile(r"(?<!\w)#(?:[\da-f]{3,4}){1,2}(?!\w)", re.IGNORECASE)
+"""A colour in hexadecimal, as in the tokens of a design: "#0F766E"."""
+_DESIGN = re.compile(r"tokens?", re.IGNORECASE)
 _COMMIT = re.compile(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNORECASE)
 _NEW_CLAUSE = re.compile(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
+_DEMANDED = re.compile(
+    r"\s(?:must|should|shall|can|cannot|can't|may|will|would|could|ha(?:s|ve) to|needs? to|ought to)\s.{0,60}"
+    r"\b(?:before|after|once|unless|whenever|wherever)\s",
+    re.IGNORECASE,
+)
+"""What is to be done with a credential, and when: "must be set before it is called" gives no value."""
 _APART = re.compile(r"[\s-]+")
 _WORDS_ONLY = re.compile(r"(?:\b[a-z]{3,8}\s{1,4}){11}[a-z]{3,8}\b")
 NAMED_PHRASE = re.compile(
@@ -161,8 +170,11 @@ def holds_credential(text: str) -> bool:
     if any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(plain)):
         return True
     committed = _COMMIT.sub(" ", plain)
+    names = [match[0] for match in _MENTION.finditer(committed)]
+    if names and all(map(_DESIGN.fullmatch, names)):
+        committed = _COLOUR.sub(" ", committed)
     login = _LOGIN.search(committed)
-    start = 0 if _MENTION.search(committed) else login.end() if login else len(committed)
+    start = 0 if names else login.end() if login else len(committed)
     return any(is_mixed(match.group()) for match in _PARTS.finditer(committed, start)) or holds_passphrase(plain)
 
 
@@ -185,9 +197,11 @@ def assigns_credential(match: re.Match[str]) -> bool:
     """Tell whether an assignment is to the credential itself: "the password policy is …" is not."""
     words = match["gap"].split()
     is_of_all = match["name"].endswith("s") and not match.string[: match.start()].strip() and not words
+    is_demanded = _DEMANDED.match(match["gap"]) and match.string[match.end("gap")].isalpha()  # "is called", no "="
+    is_colour = _DESIGN.fullmatch(match["name"]) and _COLOUR.fullmatch(match["value"].strip(EDGE))
     return (
         not (words and words[0].strip(EDGE).casefold() in HEADS)
-        and not _NEW_CLAUSE.search(match["gap"])
+        and not (_NEW_CLAUSE.search(match["gap"]) or is_demanded or is_colour)
         and not (is_of_all and " are " in match.group().casefold())
     )
 

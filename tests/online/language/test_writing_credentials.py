@@ -43,10 +43,25 @@ HARMLESS = [
     "The tests pass: all of them.",
     "The PIN pad was installed in 2024.",
     "My password's strength is weak.",
+    "Orla wants the sails in the mill red, #B3261E, that is --sail-red in tokens.css.",
+    "The token for the sails is #B3261E.",
+    "From the third edition on, the gate token must be set before openGate is called.",
+    "The password has to be changed once the miller is away.",
 ]
+SPOKEN_OF = [
+    "The password must be set before the opening: mill0wheel",
+    "The token must be set before the start = a81hfz62kd90",
+    "The token must be sent after the login, it is a81hfz62kd90",
+    "The password you must use is mill0wheel",
+    "The password after the reset is mill0wheel",
+    "The password is #B3261E",
+    "The secret must be #B3261E",
+    "Log in to the mill with #B3261E",
+]
+"""Values that are told like what is no value in `HARMLESS`."""
 
 
-@pytest.mark.parametrize("text", HELD)
+@pytest.mark.parametrize("text", [*HELD, *SPOKEN_OF])
 def test_what_looks_like_a_credential_is_seen(text):
     assert holds_credential(text)
 
