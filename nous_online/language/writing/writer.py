@@ -47,7 +47,6 @@ from nous_online.language.writing.lexrank import (
 from nous_online.language.writing.matters import matters_of
 from nous_online.language.writing.points import (
     LASTING_LABELS,
-    Mending,
     Point,
     answered_questions,
     best_outcomes,
@@ -56,12 +55,10 @@ from nous_online.language.writing.points import (
     is_decided,
     is_finding,
     is_joined,
-    is_mended,
     is_report,
     is_standing,
     is_statement,
     keeping_worth,
-    mendings,
     outcome_weights,
     points_of,
     score_points,
@@ -70,6 +67,7 @@ from nous_online.language.writing.points import (
     summary_candidates,
     without_pasted_turns,
 )
+from nous_online.language.writing.repairs import Mending, is_mended, mendings
 from nous_online.language.writing.sentences import (
     Sentence,
     human_text,
