@@ -42,6 +42,7 @@ SHOWN_BAD_LINES = 20
 SHOWN_USERS = 10
 SHOWN_PROJECTS = 10
 SHOWN_FORGOTTEN = 3
+SHOWN_HIDDEN = 5
 
 
 def import_history(  # noqa: PLR0913 (one parameter for each option)
@@ -266,6 +267,9 @@ def show_left_out(report: ImportReport) -> None:
         )
     for reason, count in sorted(report.skipped.items()):
         show_note(f"left out, {reason}: {count:,}")
+    if report.hidden:
+        more = ", …" if len(report.hidden) > SHOWN_HIDDEN else ""
+        show_note(f"what looks like a credential stands at {escaped(', '.join(report.hidden[:SHOWN_HIDDEN]))}{more}")
 
 
 def them(count: int) -> str:

@@ -51,6 +51,8 @@ class ImportItem:
     problem: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     """What was left out although nothing is wrong with it: counts by reason."""
+    hidden: tuple[int, ...] = ()
+    """The numbers of the records in which a line was left out that looks as if it holds a credential."""
 
 
 class Occurrences:
@@ -352,6 +354,8 @@ class Message:
     artifacts: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     """Of the place where it was said: an episode has the tags of its own messages."""
+    number: int = 0
+    """Of its record in the file, counted from 1."""
 
 
 @dataclass
@@ -367,6 +371,8 @@ class ImportedSession:
     """The project of the folder it began in."""
     at: ImportItem = ImportItem(0, 0)
     left_out: Counter[str] = field(default_factory=Counter[str])
+    hidden: list[int] = field(default_factory=list[int])
+    """The numbers of the records with a line that was left out as a credential."""
     problems: list[ImportItem] = field(default_factory=list[ImportItem])
 
     @property
@@ -386,14 +392,16 @@ class ImportedSession:
 
 def episodes_of(session: ImportedSession, messages: Iterable[Message], state: ReaderState) -> Iterator[ImportItem]:
     """Yield the episodes of a session that are over, and the problems that reading its messages met."""
-    for together in sessionize(messages, stored_until=state.stored_until):
+    placed = (replace(message, number=session.at.number) for message in messages)
+    for together in sessionize(placed, stored_until=state.stored_until):
         yield from session.problems
         session.problems.clear()
         if not state.is_over and state.now - together[-1].said_at < PAUSE:
             session.left_out[STILL_GOING_ON] += 1
         elif episode := episode_of(together, session):
-            yield replace(episode, left_out=dict(session.left_out))
+            yield replace(episode, left_out=dict(session.left_out), hidden=tuple(session.hidden))
             session.left_out.clear()
+            session.hidden.clear()
     yield from session.problems
     yield ImportItem(session.at.number, session.at.end, left_out=dict(session.left_out))
 
@@ -424,7 +432,11 @@ def sessionize(
 
 def episode_of(messages: Sequence[Message], session: ImportedSession) -> ImportItem | None:
     """Return the episode of some messages, None where they have no text; what it leaves out counts for the session."""
-    lines = [line for message in messages if message.text.strip() for line in lines_of(message, session.left_out)]
+    lines: list[str] = []
+    for message in messages:
+        before = session.left_out[HIDDEN_LINES]
+        lines += lines_of(message, session.left_out) if message.text.strip() else ()
+        session.hidden += [message.number] if session.left_out[HIDDEN_LINES] > before else []
     if not lines:
         return None
     title = (session.title or "").strip()

@@ -20,7 +20,7 @@ from nous_online.core.validation import checked_agent
 from nous_online.database.statements import statements
 from nous_online.heart import Heart
 from nous_online.interfaces.imports.formats import AUTO, FILES_PASSED_OVER, SourceFile, sources_of
-from nous_online.interfaces.imports.import_files import NOTHING_SAID, ImportItem, Occurrences, ReaderState
+from nous_online.interfaces.imports.import_files import HIDDEN_FACTS, NOTHING_SAID, ImportItem, Occurrences, ReaderState
 from nous_online.interfaces.imports.records import Entry, ImportedRecord, ReplayedRecall, entries_of, memory_key
 from nous_online.memories import episodes, facts, store
 from nous_online.memories.episodes import NewEpisode
@@ -69,6 +69,8 @@ class ImportReport:
     """The first thousand bad lines, by file and line."""
     skipped: Counter[str] = field(default_factory=Counter[str])
     """How much was left out although nothing is wrong with it, by reason."""
+    hidden: list[str] = field(default_factory=list[str])
+    """The first thousand places, file and line, of what was left out since it looks as if it holds a credential."""
     ignored_fields: set[str] = field(default_factory=set[str])
     of_users: Counter[str] = field(default_factory=Counter[str])
     """How many memories belong to each user: recall finds these for that user only."""
@@ -222,6 +224,7 @@ class ImportRun:
     def take(self, item: ImportItem, source: SourceFile) -> None:
         """Add the memories of a record to the batch, stored once it is full; count its problem and omissions."""
         self.report.skipped.update(item.left_out)
+        self.note_hidden(item, source)
         if item.problem:
             self.note_bad(item.number, item.problem, source)
         if item.record is None:
@@ -401,6 +404,13 @@ class ImportRun:
         self.report.already_known += not is_new
         if missed_count:
             self.report.skipped["marked memories that were no answer of the replayed recall"] += missed_count
+
+    def note_hidden(self, item: ImportItem, source: SourceFile) -> None:
+        """Note where something was left out as a credential, so that what is none is found and told in other words."""
+        numbers = item.hidden or ((item.number,) if HIDDEN_FACTS in item.left_out else ())
+        room = MAX_REPORTED - len(self.report.hidden)
+        places = (BadRecord(number, HIDDEN_FACTS, source.path.name, source.format.unit).place for number in numbers)
+        self.report.hidden += [*places][:room]
 
     def note_bad(self, number: int, message: str, source: SourceFile) -> None:
         self.report.bad_count += 1

@@ -64,3 +64,18 @@ def test_a_title_with_a_credential_is_not_that_of_an_episode(heart: Heart, owner
 
     assert owner.execute("select title, detail from heart.episodes").fetchall() == [(None, "user: Is it up?")]
     assert dict(report.skipped) == {HIDDEN_TITLES: 1}
+
+
+def test_file_and_line_of_what_is_left_out_are_named(heart: Heart, owner: psycopg.Connection, tmp_path: Path):
+    at = {"sessionId": "s", "cwd": "/srv/atlas", "timestamp": "2026-05-01T09:00:00Z"}
+    said = ["Is it up?", f"Yes.\n{PASSWORD}", "Thanks, the gate is open."]
+    path = written(
+        tmp_path / "s.jsonl",
+        *({"type": "user", "uuid": f"u{place}", "message": {"content": text}, **at} for place, text in enumerate(said)),
+    )
+    notes = written(tmp_path / "notes.md", "# Staging", "It is up.", f"- {PASSWORD}")
+
+    report = import_history(heart, [path, notes])
+
+    assert report.hidden == ["notes.md line 3", "s.jsonl line 2"]
+    assert PASSWORD not in str(report)
