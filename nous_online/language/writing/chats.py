@@ -38,6 +38,7 @@ from nous_online.language.lexicon import (
 from nous_online.language.pairs.reading import read
 from nous_online.language.writing.lexrank import ASKING, EDGE, OPENERS, content_words, is_note, word_count
 from nous_online.language.writing.sentences import CLOSING, TALKING, Sentence, opens_with_self, straighten_apostrophes
+from nous_online.language.writing.told_rules import asks_for_rule
 
 POLICY = WritingPolicy()
 LEAST_SAID = 2  # content words of a sentence that says something by itself
@@ -201,7 +202,9 @@ def is_bare_answer(asked: Sentence | None, answer: Sentence) -> bool:
     tells = is_note(head) and not POINTING_BACK.search(head) and (WHAT.search(asked.text) or is_named(head))
     is_short = word_count(text) <= SHORT_ANSWER and word_count(head) <= LONGEST_BARE
     is_told = is_short and tells and word_count(asked.text) <= LONGEST_QUESTION
-    return bool(is_told) and not (is_other or OFFERING.search(asked.text) or is_question(answer))
+    question = straighten_apostrophes(asked.text)
+    is_offered = OFFERING.search(question.replace(" should ", " ") if asks_for_rule(question) else question)
+    return bool(is_told) and not (is_other or is_offered or is_question(answer))
 
 
 def is_reply(sentences: Sequence[Sentence], place: int) -> bool:

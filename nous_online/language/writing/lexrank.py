@@ -48,8 +48,14 @@ _WORD = re.compile(r"\w+")
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "bot", "model"})
 ASKING = frozenset({"user", "human"})
 FRAGMENT = 8  # words; a shorter text without a verb is a note, and gets the speaker's name
-CODE_NAME = re.compile(r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])")
-"""A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`."""
+CODE_NAME = re.compile(
+    r"[a-z][\w-]{0,60}(?:[/_.]\w|[A-Z])"
+    rf"|[a-z][a-z\d]{{0,30}}(?:-[a-z\d]{{1,30}}){{1,4}}(?=[,.:;]|\Z|\s(?:{VERBS.pattern}))"
+)
+"""A path or a name in code, which is not capitalised: `src/app.py` is another file than `Src/app.py`.
+
+So is a word with a hyphen that no noun follows: "dnd-kit, please"; "two-factor login" opens with a capital.
+"""
 
 
 def word_count(text: str) -> int:
@@ -159,7 +165,7 @@ def plain_opening(text: str) -> str:
     Nor with the marks of bold type: a line cut short would keep one of the two.
     """
     plain = LEAD_IN.sub("", BOLD.sub(r"\1", " ".join(text.split()))).lstrip(" ,;") or text
-    return plain if CODE_NAME.match(plain) else capitalised(plain)
+    return capitalised(plain)
 
 
 def needs_name(text: str, speaker: str, *, may_be_note: bool = True) -> bool:
@@ -337,8 +343,8 @@ def without_odd_quotes(text: str) -> str:
 
 
 def capitalised(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+    """Return a text with a capital first letter, but a name in code as it is."""
+    return text if CODE_NAME.match(text) else text[:1].upper() + text[1:]
 
 
 def one_line(text: str) -> str:

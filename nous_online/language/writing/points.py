@@ -109,6 +109,7 @@ from nous_online.language.writing.sentences import (
     opens_with_self,
     straighten_apostrophes,
 )
+from nous_online.language.writing.told_rules import REQUESTED, asks_for_rule, states_rule
 
 POLICY = WritingPolicy()
 MOST_WORDS = 40  # of one point; a longer run of sentences becomes several
@@ -153,6 +154,9 @@ DECIDED_LABELS = frozenset({"decision", "lesson"})
 DEEDS = frozenset(" ".join(tables()["actions"]["deeds"]).split()) | word_list("looking") - {"use"}
 POINTING = word_list("pointing")
 """What a sentence opens with that tells of something said before, or of oneself."""
+SOME_NOUN = re.compile(r"(?:[^:]{1,20}: )?the (?P<noun>[^\W\d_]{4,20}) ", re.IGNORECASE)
+"""Opens with a thing that the sentence before has named."""
+NEAREST = 3  # sentences before one without a subject in which that may stand
 SEATED = (CAUSE, DECISION, MENDED)
 HOLDING = ("decision", "cause", "mended", "planned", "rule", "preference", "trap", "wish", "property")
 POINTS_BACK = re.compile(r"\b(?:it|them|this|that|these|those|there|so)\b", re.IGNORECASE)
@@ -226,7 +230,8 @@ def stands_alone(point: Point) -> bool:
 def is_hanging(point: Point) -> bool:
     """Tell whether what a user says hangs on something said before: it opens with "he" and nothing says who that is."""
     text = straighten_apostrophes(point.text)
-    if point.label or UNSPACED.search(text) or is_joined(point) or is_told_after_asking(point):
+    is_whole = point.label or is_joined(point) or is_told_after_asking(point) or states_rule(text)
+    if is_whole or UNSPACED.search(text):
         return False
     if says_little(text):
         return True
@@ -384,27 +389,74 @@ def is_partial(point: Point, rest: str) -> bool:
     )
 
 
-def finding_within(point: Point) -> Point:
+def finding_within(point: Point, sentences: Sequence[Sentence]) -> Point:
     """Return a point without the sentences before its first finding that name nothing: "You're right. Use …".
 
-    Where its other sentences make it none, only that finding is returned.
+    Where its other sentences make it none, only that finding is returned, with the sentence that says what it is about.
     """
+    point = without_requests(point)
     found = [is_finding(Point(point.places[i : i + 1], (each,))) for i, each in enumerate(point.sentences)]
-    if True not in found:
-        return point
-    named = [is_anchored(straighten_apostrophes(each.text)) for each in point.sentences]
-    start, first = next(i for i in range(len(found)) if found[i] or named[i]), found.index(True)
-    whole = replace(point, places=point.places[start:], sentences=point.sentences[start:])
-    alone = replace(point, places=point.places[first : first + 1], sentences=point.sentences[first : first + 1])
-    return whole if is_finding(whole) else alone
+    if True in found:
+        named = [is_anchored(straighten_apostrophes(each.text)) for each in point.sentences]
+        start, first = next(i for i in range(len(found)) if found[i] or named[i]), found.index(True)
+        whole = replace(point, places=point.places[start:], sentences=point.sentences[start:])
+        alone = replace(point, places=point.places[first : first + 1], sentences=point.sentences[first : first + 1])
+        point = whole if is_finding(whole) else alone
+    return point if point.about else replace(point, about=spoken_of(sentences, point))
+
+
+def spoken_of(sentences: Sequence[Sentence], point: Point) -> Sentence | None:
+    """Return the sentence that says what a point without a subject is about, None where it has one or none says it.
+
+    An order of a user ("Read from the replica") is about what a sentence just before tells with one of its words, a
+    decision about the fault told before it, and "the worker" about `notify-worker`.
+    """
+    place, text = point.places[0], straighten_apostrophes(point.sentences[0].text)
+    if is_decided(text):
+        return None
+    before = [each for each in reversed(sentences[max(0, place - NEAREST) : place]) if is_statement(each)]
+    own = [each for each in before if each.turn == sentences[place].turn]
+    if not is_asking(point.sentences[0]):
+        match = SOME_NOUN.match(text)
+        endings = tuple(f"{joint}{match['noun'].casefold()}" for joint in "-_/") if match else ()
+        return next((each for each in own if any(word.endswith(endings) for word in code_words(each.text))), None)
+    if DECISION.search(text) and own and own[0] is sentences[place - 1]:
+        return None if is_requested(own[0]) or own[0].block != sentences[place].block else own[0]
+    if first_word(plain_opening(text)) not in REQUESTED | RESTRICTING:
+        return None
+    words = told_stems(text)
+    return next((each for each in own or before if words & told_stems(each.text) and not is_requested(each)), None)
+
+
+def code_words(text: str) -> list[str]:
+    """Return the words of a text without the punctuation around them, in lower case."""
+    return [word.strip(EDGE).casefold() for word in text.split()]
+
+
+def without_requests(point: Point) -> Point:
+    """Return what a user tells without the requests behind it: "We go for Karpenter. Prepare the module"."""
+    last = len(point.sentences)
+    while last > 1 and is_asking(point.sentences[0]) and is_requested(point.sentences[last - 1]):
+        last -= 1
+    return replace(point, places=point.places[:last], sentences=point.sentences[:last])
+
+
+def is_requested(sentence: Sentence) -> bool:
+    """Tell whether a sentence opens with what is to be done, or with what the agent did, and holds no longer."""
+    text = straighten_apostrophes(sentence.text)
+    is_of_now = first_word(plain_opening(text)) in REQUESTED | {"you", "you've"}
+    return is_of_now and not (is_standing(sentence) or states_rule(text))
 
 
 def is_kept_wish(point: Point, text: str, plain: str) -> bool:
     """Tell whether a user tells an agent what lasts: a rule, a preference, a choice, or what "we" do."""
     if HEDGE.search(plain) or AT_ONCE.search(text):
         return False
-    if any(map(is_standing, point.sentences)):
+    if any(is_standing(each) or states_rule(straighten_apostrophes(each.text)) for each in point.sentences):
         return not QUOTING_ERROR.search(text)
+    if is_joined(point) and point.question:
+        asked = straighten_apostrophes(point.question.text)
+        return asks_for_rule(asked) and is_anchored(f"{asked} {text}")
     is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
     is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
     is_pointing = POINTS_BACK.search(text) and not is_anchored(text)
@@ -535,7 +587,7 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
         "place": place,
         "label": point.label is not None or is_told_after_asking(point),
         "answer": point.question is not None,
-        "standing": any(map(is_standing, point.sentences)),
+        "standing": any(map(is_standing, point.sentences)) or (is_asking(point.sentences[0]) and states_rule(text)),
         "own": is_about_self(point),
         "health": is_asking(point.sentences[0]) and bool(HEALTH.search(text)),
         "unanchored": text.split()[0].casefold().strip(EDGE) in UNANCHORED,
@@ -624,6 +676,7 @@ def has_content(point: Point) -> bool:
     """Tell whether a point has a name, a figure, a label or a cue (`HOLDING`), or is told by a user of their life."""
     text = straighten_apostrophes(point.text)
     is_told = any(CUES[name].search(text) for name in HOLDING) or any(map(is_standing, point.sentences))
+    is_told |= is_asking(point.sentences[0]) and states_rule(text)
     is_of_life = is_asking(point.sentences[0]) and (tells_of_life(text) or holds_today(text))
     is_whole = point.label or is_joined(point) or is_told_after_asking(point)
     return is_told or is_of_life or bool(is_whole or _DIGITS.search(text) or read(point.text).names)

@@ -17,7 +17,8 @@ def facts(detail: str) -> list[str]:
 
 def findings(detail: str) -> list[str]:
     """What counts as a finding in a transcript, worth a fact or not."""
-    points = map(finding_within, points_of(parse_episode(EndedEpisode(detail)).sentences))
+    sentences = parse_episode(EndedEpisode(detail)).sentences
+    points = (finding_within(each, sentences) for each in points_of(sentences))
     return [point.text for point in points if is_finding(point)]
 
 
