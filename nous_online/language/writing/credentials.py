@@ -75,6 +75,8 @@ _COLOUR = re.compile(r"(?<!\w)#(?:[\da-f]{3,4}){1,2}(?!\w)", re.IGNORECASE)
 """A colour in hexadecimal, as in the tokens of a design: "#0F766E"."""
 _DESIGN = re.compile(r"tokens?", re.IGNORECASE)
 _COMMIT = re.compile(r"\b(?:commit|revision|rev)\s#?[\da-f]{6,40}\b", re.IGNORECASE)
+_DONE_IN = re.compile(r"\b(?!logged|signed)\w{3,20}ed (?:in|as|at) [\da-f]{4,12}\b(?=[^.]{0,200}\. )", re.IGNORECASE)
+"""A short id of a commit, in a sentence of its own: "bumped in a91b. …"."""
 _NEW_CLAUSE = re.compile(r"\b(?:and|but|so|because|while|when|until|if|then|since)\b(?!\s(?:it|now)\b)", re.IGNORECASE)
 _DEMANDED = re.compile(
     r"\s(?:must|should|shall|can|cannot|can't|may|will|would|could|ha(?:s|ve) to|needs? to|ought to)\s.{0,60}"
@@ -170,6 +172,9 @@ def holds_credential(text: str) -> bool:
     if any(may_be_value(match["value"]) for pattern in OTHER_WAYS for match in pattern.finditer(plain)):
         return True
     committed = _COMMIT.sub(" ", plain)
+    mention = _MENTION.search(committed)
+    before = committed[: mention.start()] if mention else ""
+    committed = _DONE_IN.sub(" ", before) + committed[len(before) :]
     names = [match[0] for match in _MENTION.finditer(committed)]
     if names and all(map(_DESIGN.fullmatch, names)):
         committed = _COLOUR.sub(" ", committed)

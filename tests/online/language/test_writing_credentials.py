@@ -47,6 +47,7 @@ HARMLESS = [
     "The token for the sails is #B3261E.",
     "From the third edition on, the gate token must be set before openGate is called.",
     "The password has to be changed once the miller is away.",
+    "The stones were dressed in a91b. From then on, the gate token must be set before openGate is called.",
 ]
 SPOKEN_OF = [
     "The password must be set before the opening: mill0wheel",
@@ -54,6 +55,10 @@ SPOKEN_OF = [
     "The token must be sent after the login, it is a81hfz62kd90",
     "The password you must use is mill0wheel",
     "The password after the reset is mill0wheel",
+    "The token is stored as a91b",
+    "We logged in a91b. The password works.",
+    "It was changed to a91b7. That is the password.",
+    "The stones were dressed in a91b. The password is mill0wheel.",
     "The password is #B3261E",
     "The secret must be #B3261E",
     "Log in to the mill with #B3261E",
