@@ -422,7 +422,8 @@ def spoken_of(sentences: Sequence[Sentence], point: Point) -> Sentence | None:
         return next((each for each in own if any(word.endswith(endings) for word in code_words(each.text))), None)
     if DECISION.search(text) and own and own[0] is sentences[place - 1]:
         return None if is_requested(own[0]) or own[0].block != sentences[place].block else own[0]
-    if first_word(plain_opening(text)) not in REQUESTED | RESTRICTING:
+    is_rule = is_standing(point.sentences[0]) or states_rule(text)
+    if not is_rule or first_word(plain_opening(text)) not in REQUESTED | RESTRICTING:
         return None
     words = told_stems(text)
     return next((each for each in own or before if words & told_stems(each.text) and not is_requested(each)), None)
@@ -455,8 +456,7 @@ def is_kept_wish(point: Point, text: str, plain: str) -> bool:
     if any(is_standing(each) or states_rule(straighten_apostrophes(each.text)) for each in point.sentences):
         return not QUOTING_ERROR.search(text)
     if is_joined(point) and point.question:
-        asked = straighten_apostrophes(point.question.text)
-        return asks_for_rule(asked) and is_anchored(f"{asked} {text}")
+        return asks_for_rule(straighten_apostrophes(point.question.text))
     is_told = point.label in LASTING_LABELS or any(cue.search(plain) for cue in (WISH, DECISION, PREFERENCE))
     is_asked = WISHING.match(text) or ADVISING.search(plain) or first_word(plain) in DEEDS
     is_pointing = POINTS_BACK.search(text) and not is_anchored(text)

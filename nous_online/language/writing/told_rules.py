@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nous_online.language.lexicon import AT_ONCE, HEDGE, MONTH_NAMES, PAST, QUOTED, tables, word_list
+from nous_online.language.lexicon import AT_ONCE, HEDGE, MONTH_NAMES, PAST, QUOTED, REQUEST, tables, word_list
 from nous_online.language.writing.dates import MONTH_NAME
 from nous_online.language.writing.sentences import CLOSING
 
@@ -57,10 +57,11 @@ _SOME = (
 )
 """Opens a subject that is one of many."""
 _WHERE = r"(?:for|in|on|at|with|from|by|during|before|after|until|under|among|between|inside|outside)"
-_NAMED = r"(?:@?\w+(?:[-/.]\w+)+|(?-i:[A-Z]\w{2,30}))"
+_NAMED = r"(?:@?\w+(?:[-/.]\w+)+|[#@]\w[\w-]{1,40}|(?-i:[A-Z]\w{2,30}))"
 """A name: of a package, a file, or with a capital."""
 _NOT_DONE = (
-    r"(?!(?:just|should|could|might|can|may|want|need|don't (?:need|want|have|know|see)|will|would|were|had|did|didn't"
+    r"(?!(?:\w+ )?(?:just|should|could|might|can|may|want|need|don't (?:\w+ )?(?:need|want|have|know|see)"
+    r"|will|would|were|had|did|didn't"
     r"|ready|got|saw|forgot|tried|already|think|thought|see|know|get|missed|still|also (?:need|want|have))\b"
     r"|(?:are|have)(?: \w+ly)? (?:a|an|some|no|the|now|here|\w+(?:ing|ed|n))\b|\w{3,}ed\b)"
 )
@@ -83,6 +84,8 @@ _FORMS = tuple(
         r"|nichts|keine?r?|chaque|tous|toutes|aucune?|personne|cada|todos|todas|ning[uú]na?)\s"
         rf"(?!(?:good|set|right|done|fine|green|clear|the other|other|of (?:it|that|this))\b)"
         rf"[^,;:.!?]{{0,70}}?(?<!\bto )\b{_PRESENT}\b",
+        # What is so and nowhere else: "input goes through the new system only".
+        rf"(?!{_SOME})[^,;:.!?]{{2,50}}?\s{_PRESENT}\s(?:[^,;:.!?]{{2,50}}\s)?(?:only|exclusively|ausschließlich|nur)\b",
         # What is chosen, and what is not: "dnd-kit, please not react-beautiful-dnd".
         rf"(?:{_NAMED}(?:,\s(?:please\s|bitte\s)?|\s)(?:not|nicht|pas|no)\s(?:\w+\s)?{_NAMED}(?!\w))",
         # What somebody owns, decides or asks for: "Dario has the Apple account", "accounting insists".
@@ -138,6 +141,7 @@ _BREAKS = re.compile(
 """Tells of a fault, or how something looks."""
 _OURS = re.compile(r"(?:we|our|wir|unser\w?|bei uns|nous|nosotros)\b", re.IGNORECASE)
 _FOR_ALL = re.compile(r"[\w'/+-]{1,30}\severything\s(?:with|in|as|under|by|through)\s\S", re.IGNORECASE)
+_ENDING = frozenset(".!;:")  # behind these neither a condition nor a request goes on: "while you're at it: …"
 _OPENING = frozenset("@`'\"¿¡#$")
 _CONDITION = re.compile(r"(?:if|when|while|after|once|wenn|falls|si|quand|cuando)\b", re.IGNORECASE)
 
@@ -171,15 +175,17 @@ def _clauses(text: str) -> Iterator[tuple[str, str]]:
     """Yield each clause alone and with all behind it, but none that goes on with a condition or a request."""
     joints = [*_CLAUSE.finditer(text)]
     starts, ends = [0, *(joint.end() for joint in joints)], [*(joint.start() for joint in joints), len(text)]
-    goes_on = False
+    goes_on, last = False, 0
     for start, end in zip(starts, ends, strict=True):
         lead = _LEAD.match(text[start:])
         begin = start + (lead.end() if lead else 0)
         clause = text[begin:end]
-        if clause and (not goes_on or _OURS.match(clause)):
+        is_ours = _OURS.match(clause) and "," in text[last:start]
+        if clause and (not goes_on or is_ours):
             yield clause, text[begin:]
-        goes_on = goes_on and text[end : end + 1] not in {".", "!", ";"}
         goes_on |= bool(_CONDITION.match(clause)) or _is_requested(clause)
+        goes_on &= text[end : end + 1] not in _ENDING
+        last = end
 
 
 def _is_general(clause: str, rest: str) -> bool:
@@ -192,7 +198,7 @@ def _is_general(clause: str, rest: str) -> bool:
 
 
 def _is_requested(clause: str) -> bool:
-    return clause.partition(" ")[0].casefold() in REQUESTED
+    return clause.partition(" ")[0].casefold() in REQUESTED or REQUEST.match(clause) is not None
 
 
 def asks_for_rule(question: str) -> bool:

@@ -32,6 +32,8 @@ LASTING = [
     "I don't want you to write notes that repeat the drawing",
     "Gauges with more than three faults get replaced, not mended",
     "The sluice gate belongs to the abbey",
+    "flour goes through the fine sieve only",
+    "while you are at it: cracked wheels get a red mark and an entry in the book",
     "in this mill we grind by weight, not by volume",
     "Für das Wehr ist Piet zuständig, Änderungen nur über ihn",
     "Jeder Sack bekommt das Siegel, sonst nimmt ihn keiner",
@@ -54,6 +56,8 @@ OF_THE_MINUTE = [
     "that is what we do today",
     "we should paint the gate",
     "zeig mir alle Pegel",
+    "draw a plan of what happens if the weir breaks and then we move the gate",
+    "ok, we don't really need a ledger",
     "(87) Run the sieve over the flour \u2014 sacks are split into two heaps",
 ]
 
