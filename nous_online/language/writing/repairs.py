@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from nous_online.language.lexicon import (
     QUOTED,
 )
 from nous_online.language.writing.chats import is_question
-from nous_online.language.writing.lexrank import ASSISTANTS
 from nous_online.language.writing.points import (
     DEEDS,
     LEAST_COMMON,
@@ -37,12 +35,6 @@ from nous_online.language.writing.points import (
 from nous_online.language.writing.sentences import Sentence, straighten_apostrophes
 
 POLICY = WritingPolicy()
-FAR_CAUSE = 20  # blocks after what an agent thinks at first in which it finds the root cause
-ROOT_CAUSE = re.compile(
-    r"\b(?:root|real|actual|true|underlying) (?:cause|reason|problem)\b|\bturn(?:s|ed) out\b", re.IGNORECASE
-)
-AMISS = re.compile(r"\b(?:is|are|does|do|has|have)(?:n't| not)\b", re.IGNORECASE)
-"""Tells what is not as it should be."""
 
 
 class Mending(NamedTuple):
@@ -97,21 +89,3 @@ def is_mended(point: Point, mends: Sequence[Mending]) -> bool:
         for each in mends
         if each.block > last
     )
-
-
-def root_causes(sentences: Sequence[Sentence]) -> list[int]:
-    """Return the blocks in which an agent names the root cause of a fault, as opposed to what it thinks at first."""
-    return [
-        each.block
-        for each in sentences
-        if (each.speaker or "").casefold() in ASSISTANTS and ROOT_CAUSE.search(straighten_apostrophes(each.text))
-    ]
-
-
-def is_overtaken(point: Point, causes: Sequence[int]) -> bool:
-    """Tell whether an agent states a fault as it sees it before it finds the root cause: "the pump isn't ready"."""
-    text = straighten_apostrophes(point.text)
-    is_sight = (point.speaker or "").casefold() in ASSISTANTS and not (point.label or ROOT_CAUSE.search(text))
-    is_fault = FAULT.search(text) or AMISS.search(text)
-    last = point.sentences[-1].block
-    return bool(is_sight and is_fault) and any(0 < block - last <= FAR_CAUSE for block in causes)

@@ -67,7 +67,7 @@ from nous_online.language.writing.points import (
     summary_candidates,
     without_pasted_turns,
 )
-from nous_online.language.writing.repairs import Mending, is_mended, is_overtaken, mendings, root_causes
+from nous_online.language.writing.repairs import Mending, is_mended, mendings
 from nous_online.language.writing.sentences import (
     Sentence,
     human_text,
@@ -232,9 +232,7 @@ class ParsedEpisode:
     pasted: frozenset[int]
     """… and of these what the user pastes."""
     mends: Sequence[Mending]
-    """What it tells as mended: of the whole text, also where its sentences are a sample …"""
-    causes: Sequence[int]
-    """… and the blocks in which an agent names a root cause."""
+    """What it tells as mended: of the whole text, also where its sentences are a sample."""
 
 
 def levels_by_words(episode: EndedEpisode) -> DraftLevels:
@@ -278,7 +276,6 @@ def parse_episode(episode: EndedEpisode) -> ParsedEpisode:
         explained=frozenset() if is_work else explained_turns(spoken),
         pasted=frozenset() if is_work else long_turns([each for each in spoken if is_asking(each)]),
         mends=mendings(own),
-        causes=root_causes(own) if is_work else [],
     )
 
 
@@ -324,10 +321,7 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     """Return the points worth keeping as facts: two and one for each 40 words, up to 12; of a chat for 12, up to 24."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
-    passing = [
-        not may_become_fact(each, spoken) or is_mended(each, spoken.mends) or is_overtaken(each, spoken.causes)
-        for each in points
-    ]
+    passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
     worths[passing] = -np.inf
     is_chat = spoken.is_asked and not spoken.uses_tools
     most, every = (

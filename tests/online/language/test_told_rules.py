@@ -109,13 +109,6 @@ def test_a_thing_is_told_with_the_name_it_has_just_before() -> None:
     assert any(fact.startswith("The hoist runs beside olm-sieve. Root cause") for fact in told)
 
 
-def test_what_an_agent_thinks_before_it_finds_the_root_cause_is_no_fact() -> None:
-    first = "In `race.md` the sluice does not open before the wheel turns, because the rope is short."
-    found = "Root cause: the gauge of Olm reads in feet, because `level.yml` names no unit."
-    assert facts(f"assistant: {first}\n[Bash] level --raw\nassistant: {found}") == [found]
-    assert facts(f"assistant: {first}\n[Bash] level --raw\nassistant: Drawn.") == [first]
-
-
 def test_a_package_keeps_its_small_letter() -> None:
     assert facts("user: olm-gauge, please not weir-gauge, that is abandoned") == [
         "olm-gauge, please not weir-gauge, that is abandoned"
