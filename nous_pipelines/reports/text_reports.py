@@ -31,6 +31,7 @@ SHOWN = 12
 SHOWN_REASONS = 4
 LONGEST_TEXT = 240  # characters: three lines of a terminal
 INDENT = (0, 0, 0, 2)
+WHY_WAITING = "as one proposal a night changes a memory, and none pushes down what is used"
 SHOWN_REASONS_MARKDOWN = 5
 TICKS = re.compile("`+")
 ACTIVE = re.compile(r"[\\`*_{}\[\]<>!#|~&]|^[-+=]|^\d+(?=[.)])")
@@ -63,7 +64,10 @@ def show_report(report: NightReport, *, shown: int = SHOWN, nous: str = "nous") 
             show(f"[dim]    back: {escaped(command.replace('nous', nous, 1))}[/dim]")
     others = report.not_in_force_count
     show_section("Went stale, refused, taken back or left out", map(entry_text, report.not_in_force), others, shown)
-    show_section("Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown)
+    wait = f"{counts['waiting']}, {WHY_WAITING}"
+    show_section(
+        "Waiting for the next night", map(waiting_text, report.waiting), counts["waiting"], shown, headline=wait
+    )
     show_section("Look alike, kept apart", map(pair_text, report.kept_apart), counts["kept_apart"], shown)
     show_apart(counts)
     show_section("Looked at and left alone", map(account_text, report.accounts), len(report.accounts), shown)
@@ -239,7 +243,7 @@ def markdown_of(report: NightReport) -> str:
             ),
         ),
         *listed(
-            f"## Waiting for the next night ({counts['waiting']})",
+            f"## Waiting for the next night ({counts['waiting']}), {WHY_WAITING}",
             (f"- {each.title}: {plain(each.told[0])} — {plain(each.reason)}" for each in report.waiting),
         ),
         *listed(
