@@ -7,6 +7,7 @@ in words. No guard ever says that two statements *are* the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -56,6 +57,14 @@ PRONOUN = frozenset({"I"})  # "Trask I" and "What I said": by itself it may be t
 NOTHING = "none"  # stands in a reason for a statement without any number, date and so on
 VALUE = "value"  # prefix of the reason for two values of one kind
 PLACING = frozenset({"in", "on", "at"})
+SPOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?")
+CHANGED_TO = re.compile(
+    r"\b(?:(?:mov|switch|chang|rais|bump|swapp|migrat|upgrad|downgrad|increas|decreas|dropp|reduc|renam|convert|shift"
+    r"|transferr|extend|shorten|relocat)(?:ed|ing|e)|went|gone|goes|rose|risen|fell|fallen|grew|cut)\b[^,.;!?]{0,40}?"
+    r" from ((?:[^,.;!?]|\.\d){1,40}?) (?:over )?to ((?:[^,.;!?]|\.\d){1,40})",
+    re.IGNORECASE,
+)
+"""What something changed from and to."""
 COURTESIES = frozenset({"please", "kindly", "remember", "note", "reminder"})
 DETERMINERS, SYMMETRIC = word_list("determiners"), word_list("symmetric")
 QUASI_NEGATORS, NEGATORS_BEFORE_VERBS = word_list("quasi_negators"), word_list("negators_before_verbs")
@@ -201,6 +210,26 @@ def added(known: str, new: str) -> tuple[str, ...]:
             (*dates, *days, *numbers, *times, *missing_identifiers(other, one), *ordinals, *unmatched_names(other, one))
         )
     )
+
+
+def says_again(earlier: str, later: str) -> str | None:
+    """Return that a statement says no more than what an earlier one tells something changed to; None otherwise.
+
+    After "Rent rose from 900 to 950 euros", "Rent is 950 euros" is no change of it.
+    """
+    if added(earlier, later):
+        return None
+    spoken = {word.casefold() for word in SPOKEN.findall(later)}
+    for change in CHANGED_TO.finditer(earlier):
+        former, new = (_first_content(side) for side in change.groups())
+        if new in spoken and former and former not in spoken:
+            return f"it says again what the other one tells as new: {new}"
+    return None
+
+
+def _first_content(text: str) -> str | None:
+    words = (word.casefold() for word in SPOKEN.findall(text))
+    return next((word for word in words if word not in FUNCTION_WORDS), None)
 
 
 def _openings(a: Reading, b: Reading) -> Iterable[str]:

@@ -23,7 +23,7 @@ from nous_online.language.pairs.clauses import (
     parts_in_common,
     without_asides,
 )
-from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number
+from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number, says_again
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import LEAST_CHANCE, Chances, calibration, content_of, read_pairs, shared_content
 from nous_online.language.pairs.slips import in_one_spelling
@@ -546,7 +546,8 @@ def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str |
     if not is_asked and (reading is None or reading.change < UNRELATED_BELOW):
         return None
     a, b = pair.a.text, pair.b.text
-    return other_things(a, b) or other_conditions(a, b) or other_holders(a, b)
+    again = None if reading is None or reading.ends >= reading.replaces / 2 else says_again(*_in_order(pair))
+    return other_things(a, b) or other_conditions(a, b) or other_holders(a, b) or again
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:

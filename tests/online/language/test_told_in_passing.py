@@ -150,6 +150,30 @@ def test_what_a_statement_leaves_out_is_not_what_it_speaks_of(earlier: str, late
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
+        ("The shop moved from Hill Road to Mill Lane", "The shop is in Mill Lane"),
+        ("Ana switched from oat milk to soy", "Ana drinks soy milk"),
+        ("They cut the deposit from 300 to 200 euros", "the deposit is 200 euros"),
+    ],
+)
+def test_what_something_changed_to_is_no_change_when_it_is_said_again(earlier: str, later: str) -> None:
+    assert judged(earlier, later).verdict in {Verdict.COMPATIBLE, Verdict.UNSURE, Verdict.SAME}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("They cut the deposit from 300 to 200 euros", "the deposit is 150 euros"),
+        ("We migrated from Jenkins to Buildkite last week", "We are done with Buildkite, it's all Dagger"),
+        ("The meeting was moved from Monday to Tuesday", "Tuesday's meeting is cancelled"),
+    ],
+)
+def test_a_value_after_the_one_that_something_changed_to_is_a_change(earlier: str, later: str) -> None:
+    assert judged(earlier, later).verdict is Verdict.UPDATES
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
         ("We indent with tabs (not spaces)", "We indent with four spaces now"),
         ("The pool opens at 7 (not on Sundays)", "The pool opens at 6 now"),
     ],
