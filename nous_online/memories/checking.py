@@ -17,6 +17,7 @@ from nous_online.core.domain import Censor
 from nous_online.core.fields import check_known, checked_as, checked_details
 from nous_online.core.policy import CensorPolicy
 from nous_online.language.actions.action_words import MOST_CHARACTERS, in_english, variants, warned_act, worded
+from nous_online.language.actions.commands import is_place, read_command
 from nous_online.language.actions.conditions import alternatives, asks_for_consent, part_trigger, says_instead, stances
 from nous_online.language.actions.rules import read_rule
 from nous_online.language.actions.triggers import (
@@ -155,7 +156,13 @@ def parts_of(action: str, *, most: int) -> tuple[str, ...]:
 
     Of very many the first and the last are kept: a script says what it is for first, and does its worst last.
     """
-    parts = [part.strip() for part in PART_ENDS.split(action) if part.strip()]
+    parts, place = list[str](), ""
+    for part in (part.strip() for part in PART_ENDS.split(action) if part.strip()):
+        if is_place(part):  # "git checkout main": where the parts behind it work
+            place = f"{part} && "
+        else:
+            parts.append(f"{place}{part}")
+    parts = parts or [action.strip()]
     if len(parts) > most:
         parts = [*parts[: most // 2], *parts[-(most - most // 2) :]]
     return tuple(dict.fromkeys((action.strip(), *parts)))
@@ -212,7 +219,7 @@ def as_read(trigger: str, part: str) -> str:
     times: where these are met, it is asked about the rest.
     """
     compared = compare_words(trigger, part)
-    if not compared.is_near:
+    if not compared.is_near or read_command(part[:MOST_CHARACTERS]):  # which it knows well
         return read_rule(trigger).forbids
     parted = part_trigger(trigger) if compared.is_met else None
     return parted.act if parted and len(parted.conditions) == 1 else warned_act(trigger)

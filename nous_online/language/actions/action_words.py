@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nous_online.language.actions.commands import MANNERS, WITH_MANNERS, read_command
 from nous_online.language.actions.rules import ASK_FIRST, FORBIDDEN, RULE, active, read_rule
 from nous_online.language.lexicon import FUNCTION_WORDS, MONTHS, OPPOSITES, RIVALS, tables, word_list
 from nous_online.language.pairs.reading import stem
@@ -28,6 +29,7 @@ PHRASES = (
     (re.compile(r"\blog(?:ged|ging|s)? (?:in|out|on|off)\b"), " session "),
     (re.compile(r"(?<![\w-])-{1,2}(?:f|force)\b(?!-)"), " force "),
     (re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), " execute code "),
+    (re.compile(r"\b(?:to|on|onto|into) (main|master)\b(?! [a-z])"), r" to \1 branch "),
     (re.compile(r"\bhttps?://"), " internet "),
     (re.compile(r"\b0\.0\.0\.0/0"), " internet public "),
     (re.compile(r"n['\u2019]t\b"), " not "),
@@ -192,10 +194,13 @@ def only_speaks(action: str) -> bool:
 
 def spoken_words(text: str) -> list[str]:
     """Return the words of a trigger or an action in lower case, with phrases and short forms replaced by one word."""
-    plain = CAMEL.sub(" ", text.replace("_", " ")).lower()
+    command = read_command(text)
+    plain = CAMEL.sub(" ", (command.words if command else text).replace("_", " ")).lower()
     for phrase, word in PHRASES:
         plain = phrase.sub(word, plain)
     found: list[str] = WORD.findall(plain)
+    if len(found) > 1 and found[0] in MANNERS and found[1] in WITH_MANNERS:  # "force-push" is a push
+        found[:2] = found[1], found[0]
     return [ALIASES.get(word, word) for word in found]
 
 

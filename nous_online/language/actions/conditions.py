@@ -24,6 +24,7 @@ from nous_online.language.actions.action_words import (
     roots,
     warned_act,
 )
+from nous_online.language.actions.commands import read_command
 from nous_online.language.actions.rules import read_rule
 from nous_online.language.actions.triggers import (
     LACKING_NUMBER,
@@ -168,6 +169,8 @@ def is_done_instead(act: str, instead: str, action: str) -> bool:
     forbidden, other, done = parse_action(act), parse_action(instead), parse_action(action)
     is_other = bool(done.head_meanings & other.head_meanings) and done.head_meanings.isdisjoint(forbidden.head_meanings)
     is_other = is_other or (done.head in other.words and done.head != forbidden.head)
+    if read_command(action) and len(done.head_meanings) > 1 and done.head_meanings.isdisjoint(forbidden.head_meanings):
+        is_other = is_other or other.head in done.words  # "mv dumps archive/" archives them
     if is_other and forbidden.head_meanings.isdisjoint(meanings(set(done.words) - {done.head})):
         return True
     met = check_conditions(instead, action)

@@ -17,6 +17,7 @@ from operator import attrgetter
 from nous_online.core.errors import InvalidInput
 from nous_online.language.actions.action_words import (
     DENIALS,
+    LACKS,
     LOOKING,
     MOST_CHARACTERS,
     SEASONS,
@@ -38,6 +39,7 @@ from nous_online.language.actions.action_words import (
     undoes,
     warned_act,
 )
+from nous_online.language.actions.commands import ADDED_DEEDS, PLAIN_OPTIONS, read_command
 from nous_online.language.lexicon import KIND_NOUNS, MONTHS, NUMBER_WORDS, word_list
 from nous_online.language.pairs.guards import same_number
 from nous_online.language.pairs.reading import CURRENCIES, EITHER_HALF, Number, read
@@ -178,6 +180,7 @@ NAMED_THING = re.compile(r"[./\\][A-Za-z_][\w./\\-]|\w-\d|\w==\d")
 KINDS = frozenset(map(root, KIND_NOUNS | word_list("kinds")))
 """Nouns that may be missing where a specific word stands: "main" says enough of "the main branch"."""
 KINDS_OF_NAMED = frozenset(map(root, word_list("kinds_of_named")))  # kinds of things with a file, path or host name
+ADDED = frozenset(map(root, ADDED_DEEDS))
 FIGURES = re.compile(r"\d+")
 FINISHED = re.compile(r"\b(?:done|finished|over|ended|completed?)\b")
 EXCLUSIVE = (
@@ -284,11 +287,11 @@ def compare_words(trigger: str, action: str) -> Comparison:
     covered = [coverage(each, action) for each in said]
     mean = sum(covered) / len(covered) if covered else 1.0
     lacking = [lack(each, action, is_denying=deed.is_denying) for each in clauses if each.is_lacking]
-    met = check_conditions(trigger, action)
+    met = (*check_conditions(trigger, action), *options_met(trigger, action))
     if lacking and True in met and LACKING_NUMBER.search(trigger.lower()):  # one approval where two are asked for
         lacking = [True]
     is_named = read(trigger).identifiers <= read(action).identifiers
-    is_complete = is_named and None not in (*met, *lacking) and not warned.head_meanings.isdisjoint(deed.head_meanings)
+    is_complete = is_named and does_deed(trigger, action) and None not in (*met, *lacking)
     return Comparison(
         similarity=0.0,
         narrowness=0.0,
@@ -314,6 +317,27 @@ def compare_words(trigger: str, action: str) -> Comparison:
         only_speaks=float(only_speaks(action) and warned.head not in LOOKING),
         undoes=float(undoes(warned, deed)),
     )
+
+
+def options_met(trigger: str, action: str) -> tuple[bool, ...]:
+    """Return `False` for a command that lacks an option named by a trigger: "git push" is no force-push."""
+    command, said = read_command(action), parse_action(action).words  # "git push, forcing it"
+    if command is None:
+        return ()
+    unsaid = command.unsaid if read_command(trigger) else command.unsaid & PLAIN_OPTIONS
+    return tuple(False for word in spoken_words(trigger) if word in unsaid and root(word) not in said)
+
+
+def does_deed(trigger: str, action: str) -> bool:
+    """Tell whether an action does the deed of a trigger; a command also says the numbers and denials of the trigger."""
+    warned, deed = parse_action(trigger), parse_action(action)
+    if not read_command(action):
+        return not warned.head_meanings.isdisjoint(deed.head_meanings)
+    deeds = meanings(deed.words[: 2 if deed.head in ADDED else 1])  # an amended commit is a commit
+    unsaid = set(spoken_words(trigger)).difference(spoken_words(action))
+    denials = DENIALS - LACKS if any(each.is_lacking for each in read_clauses(trigger)[1]) else DENIALS
+    exact = {word for word in unsaid if word.isdigit() or (word in denials and root(word) != warned.head)}
+    return not exact and not warned.head_meanings.isdisjoint(deeds)
 
 
 @lru_cache(maxsize=8192)
