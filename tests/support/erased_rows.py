@@ -36,9 +36,11 @@ def dump(owner: psycopg.Connection) -> dict[str, str]:
         )
         for schema, table in found
     }
-    statistics = owner.execute(
-        "select coalesce(jsonb_agg(to_jsonb(s)), '[]') from pg_stats s where schemaname <> 'pg_catalog'"
-    )
+    # Without the names of tables and columns: "tombstones", analysed by an earlier test, would be a mention of Tom.
+    statistics = owner.execute("""
+        select coalesce(jsonb_agg(to_jsonb(s) - array['schemaname', 'tablename', 'attname']), '[]')
+        from pg_stats s where schemaname <> 'pg_catalog'
+    """)
     return {**texts, "pg_stats": json.dumps(statistics.fetchone())}
 
 
