@@ -124,7 +124,11 @@ def run_nous(
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment, TOKENIZERS_PARALLELISM="false")
-    logging.getLogger().handlers.clear()
+    # A new process has no handlers; those of a server that ran in this one would write what it has served.
+    for logger in (logging.getLogger(), *logging.getLogger().manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            logger.handlers.clear()
+            logger.propagate = True
     warnings.simplefilter("ignore")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

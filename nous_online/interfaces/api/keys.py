@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from psycopg import Connection
 
@@ -27,17 +27,27 @@ from nous_online.database.connection import Database
 from nous_online.database.statements import fetch, statements
 
 TRAIL = logging.getLogger("nous.audit")
-SHOWN = logging.StreamHandler()
 REFUSALS = frozenset({401, 403, 421, 429})
 """Statuses logged as security events: bad key, missing right, wrong Host, rate limit."""
 
 
-def show_trail() -> None:
-    """Write every line of the audit trail to standard error; called by servers. Elsewhere only warnings are shown.
+class StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what is standard error now: what was it when a server of the process began may be closed."""
 
-    Called again, as by the second server of a process, it writes each line once, and to what is standard error now.
-    """
-    SHOWN.stream = sys.stderr
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # pyright: ignore[reportIncompatibleVariableOverride] (as the handler of last resort)
+        """The standard error of this moment."""
+        return sys.stderr
+
+
+SHOWN = StandardError()
+
+
+def show_trail() -> None:
+    """Write each line of the audit trail once to standard error: servers call it. Elsewhere only warnings are shown."""
     TRAIL.addHandler(SHOWN)
     TRAIL.setLevel(logging.INFO)
     TRAIL.propagate = False
