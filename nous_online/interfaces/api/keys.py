@@ -31,7 +31,7 @@ REFUSALS = frozenset({401, 403, 421, 429})
 """Statuses logged as security events: bad key, missing right, wrong Host, rate limit."""
 
 
-class StandardError(logging.StreamHandler[TextIO]):
+class CurrentStderr(logging.StreamHandler[TextIO]):
     """Writes to what is standard error now: what was it when a server of the process began may be closed."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class StandardError(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
-SHOWN = StandardError()
+SHOWN = CurrentStderr()
 
 
 def show_trail() -> None:

@@ -57,7 +57,6 @@ PRONOUN = frozenset({"I"})  # "Trask I" and "What I said": by itself it may be t
 NOTHING = "none"  # stands in a reason for a statement without any number, date and so on
 VALUE = "value"  # prefix of the reason for two values of one kind
 PLACING = frozenset({"in", "on", "at"})
-SPOKEN = re.compile(r"[^\W_](?:[\w'\u2019.:%/-]*\w)?")
 CHANGED_TO = re.compile(
     r"\b(?:(?:mov|switch|chang|rais|bump|swapp|migrat|upgrad|downgrad|increas|decreas|dropp|reduc|renam|convert|shift"
     r"|transferr|extend|shorten|relocat)(?:ed|ing|e)|went|gone|goes|rose|risen|fell|fallen|grew|cut)\b[^,.;!?]{0,40}?"
@@ -217,9 +216,9 @@ def says_again(earlier: str, later: str) -> str | None:
 
     After "Rent rose from 900 to 950 euros", "Rent is 950 euros" is no change of it.
     """
-    if added(earlier, later):
+    spoken = {*read(later).words}
+    if added(earlier, later) or not spoken.isdisjoint(NEGATORS):
         return None
-    spoken = {word.casefold() for word in SPOKEN.findall(later)}
     for change in CHANGED_TO.finditer(earlier):
         former, new = (_first_content(side) for side in change.groups())
         if new in spoken and former and former not in spoken:
@@ -228,8 +227,7 @@ def says_again(earlier: str, later: str) -> str | None:
 
 
 def _first_content(text: str) -> str | None:
-    words = (word.casefold() for word in SPOKEN.findall(text))
-    return next((word for word in words if word not in FUNCTION_WORDS), None)
+    return next((word for word in read(text).words if word[0].isalnum() and word not in FUNCTION_WORDS), None)
 
 
 def _openings(a: Reading, b: Reading) -> Iterable[str]:

@@ -546,7 +546,7 @@ def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str |
     if not is_asked and (reading is None or reading.change < UNRELATED_BELOW):
         return None
     a, b = pair.a.text, pair.b.text
-    again = None if reading is None or reading.ends >= reading.replaces / 2 else says_again(*_in_order(pair))
+    again = None if reading is None or reading.ends >= reading.replaces / 4 else says_again(*_in_order(pair))
     return other_things(a, b) or other_conditions(a, b) or other_holders(a, b) or again
 
 
@@ -563,10 +563,11 @@ def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | 
     ]
     ordered = {at: without_starts(*map(without_asides, _in_order(pairs[at]))) for at in asked}
     readings = dict(zip(ordered, read_pairs([*ordered.values()]), strict=True))
-    # Unrelated statements and exchanged roles are often read as the same in one order only: the lower chance counts.
-    likely = [at for at in asked if readings[at].same >= READ_LIKE_FROM]
-    turned = [(second, first) for first, second in (ordered[at] for at in likely)]
-    for at, back in zip(likely, read_pairs(turned), strict=True):
+    # Unrelated statements and exchanged roles are often read as the same in one order only, and "all rooms (but one)"
+    # as every room without its aside: the lowest chance counts.
+    likely = {at: without_starts(*_in_order(pairs[at])) for at in asked if readings[at].same >= READ_LIKE_FROM}
+    again = [(at, each) for at, (one, other) in likely.items() for each in {(one, other), (other, one)} - {ordered[at]}]
+    for (at, _), back in zip(again, read_pairs([both for _, both in again]), strict=True):
         readings[at] = readings[at].and_back(back)
     return [readings.get(at) for at in range(len(pairs))]
 

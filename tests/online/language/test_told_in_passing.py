@@ -9,6 +9,7 @@ import pytest
 from nous_online.core.policy import LearnPolicy
 from nous_online.language.lexicon import HARMFUL
 from nous_online.language.pairs.clauses import MOST_READ, clauses_of, parts_in_common, parts_of
+from nous_online.language.pairs.guards import says_again
 from nous_online.language.pairs.judging import SURE_FROM, JudgedStatement, Judgement, OfflineJudge, Pair, Verdict
 from nous_online.language.pairs.reader import shared_content
 from nous_online.language.pairs.wordings import may_add
@@ -148,6 +149,17 @@ def test_what_a_statement_leaves_out_is_not_what_it_speaks_of(earlier: str, late
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Everyone on the team gets a laptop (except interns)", "All team members receive a laptop"),
+        ("All the rooms are heated (except the attic)", "Every room is heated"),
+    ],
+)
+def test_what_leaves_something_out_is_not_the_same_as_what_does_not(one: str, other: str) -> None:
+    assert Verdict.SAME not in {judged(one, other).verdict, judged(other, one).verdict}
+
+
+@pytest.mark.parametrize(
     ("earlier", "later"),
     [
         ("The shop moved from Hill Road to Mill Lane", "The shop is in Mill Lane"),
@@ -157,6 +169,15 @@ def test_what_a_statement_leaves_out_is_not_what_it_speaks_of(earlier: str, late
 )
 def test_what_something_changed_to_is_no_change_when_it_is_said_again(earlier: str, later: str) -> None:
     assert judged(earlier, later).verdict in {Verdict.COMPATIBLE, Verdict.UNSURE, Verdict.SAME}
+
+
+def test_what_denies_the_new_value_does_not_say_it_again() -> None:
+    told = "They cut the deposit from 300 to 200 euros"
+
+    assert says_again(told, "the deposit is 200 euros")
+    assert says_again(told, "nobody pays the 200 euros deposit") is None
+    assert says_again(told, "the deposit is 150 euros") is None
+    assert says_again(told, "the deposit was 300, now 200 euros") is None
 
 
 @pytest.mark.parametrize(
