@@ -24,6 +24,7 @@ from nous_online.language.pairs.clauses import (
     without_asides,
 )
 from nous_online.language.pairs.guards import denied, differences, give_two_values, gives_one_number, says_again
+from nous_online.language.pairs.numbered import other_numbered
 from nous_online.language.pairs.pair_model import LEAST_SIMILARITY, load_model, pair_features
 from nous_online.language.pairs.reader import LEAST_CHANCE, Chances, calibration, content_of, read_pairs, shared_content
 from nous_online.language.pairs.slips import in_one_spelling
@@ -243,7 +244,7 @@ class Judge(Protocol):
 class OfflineJudge:
     """The built-in judge: a small cross-encoder and rules for exact differences; needs no key, 2.5 ms a pair."""
 
-    prompt_version = "reader-18"
+    prompt_version = "reader-19"
 
     @property
     def name(self) -> str:
@@ -297,11 +298,10 @@ class OfflineJudge:
 
     def _judgement(self, seen: Seen) -> Judgement:
         """Return the verdict on a pair with its reason."""
-        told = (*decide(seen), seen.slot, seen.later, self.name, self.prompt_version)
-        return Judgement(*told, change=_chance_of_change(seen))
+        return Judgement(*decide(seen), seen.slot, seen.later, self.name, self.prompt_version, change=_change_of(seen))
 
 
-def _chance_of_change(seen: Seen) -> float:
+def _change_of(seen: Seen) -> float:
     if seen.things is not None:
         return 0.0
     return max(seen.changed_chance, seen.part_chance, DENIAL_HELD * seen.is_denied)
@@ -547,7 +547,7 @@ def _two_things(pair: Pair, reading: Chances | None, *, is_asked: bool) -> str |
         return None
     a, b = pair.a.text, pair.b.text
     again = None if reading is None or reading.ends >= reading.replaces / 4 else says_again(*_in_order(pair))
-    return other_things(a, b) or other_conditions(a, b) or other_holders(a, b) or again
+    return other_things(a, b) or other_numbered(a, b) or other_conditions(a, b) or other_holders(a, b) or again
 
 
 def read_those(pairs: Sequence[Pair], wanted: Sequence[bool]) -> list[Chances | None]:
