@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from nous_online.language.actions.commands import MANNERS, WITH_MANNERS, read_command
 from nous_online.language.actions.rules import ASK_FIRST, FORBIDDEN, RULE, active, read_rule
@@ -52,6 +53,7 @@ def roots(words: str) -> frozenset[str]:
 
 ACTIONS = tables()["actions"]
 ALIASES: dict[str, str] = dict(pair.split("=") for pair in ACTIONS["aliases"].split())
+PLURAL_ALIASES = {f"{word}s": alias for word, alias in ALIASES.items() if len(word) > len("devs")}
 DEEDS = tuple(map(roots, ACTIONS["deeds"]))
 MEANINGS = {
     word: frozenset({word, *(f"deed {number}" for number, group in enumerate(DEEDS) if word in group)})
@@ -70,6 +72,7 @@ LOOKING, UNDOING, LIGHT, DENYING = (
 OPENINGS, LACKS, DENIALS, PREPOSITIONS = map(word_list, ("openings", "lacks", "denials", "prepositions"))
 TELLING = DENIALS | LACKS | PREPOSITIONS | word_list("telling")
 """Small words with another of which an action is another one: "push from main" is no "push to main"."""
+PARTICLES = {"in": "out", "out": "in", "on": "off", "off": "on", "up": "down", "down": "up"}
 VALUES = (*(frozenset(map(root, group)) for group in RIVALS), roots("production staging development local sandbox"))
 ONLY = re.compile(
     r"\A(?:only|(?:nobody|no one|no (?!one\b)\w{1,40}) (?:but|except|other than|besides|apart from|save)|nur|seule?|s[oó]lo) (.{1,60}?) (?:may|can|should|must|is allowed to|are allowed to|darf|dürfen|peut|peuvent|puede|pueden) (.*)\Z",
@@ -201,7 +204,7 @@ def spoken_words(text: str) -> list[str]:
     found: list[str] = WORD.findall(plain)
     if len(found) > 1 and found[0] in MANNERS and found[1] in WITH_MANNERS:  # "force-push" is a push
         found[:2] = found[1], found[0]
-    return [ALIASES.get(word, word) for word in found]
+    return [ALIASES.get(word) or PLURAL_ALIASES.get(word, word) for word in found]
 
 
 @lru_cache(maxsize=4096)
@@ -252,6 +255,15 @@ def is_opposed(warned: ParsedAction, deed: ParsedAction) -> bool:
         return True
     shared = set(warned.words) & set(deed.words)
     return any(group & only_warned and group & only_deed and not group & shared for group in VALUES)
+
+
+def has_other_particle(trigger: str, action: str) -> bool:
+    """Tell whether the action has the opposite particle behind a verb of the trigger: "opted in" for "opted out"."""
+    warned, deed = (
+        {(root(word), particle.removesuffix("s")) for word, particle in pairwise(spoken_words(text))}
+        for text in (trigger, action)
+    )
+    return any((word, PARTICLES.get(particle)) in deed for word, particle in warned - deed)
 
 
 def only_looks(warned: ParsedAction, deed: ParsedAction) -> bool:

@@ -106,10 +106,11 @@ FINITE = OBJECTS_SAID | frozenset(
         "i",
     ]
 )
-EXCEPTIONS, QUALIFIERS, IMPERATIVES, JOINING_WORDS = map(
-    word_list, ("exceptions", "qualifiers", "imperatives", "joining_items")
+EXCEPTIONS, QUALIFIERS, IMPERATIVES, JOINING_WORDS, PREPOSITIONS = map(
+    word_list, ("exceptions", "qualifiers", "imperatives", "joining_items", "prepositions")
 )
 PARTICIPLES: dict[str, str] = dict(pair.split("=") for pair in tables()["actions"]["participles"].split())
+DETERMINERS, REFLEXIVES = word_list("determiners"), frozenset({"themselves", "themself", "himself", "herself"})
 VOWELS = frozenset("aeiou")
 MOST_PARTINGS = 30  # commas and sentence ends of a trigger that are looked at
 LONGEST_ITEM = 5  # words of a list up to "or": "names, phone numbers or addresses"
@@ -147,12 +148,28 @@ def read_rule(trigger: str) -> ForbiddingRule:
             forbids, rest = before, after
             break
     if condition := condition_of(rest):
-        return ForbiddingRule(EMPHASIS.sub("", f"{forbids.rstrip(' ,')} {condition}"))
+        return ForbiddingRule(without_emphasis(f"{forbids.rstrip(' ,')} {condition}"))
     said = antecedent(RULE.sub("", forbids))
     others = [with_object(plain_opening(each.strip()), said) for each in SENTENCE_END.split(rest)]
     further = tuple(each for each in others if prohibits_something(each))
     instead = " ".join(each for each in others if not is_prohibition(each))
-    return ForbiddingRule(EMPHASIS.sub("", forbids), instead, further)
+    return ForbiddingRule(without_emphasis(forbids), instead, further)
+
+
+def without_emphasis(forbids: str) -> str:
+    """Return an act without what only stresses it: "ever", and who is told to do it "themselves".
+
+    What they do to themselves stays ("let users lock themselves out", "ask guests to talk about themselves").
+    """
+    text = EMPHASIS.sub("", forbids)
+    words = text.lower().rstrip(" .!").split()
+    if not words or words.pop() not in REFLEXIVES:
+        return text
+    thing = words[words.index("to") + 2 :] if "to" in words else words[4:]  # "never let guests light the stove"
+    is_object = (
+        bool(thing) and PREPOSITIONS.isdisjoint(thing[-1:]) and ("to" in words or not DETERMINERS.isdisjoint(thing))
+    )
+    return text.rstrip(" .!").rsplit(maxsplit=1)[0] if is_object else text
 
 
 def limited_rule(text: str) -> ForbiddingRule | None:

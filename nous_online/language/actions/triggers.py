@@ -26,6 +26,7 @@ from nous_online.language.actions.action_words import (
     Clause,
     WordPlace,
     denies,
+    has_other_particle,
     in_english,
     is_opposed,
     meanings,
@@ -193,6 +194,11 @@ EXCLUSIVE = (
     (re.compile(r"\b(?:alone|by (?:my|your|him|her)self)\b"), re.compile(r"\btogether\b")),
 )
 """Wordings of a trigger, each with the wordings of an action that exclude it."""
+THEMSELVES, FOR_THEM = (
+    re.compile(r"\b(?:themselves|themself|himself|herself)\b"),
+    re.compile(r"\bfor (?:them|him|her)\b"),
+)
+"""What the trigger warns of leaving to somebody, and the action does for them."""
 
 
 @dataclass(frozen=True)
@@ -279,6 +285,7 @@ def log_odds(compared: Comparison) -> float:
 @lru_cache(maxsize=8192)
 def compare_words(trigger: str, action: str) -> Comparison:
     """Compare an action with a trigger by their words; the cosines of the result are 0."""
+    whole = trigger
     trigger, action = warned_act(trigger[:MOST_CHARACTERS]), in_english(action[:MOST_CHARACTERS])
     warned, deed = parse_action(trigger), parse_action(action)
     verb, clauses = read_clauses(trigger)
@@ -308,7 +315,7 @@ def compare_words(trigger: str, action: str) -> Comparison:
                 and any(TIMES.get(each.preposition) == "during" for each in said)
                 and bool(FINISHED.search(action.lower()))
             )
-            or any(one.search(trigger.lower()) and other.search(action.lower()) for one, other in EXCLUSIVE)
+            or excludes(whole, trigger, action)
         ),
         lacks=float(any(each is True for each in lacking)),
         has=float(any(each is False for each in lacking)),
@@ -317,6 +324,13 @@ def compare_words(trigger: str, action: str) -> Comparison:
         only_speaks=float(only_speaks(action) and warned.head not in LOOKING),
         undoes=float(undoes(warned, deed)),
     )
+
+
+def excludes(rule: str, trigger: str, action: str) -> bool:
+    """Tell whether an action says what a trigger, or the rule that it was read from, excludes."""
+    low, deed = trigger.lower(), action.lower()
+    does_it_for_them = THEMSELVES.search(rule.lower()) and FOR_THEM.search(deed)
+    return bool(does_it_for_them) or any(one.search(low) and other.search(deed) for one, other in EXCLUSIVE)
 
 
 def options_met(trigger: str, action: str) -> tuple[bool, ...]:
@@ -360,7 +374,9 @@ def best_match(word: str, action: str) -> tuple[float, int]:
 
 
 def names_another(trigger: str, action: str) -> bool:
-    """Tell whether an action names another of what a trigger names by an identifier: prod-db-2 for prod-db-1."""
+    """Tell whether an action names another of what a trigger names by an identifier or a particle: prod-db-2, "in"."""
+    if has_other_particle(trigger, action):
+        return True
     named, found = read(trigger).identifiers, read(action).identifiers
     return bool(named - found) and {FIGURES.sub("", each) for each in named - found} <= {
         FIGURES.sub("", each) for each in found - named

@@ -80,6 +80,19 @@ def test_an_action_of_another_trigger_hardly_ever_fires() -> None:
         ("booking flights before 8 am", "booking flights before 8 am", "near"),
         ("calling Mr Petrov on weekends", "call Mr Petrov on Tuesday", None),
         ("running npm install with sudo", "npm run build", None),
+        (
+            "Do not send newsletters to customers who opted out.",
+            "send the newsletter to customers who opted out",
+            "near",
+        ),
+        ("Do not send offers to customers who opted out.", "send the offer to customers who opted in", None),
+        ("Never lend tools to members who checked out", "lend tools to members who checked in", None),
+        ("Don't tell customers to open the pack themselves", "tell the customer to open the pack and test it", "near"),
+        ("Don't tell customers to open the pack themselves", "tell the customer we open the pack for them", None),
+        ("Never let guests light the stove themselves", "let the guest light the stove", "near"),
+        ("Never let new users delete themselves", "let new users delete a comment", None),
+        ("Never take bookings on Sundays", "take a booking for Sunday 6 December at 10", "near"),
+        ("Never take bookings on Sundays", "take a booking for Monday 7 December at 10", None),
     ],
 )
 def test_another_object_of_the_same_act_is_no_match(trigger: str, action: str, expected: str | None) -> None:

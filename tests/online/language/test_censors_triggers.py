@@ -122,6 +122,8 @@ def test_a_hostile_action_is_read_in_linear_time(character: str) -> None:
         ("deleting data without a backup", "take a backup, then delete the data"),
         ("promising a delivery date", "never promise a delivery date"),
         ("sending an email without approval", "ask Mara to approve sending the email"),
+        ("mailing customers who opted out", "mail the customers who opted in"),
+        ("scaling the cluster down", "scale the cluster up"),
     ],
 )
 def test_a_guard_keeps_still_however_near_the_vectors_are(trigger: str, action: str) -> None:
@@ -162,6 +164,9 @@ def test_a_middling_cosine_alone_does_not_fire() -> None:
         ("always ask Kim before deleting files", "deleting files without asking Kim"),
         ("only Helga may change the roster", "change the roster without Helga"),
         ("never delete an account unless the user asked", "delete an account without the user asked"),
+        ("Never ask patients to change the dressing themselves.", "ask patients to change the dressing"),
+        ("Never let users lock themselves out", "let users lock themselves out"),
+        ("Never ask guests to talk about themselves", "ask guests to talk about themselves"),
         ("skipping tests before merging", "skipping tests before merging"),
         ("booking flights before 8 am", "booking flights before 8 am"),
     ],
