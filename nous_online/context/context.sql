@@ -6,7 +6,7 @@ select heart.new_id(), current_setting('transaction_read_only') = 'off',
        set_config('synchronous_commit', 'off', true)
 
 -- name: columns_of_kind
-f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.user_id, f.trust,
+f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.scope, f.user_id, f.project_id, f.trust,
 f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight
 
 -- name: section

@@ -6,10 +6,12 @@ select project_id, count(*) from heart.memories where agent_id = %(agent_id)s an
 group by project_id order by count(*) desc, project_id
 
 -- name: out_of_reach
--- What a question by a user in a project does not look among: of which other projects and users, the largest first.
+-- What a question by a user in a project does not look among: of which other projects and users, first those of
+-- this user or project, then the largest.
 select f.project_id, f.user_id, count(*)::int as count from heart.memories f
 where f.agent_id = %(agent_id)s and f.state in ('active', 'open', 'closed', 'review') and ({in_reach}) is not true
-group by 1, 2 order by 3 desc, 1, 2
+group by 1, 2
+order by coalesce(f.user_id = %(user_id)s or f.project_id = %(project_id)s, false) desc, 3 desc, 1, 2
 
 -- name: knows_project
 select exists(select from heart.memories where agent_id = %(agent_id)s and project_id = %(project_id)s)

@@ -109,7 +109,9 @@ class FoundMemory:
     state: str
     source: str | None
     source_kind: str
+    scope: str
     user_id: str | None
+    project_id: str | None
     trust: int
     is_pinned: bool
     encoded_censors: list[str] | None

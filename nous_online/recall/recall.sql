@@ -108,8 +108,8 @@ with size as materialized (
 ){changed}
 -- Of the best facts: which earlier ones each resembles, and which it answers the same question as, or perhaps replaces.
 select c.id, kind, content, subject, category, tags, confidence, learned_at, said_at, valid_from, valid_to,
-       superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, user_id,
-       trust, is_pinned, encoded_censors, rank_weight, dense, lexical, covered,
+       superseded_by, contradiction_status, encoded_frame, summary, compressed, index_word, state, source, source_kind, scope, user_id,
+       project_id, trust, is_pinned, encoded_censors, rank_weight, dense, lexical, covered,
        earlier.near_ids, earlier.doubted_ids, earlier.same_ids, contradicting.ids as contradicted_by, {changed_ids} as changed_ids
 from scored c
 left join lateral (
@@ -257,7 +257,7 @@ union all
  cross join (select * from size where kind = {kind}) size)
 
 -- name: columns_of_kind
-f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.user_id, f.trust,
+f.id, {kind}::text as kind, {shown}, f.summary, f.compressed, f.index_word, f.state, f.source, f.source_kind, f.scope, f.user_id, f.project_id, f.trust,
 f.is_pinned, f.encoded_censors, f.rank_weight::float8 as rank_weight, f.word_count / size.average_length as length,
 greatest(f.context_word_count - f.word_count, 0) / size.average_context_length as context_length,
 {dense} as dense

@@ -12,6 +12,11 @@ function move(step) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.isComposing && event.target.matches("[data-enter]")) {
+    event.preventDefault();
+    event.target.form.querySelector(`[data-key="${event.target.dataset.enter}"]`).click();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);

@@ -64,12 +64,12 @@ from heart.llm_requests where agent_id = %(agent_id)s
 group by 1, 2, 3 order by 1 desc, usd desc, 2, 3 limit 60
 
 -- name: agents
--- All agents with their memories as of the last count of words, the largest first.
-select a.id, coalesce(c.memories, 0) as memories, l.night
+-- All agents with their memories as of the last count of words (null before the first), the largest first.
+select a.id, c.memories, l.night
 from heart.agents a
 left join lateral (select sum(memory_count)::int as memories from heart.corpus_stats s where s.agent_id = a.id) c on true
 left join lateral (select max(night) as night from lifecycle.health h where h.agent_id = a.id) l on true
-order by memories desc, a.id limit %(limit)s
+order by memories desc nulls last, a.id limit %(limit)s
 
 -- name: latest_change
 -- Changes whenever anything did: the ids of the last event in the outbox and of the last change of a memory.

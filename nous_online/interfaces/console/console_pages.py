@@ -17,9 +17,10 @@ from psycopg import Connection
 from psycopg.rows import namedtuple_row
 from starlette.concurrency import run_in_threadpool
 
-from nous_online.core.details import AskerDetails, ListedState, ReachDetails, RecallDetails
+from nous_online.core.details import AskerDetails, ClaimDetails, ListedState, ReachDetails, RecallDetails
 from nous_online.core.domain import Fact, Memory, MemoryKind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, NousError
+from nous_online.core.rights import UNLIMITED
 from nous_online.core.validation import checked_choice, checked_id
 from nous_online.database.connection import as_night
 from nous_online.database.statements import statements
@@ -50,7 +51,7 @@ KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 STATES = get_args(ListedState)[2:]
 """The states of memories, without `current` and `any`."""
 ON_A_PAGE, ANSWERS, WAITING, NIGHTS = 50, 20, 25, 60  # rows of each list
-CONDITIONS = ("about", "source", "user")
+CONDITIONS = ("about", "source", "user", "project")
 CURSOR_SEPARATOR = "~"
 """Between the two keys of a cursor, which is where a page of a list ended."""
 TEXTS = ("content", "title", "name", "trigger")
@@ -69,9 +70,9 @@ def memories(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResp
     given = non_empty(fields)
     shown: dict[str, Any] = {"asked": fields, "is_asked": bool(given), "kinds": KINDS, "states": STATES}
     if question := given.get("q"):
-        details: RecallDetails = {"limit": ON_A_PAGE, "kinds": kinds_of(given), "user_id": given.get("user")}
+        details: RecallDetails = {"limit": ON_A_PAGE, "kinds": kinds_of(given), **asker_of(given)}
         answers = heart.recall(question, **details)
-        shown["missed"] = memories_missed(heart, answers, {"user": given.get("user", "")})
+        shown["missed"] = memories_missed(heart, answers, given)
         return page(request, "memories.html", **shown, answers=answers, found=[], further=None)
     wanted: dict[str, Any] = list_conditions(given, query.get("before"))
     found = heart.list_memories(**wanted, limit=ON_A_PAGE + 1)  # one more tells whether there is a next page
@@ -89,11 +90,15 @@ def list_conditions(given: Mapping[str, str], before: str | None) -> dict[str, A
         "state": given.get("state", "current"),
         "about": given.get("about"),
         "source": given.get("source"),
-        "user_id": given.get("user"),
+        **asker_of(given),
         "since": day_of("since", given.get("since")),
         "until": day_of("until", given.get("until"), later=1),
         "before": before or None,
     }
+
+
+def asker_of(given: Mapping[str, str]) -> AskerDetails:
+    return {"user_id": given.get("user"), "project_id": given.get("project")}
 
 
 def kinds_of(given: Mapping[str, str]) -> tuple[MemoryKind, ...] | None:
@@ -255,10 +260,9 @@ def ask(request: Request, query: QueryFields, heart: OpenHeart) -> HTMLResponse:
         budget = given.get("budget")
         if budget is not None and not budget.isdecimal():
             raise InvalidInput(f"not a valid budget: {budget!r} (want a number of tokens, such as 4000)")
-        reach: AskerDetails = {"user_id": given.get("user"), "project_id": given.get("project")}
         frame, most = given.get("frame"), None if budget is None else int(budget)
-        answers = heart.recall(question, limit=ANSWERS, frame=frame, **reach)
-        context = heart.assemble_context(query=question, budget=most, frame=frame, **reach)
+        answers = heart.recall(question, limit=ANSWERS, frame=frame, **asker_of(given))
+        context = heart.assemble_context(query=question, budget=most, frame=frame, **asker_of(given))
         missed = memories_missed(heart, answers, given)
     return page(request, "ask.html", asked=fields, answers=answers, context=context, missed=missed)
 
@@ -336,9 +340,13 @@ def decide(request: Request, contradiction_id: UUID, form: FormFields, heart: Op
         if found is None:
             raise Conflict(f"contradiction {contradiction_id} is not open any more; look at the inbox again")
         sides = [heart.get_fact(each) for each in (found.memory_a, found.memory_b)]
-        first, replaced = sides[0], [each for each in sides if each.state == "active"]
+        # What is pinned is left to the ruling, which an operator may make against it.
+        first, replaced = sides[0], [each for each in sides if each.state == "active" and not each.is_pinned]
         reach = ReachDetails(scope=first.scope, user_id=first.user_id, project_id=first.project_id)
-        merged = heart.learn(form["text"], source="console", replaces=replaced, **reach).memory
+        # The sentence is an operator's, and trusted as what it replaces: the person saw both.
+        trust = max(UNLIMITED.trust_of("operator"), *(each.trust for each in sides))
+        said = ClaimDetails(source="console", source_kind="operator", trust=trust, **reach)
+        merged = heart.learn(form["text"], replaces=replaced, **said).memory
         heart.resolve_contradiction(contradiction_id, "merged", merged_into=merged.id, note=reason_in(form))
         return back_to("/inbox", "merge")
     if ruling in ALIKE:

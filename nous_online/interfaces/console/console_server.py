@@ -14,7 +14,7 @@ from nous_online.core.errors import NousError
 from nous_online.core.policy import ApiPolicy
 from nous_online.interfaces.api.problems import kind_of
 from nous_online.interfaces.console import console_pages
-from nous_online.interfaces.console.rendering import ConsoleState, page
+from nous_online.interfaces.console.rendering import FORM_TOKEN, ConsoleState, page
 from nous_online.interfaces.request_checks import HOST, PAGE_HEADERS, PageGate, listening, server_options, with_token
 from nous_online.processes import python_module
 
@@ -58,7 +58,9 @@ async def on_failure(request: Request, error: Exception) -> HTMLResponse:
             status, what = error.status_code, f"{request.method} {request.url.path}: {error.detail}"
         case _:
             raise error
-    return page(request, "problem.html", status=status, what=what)
+    form: dict[str, str] = getattr(request.state, "form", {})
+    others = {name: form[name] for name in form.keys() - {FORM_TOKEN, "text"}}
+    return page(request, "problem.html", status=status, what=what, written=form.get("text"), others=others)
 
 
 def command(port: int, *, read_only: bool) -> list[str]:

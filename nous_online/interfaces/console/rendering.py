@@ -73,7 +73,8 @@ async def form_of(request: Request) -> dict[str, str]:
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
     if not secrets_match(fields.get(FORM_TOKEN, ""), console.form_token):
         raise Forbidden("the form is of an earlier start of the console; open the page again and repeat it")
-    return {name: value.strip() for name, value in fields.items()}
+    request.state.form = {name: value.strip() for name, value in fields.items()}
+    return request.state.form
 
 
 OpenHeart = Annotated[Heart, Depends(open_heart)]

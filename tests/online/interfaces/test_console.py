@@ -292,6 +292,73 @@ def test_a_sentence_of_the_persons_own_takes_the_place_of_both_sides(
     assert "Nothing contradicts itself" in shown(console, "/inbox")
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_a_sentence_of_the_persons_own_takes_the_place_of_what_users_said_and_of_what_is_pinned(
+    heart: Heart, console: TestClient, *, is_pinned: bool
+) -> None:
+    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo", source_kind="user", trust=90)
+    if is_pinned:
+        heart.pin(found.memory_a)
+    own = "Ana works at two desks"
+
+    led_to(pressed(console, "/inbox", f"/contradictions/{found.id}", resolution="merged", text=own))
+
+    [new] = [each for each in heart.recall("where does Ana work?") if each.content == own]
+    assert (new.memory.source_kind, new.memory.trust) == ("operator", 90)
+    assert {heart.get_fact(each).superseded_by for each in (found.memory_a, found.memory_b)} == {new.id}
+    assert heart.contradictions() == []
+
+
+def test_a_sentence_that_was_refused_is_still_there_to_be_sent_again(heart: Heart, console: TestClient) -> None:
+    found = disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo")
+    address = f"/contradictions/{found.id}"
+
+    refused = pressed(
+        console, "/inbox", address, resolution="merged", text='Ana has a "\x00" desk', why="both were seen"
+    )
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', refused.text))
+    own = {"Origin": HOST, "Sec-Fetch-Site": "same-origin"}
+    again = console.post(address, data={**fields, "text": "Ana has two desks"}, headers=own)
+
+    assert refused.status_code == 422
+    assert 'name="text" maxlength="4000" dir="auto" value="Ana has a &#34;' in refused.text
+    assert led_to(again) == "/inbox?done=merge"
+    assert [each.note for each in heart.contradictions(status="resolved")] == ["both were seen"]
+
+
+def test_what_a_user_said_in_a_project_is_found_where_both_are_named_and_shown_with_them(
+    heart: Heart, console: TestClient
+) -> None:
+    for place in range(4):
+        heart.learn(f"The shop sells helmet {place}", user_id=f"u{place % 2}", project_id="a-shop")
+    heart.learn("The bike of Tom has a battery of 500 Wh", user_id="tom", project_id="velo")
+    disputed(heart, "Ana sits in Lima", "The desk of Ana stands in Oslo", user_id="ana", project_id="velo")
+
+    missed = shown(console, "/?q=battery&user=tom")
+    found = shown(console, "/?q=battery&user=tom&project=velo")
+    listed = shown(console, "/?project=velo&about=&user=tom")
+
+    assert "Not looked at: <bdi>1 in project velo of user tom, 2 in project a-shop of user u0" in missed
+    assert "500 Wh" not in missed
+    assert "500 Wh" in found
+    assert len(re.findall(r'class="told"', listed)) == 1
+    for page in (found, listed):
+        assert "· for <bdi>tom</bdi> · in <bdi>velo</bdi>" in page
+    assert "· for <bdi>ana</bdi> · in <bdi>velo</bdi>" in shown(console, "/inbox")
+
+
+def test_the_page_about_the_system_says_of_which_agents_no_night_has_counted_the_memories(
+    heart: Heart, console: TestClient, database: Database, embedder: WordEmbedder
+) -> None:
+    with Heart.open("ben", database=database, embedder=embedder, works_in_background=False) as ben:
+        ben.learn("the boat is fast")
+
+    page = shown(console, "/system")
+
+    assert re.search(r">ben</th><td class=\"num\">not counted by a night yet<", page), page
+    assert "about 0" not in page
+
+
 def test_a_doubt_is_settled_without_replacing_anything_and_opened_again(
     heart: Heart, judge: ScriptedJudge, console: TestClient
 ) -> None:

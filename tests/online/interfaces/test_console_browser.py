@@ -155,6 +155,16 @@ def test_the_inbox_is_emptied_with_the_keyboard(window: Page, lived: Heart, pict
     assert ruled == {"a_wins", "b_wins"}
 
 
+def test_enter_behind_a_sentence_of_ones_own_puts_it_in_place_of_both(window: Page, lived: Heart) -> None:
+    window.goto("/inbox")
+
+    window.get_by_label("Neither, but").first.fill("Three replicas by day, five by night")
+    window.keyboard.press("Enter")
+    window.wait_for_url("**/inbox?done=merge")
+
+    assert [each.resolution for each in lived.contradictions(status="resolved")] == ["merged"]
+
+
 def test_many_questions_are_answered_with_the_keyboard_once_the_page_has_asked(
     window: Page, lived: Heart, pictures: Path
 ) -> None:
