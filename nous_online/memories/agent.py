@@ -313,6 +313,9 @@ class Event:
     memory_id: UUID | None
     payload: dict[str, Any]
     created_at: datetime
+    user_id: str | None = None
+    """Of the memory it is about, as is the project; None where that has none, or is no memory."""
+    project_id: str | None = None
 
 
 Handler = Callable[[Event], object]

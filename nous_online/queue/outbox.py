@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
@@ -50,7 +51,10 @@ HEART = "heart"
 """The consumer of the built-in reactions."""
 ENROLLING = threading.Lock()  # between the look at other subscriptions and the append
 
-OWN_NAMES = frozenset(get_args(EventName)) - {"guardrail_triggered", "calibration_drift"}
+ANNOUNCED: tuple[EventName, ...] = get_args(EventName)
+NEAR_NAME = 0.85
+"""How like a name of these a name is that was mistyped, as `difflib` measures it."""
+OWN_NAMES = frozenset(ANNOUNCED) - {"guardrail_triggered", "calibration_drift"}
 NAME = re.compile(r"[a-z][a-z0-9_.:-]{0,99}")
 MAX_PAYLOAD_BYTES = 64 * 1024
 
@@ -177,7 +181,15 @@ def checked_event_names(name: object) -> frozenset[str]:
     names = cast("Sequence[object]", (name,) if is_one else name)
     if not names:
         raise InvalidInput(f"name at least one event to subscribe to, or '*' for all; got {name!r}")
-    return frozenset([EVERYTHING] if EVERYTHING in names else map(checked_name, names))
+    if EVERYTHING in names:
+        return frozenset([EVERYTHING])
+    checked = frozenset(map(checked_name, names))
+    for unknown in sorted(checked.difference(ANNOUNCED)):
+        # Events of your own may have any other name: only what is nearly the name of one of these is a mistake.
+        if meant := get_close_matches(unknown, ANNOUNCED, n=1, cutoff=NEAR_NAME):
+            known = ", ".join(ANNOUNCED)
+            raise InvalidInput(f"no event is named {unknown!r}; {meant[0]!r} is perhaps meant; there are {known}")
+    return checked
 
 
 def add_cursor(connection: Connection, agent_id: str, consumer: str, *, is_from_now: bool) -> None:

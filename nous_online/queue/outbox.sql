@@ -53,9 +53,10 @@ returning retry_at
 select pg_snapshot_xmin(pg_current_snapshot())::text
 
 -- name: next_events
--- Ordered by the transaction itself: as text, the hundredth would come before the ninety-ninth.
-select o.id, o.name, o.agent_id, o.memory_id, o.payload, o.created_at, o.written_xid::text
+-- Each with whose memory it is about. Ordered by the transaction itself: as text, the hundredth would come before the ninety-ninth.
+select o.id, o.name, o.agent_id, o.memory_id, o.payload, o.created_at, o.written_xid::text, m.user_id, m.project_id
 from heart.outbox o
+left join heart.memories m on m.agent_id = o.agent_id and m.id = o.memory_id
 where o.agent_id = %(agent_id)s
   and (o.written_xid, o.id) > (%(last_xid)s::xid8, %(last_id)s)
   and o.written_xid < %(horizon)s::xid8

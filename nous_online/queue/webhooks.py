@@ -111,6 +111,8 @@ def post(event: Event, *, url: str, webhook_id: UUID, secret: str, allows_privat
             "event_id": event.id,
             "agent_id": event.agent_id,
             "memory_id": None if event.memory_id is None else str(event.memory_id),
+            "user_id": event.user_id,
+            "project_id": event.project_id,
             "payload": event.payload,
         },
     }

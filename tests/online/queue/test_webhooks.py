@@ -75,7 +75,7 @@ def receiver() -> Iterator[Receiver]:
 def test_an_event_arrives_signed_over_its_id_its_moment_and_its_body(heart: Heart, receiver: Receiver):
     heart.learn("The api is deployed on Fridays", subject="deploys")
     added = heart.add_webhook(receiver.url, "fact_learned", allows_private=True)
-    learned = heart.learn("The cat sleeps on the sofa", subject="cat").memory
+    learned = heart.learn("The cat sleeps on the sofa", subject="cat", user_id="ana", project_id="home").memory
     heart.publish("build_ended")
 
     assert heart.deliver() == 1
@@ -84,6 +84,7 @@ def test_an_event_arrives_signed_over_its_id_its_moment_and_its_body(heart: Hear
     assert receiver.told[0]["type"] == "fact_learned"
     assert receiver.told[0]["data"]["agent_id"] == "aria"
     assert receiver.told[0]["data"]["memory_id"] == str(learned.id)
+    assert (receiver.told[0]["data"]["user_id"], receiver.told[0]["data"]["project_id"]) == ("ana", "home")
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     key = base64.b64decode(added.secret.removeprefix("whsec_"))
     expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
@@ -169,6 +170,17 @@ def test_an_address_nothing_may_be_sent_to_is_refused(heart: Heart, url: str, to
         heart.add_webhook(url)
 
     assert heart.list_webhooks() == []
+
+
+def test_a_mistyped_name_of_an_event_is_refused_with_those_there_are_and_a_name_of_ones_own_is_not(heart: Heart):
+    with pytest.raises(InvalidInput, match="'fact_learned' is perhaps meant; there are fact_learned, episode_closed"):
+        heart.add_webhook(PUBLIC, ["decision_failed", "fact_lerned"])
+    with pytest.raises(InvalidInput, match="'episode_closed' is perhaps meant"):
+        heart.subscribe("episodes_closed", print, consumer="brain")
+
+    added = heart.add_webhook(PUBLIC, ["invoice_paid", "fact_learned", "decision_failed"])
+
+    assert added.webhook.names == ["decision_failed", "fact_learned", "invoice_paid"]
 
 
 PUBLIC_NUMBERS = ("93.184.216.34", "2606:2800:220:1::1")
