@@ -213,6 +213,8 @@ class EpisodeVerbs(Verbs):
         check_known(details, RecordDetails)
         framed = with_session_frame(agent, details, RecordDetails, deadline)
         change = checked_change({**framed, "append": detail}, agent.rights)
+        if not any(value for name, value in vars(change).items() if name not in ("frame_used", "encoded_censors")):
+            raise InvalidInput("nothing to record: tell the detail, a title or a summary of what happened")
         beginning = checked_beginning(framed, now=datetime.now(UTC), rights=agent.rights)
         end = checked_moment("ended_at", details.get("ended_at") or details.get("started_at"))
         arguments = {**request_fields(beginning, change, is_dated=end is not None), "ended_at": end}

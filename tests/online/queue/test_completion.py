@@ -137,7 +137,7 @@ def test_the_completion_is_announced_with_what_came_of_it(heart: Heart, owner: p
     assert payload["censors"] == []
 
 
-@pytest.mark.parametrize("told", [{}, {"title": "A silent walk", "outcome": "success"}])
+@pytest.mark.parametrize("told", [{"tags": ["walk"]}, {"title": "A silent walk", "outcome": "success"}])
 def test_an_episode_without_detail_is_skipped_with_the_reason(
     heart: Heart, owner: psycopg.Connection, writer: ScriptedWriter, told: dict[str, Any]
 ):
