@@ -17,12 +17,14 @@ from psycopg.types.json import Jsonb
 
 from nous_online.core.domain import FACT, KINDS
 from nous_online.core.errors import InvalidInput, NotFound, NousError, Refused, Unavailable
+from nous_online.core.validation import checked_choice
 from nous_online.database.changes import Alteration, Cause, add_usage, change_memories
 from nous_online.database.connection import Database
 from nous_online.memories.contradictions import mark_sides
 from nous_online.memories.store import check_names
 from nous_online.memories.undoing import PastChange, lock_rows, restoration
 from nous_pipelines.failpoints import reach
+from nous_pipelines.phases.phase_table import PROPOSAL_KINDS
 from nous_pipelines.phases.proposals import Change, Read
 from nous_pipelines.plan.apply import (
     CHUNK_SIZE,
@@ -48,6 +50,10 @@ class Selection:
     night: date | None = None
     kind: str | None = None
     id: UUID | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None:
+            checked_choice("kind", self.kind, [*PROPOSAL_KINDS])
 
 
 @dataclass(frozen=True)
