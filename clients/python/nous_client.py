@@ -591,7 +591,9 @@ class FoundMemory(TypedDict):
     state: str
     source: str | None
     source_kind: str
+    scope: str
     user_id: str | None
+    project_id: str | None
     trust: int
     is_pinned: bool
     encoded_censors: list[str] | None
@@ -1302,6 +1304,8 @@ class Nous:
         self, method: str, path: str, body: object, query: Mapping[str, object] | None, options: CallOptions | None
     ) -> Any:
         """Make a call and return its answer; raise `NousProblem` where it is refused."""
+        if path != "/" and "" in path.split("/")[1:]:
+            raise ValueError(f"an id or a name in {path!r} is empty")
         told = {**self.options, **(options or {})}
         headers = {"Accept": "application/json"} | {HEADERS[name]: str(value) for name, value in told.items()}
         if self.key:

@@ -129,7 +129,7 @@ export interface Censor {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
@@ -164,7 +164,7 @@ export interface CensorBody {
   learned_from_episode_id?: string | null;
   /** When it expires; by default never. */
   expires_at?: string | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -441,7 +441,7 @@ export interface DeferredFactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -483,7 +483,7 @@ export interface EndBody {
   outcome?: "success" | "failure" | "partial" | "ongoing" | null;
   /** What was learned of it, a sentence or a few each. */
   lessons_learned?: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -545,7 +545,7 @@ export interface Episode {
   trust: number;
   /** Keeps nights from archiving it; for callers that may pin. */
   is_pinned: boolean;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
@@ -618,7 +618,7 @@ export interface Fact {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
@@ -662,7 +662,7 @@ export interface FactBody {
   source_decision_id?: string | null;
   /** The session it belongs to: its frame and censors are the defaults. */
   session_id?: string | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -772,7 +772,9 @@ export interface FoundMemory {
   state: string;
   source: string | null;
   source_kind: string;
+  scope: string;
   user_id: string | null;
+  project_id: string | null;
   trust: number;
   is_pinned: boolean;
   encoded_censors: Array<string> | null;
@@ -1070,7 +1072,7 @@ export interface Procedure {
   encoded_frame: string | null;
   /** The active censors; by default those of the session. */
   encoded_censors: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id: string | null;
@@ -1118,7 +1120,7 @@ export interface ProcedureBody {
   censors?: Array<string> | null;
   /** Words to find it by. */
   tags?: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -1219,7 +1221,7 @@ export interface RecordBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;
@@ -1357,7 +1359,7 @@ export interface StartBody {
   frame?: string | null;
   /** The active censors; by default those of the session. Taken as encoded_censors too. */
   active_censors?: Array<string> | null;
-  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. */
+  /** Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a project hold the project's (`share_among_users` of `nous policy`). */
   scope?: "private" | "project" | "system";
   /** The user whose own it is; by default nobody's, and so everybody's. */
   user_id?: string | null;

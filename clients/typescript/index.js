@@ -21,6 +21,7 @@ export class Nous {
   }
 
   async call(method, path, body, query, options) {
+    if (/\/(\/|$)/.test(path.slice(1))) throw new TypeError("an id or a name in " + path + " is empty");
     const told = { ...this.options, ...options };
     const headers = { Accept: "application/json" };
     if (this.key) headers.Authorization = "Bearer " + this.key;

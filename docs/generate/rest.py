@@ -16,6 +16,8 @@ Every call, as the server itself describes it at `/openapi.json`.
 Generated from the application by `make docs`; a test holds it current. `nous api` serves it, `nous key create` makes
 the keys that open it: `Authorization: Bearer nous_…`.
 """
+ALWAYS_THERE = "An answer has every field of its value; `null` stands where there is none, as its type says."
+BODY, NULL = "Body", {"type": "null"}
 Schema = Mapping[str, Any]
 
 
@@ -29,8 +31,8 @@ def rest_page() -> str:
         own = [call_section(*each, schemas) for each in calls if tag["name"] in each[2]["tags"]]
         parts += [f"## {tag['name'].capitalize()}\n\n{tag['description']}\n", *own]
     made_of = inner(schemas)
-    named = sorted(name for name in schemas if not name.endswith("Body") or name in made_of)
-    parts += ["## Values\n", *(schema_section(name, schemas[name]) for name in named)]
+    named = sorted(name for name in schemas if not name.endswith(BODY) or name in made_of)
+    parts += [f"## Values\n\n{ALWAYS_THERE}\n", *(schema_section(name, schemas[name]) for name in named)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -95,7 +97,7 @@ def content_of(told: Schema) -> Schema:
 def schema_section(name: str, schema: Schema) -> str:
     """Return the section of one value: what it is, and its fields."""
     told = [schema["description"], ""] if "description" in schema else []
-    return "\n".join([f"### {name}\n", *told, *fields(schema)])
+    return "\n".join([f"### {name}\n", *told, *(fields(schema) if name.endswith(BODY) else values(schema))])
 
 
 def fields(schema: Schema) -> list[str]:
@@ -103,6 +105,16 @@ def fields(schema: Schema) -> list[str]:
     needed = schema.get("required", ())
     rows = [
         f"| `{name}`{' (required)' if name in needed and 'default' not in field else ''} | {kind_of(field)} "
+        f"| {cell(field.get('description', ''))} |"
+        for name, field in schema.get("properties", {}).items()
+    ]
+    return ["| field | type | |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def values(schema: Schema) -> list[str]:
+    """Return the fields of an answer as a table, those that may be null marked."""
+    rows = [
+        f"| `{name}` | {kind_of(field)}{', or `null`' if NULL in field.get('anyOf', ()) else ''} "
         f"| {cell(field.get('description', ''))} |"
         for name, field in schema.get("properties", {}).items()
     ]

@@ -112,7 +112,8 @@ class ReachDetails(TypedDict, total=False):
         Scope,
         OneOf(
             "Who finds it: `private` those who ask for its user and its project, as far as it names them; `project` "
-            "everybody in its `project_id`; `system` everybody.",
+            "everybody in its `project_id`; `system` everybody. A night makes a `private` fact that two users of a "
+            "project hold the project's (`share_among_users` of `nous policy`).",
             default="private",
             option="",
         ),

@@ -50,42 +50,47 @@ class Rights:
             raise InvalidInput("scope 'project' needs a project_id: without one nobody could find the memory")
         trust = self.trust_of(kind) if details["trust"] is None else details["trust"]
         if trust > self.max_trust:
-            raise self._forbidden(f"trust {trust} is more than {self.max_trust}, the most that", "may claim")
+            raise self._forbidden(
+                f"trust {trust} is more than {self.max_trust}, the most that", "may claim", f"--max-trust {trust}"
+            )
         if kind == "operator" and not self.is_operator:
-            raise self._forbidden("source_kind 'operator' is not what", "may claim")
+            raise self._forbidden("source_kind 'operator' is not what", "may claim", "--admin")
         if is_pinned:
             self.check_may_pin()
         if scope == "system" and not self.may_pin:
-            raise self._forbidden("scope 'system' is not for", "to give")
+            raise self._forbidden("scope 'system' is not for", "to give", "--may-pin")
         return {"source_kind": kind, "trust": trust, "is_pinned": is_pinned, "scope": scope}
 
     def check_may_pin(self) -> None:
         if not self.may_pin:
-            raise self._forbidden("a memory can't be pinned by", "")
+            raise self._forbidden("a memory can't be pinned by", "", "--may-pin")
 
     def check_may_speak_for_user(self) -> None:
-        if self.max_trust < dict(self.source_trust)["user"]:
-            raise self._forbidden("source_kind 'user' is not what", "may claim")
+        if self.max_trust < (least := dict(self.source_trust)["user"]):
+            raise self._forbidden("source_kind 'user' is not what", "may claim", f"--max-trust {least}")
 
     def check_may_listen(self) -> None:
         """Raise `Forbidden` for a caller that is trusted less than the user is: events contain what is remembered."""
-        if self.max_trust < dict(self.source_trust)["user"]:
-            raise self._forbidden("where events are sent is not for", "to say")
+        if self.max_trust < (least := dict(self.source_trust)["user"]):
+            raise self._forbidden("where events are sent is not for", "to say", f"--max-trust {least}")
 
     def check_may_change(self, memory: Memory) -> None:
         """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""
         if memory.trust > self.max_trust:
             limit = f"trusted {memory.trust}, more than {self.max_trust}, the most that"
-            raise self._forbidden(f"memory {memory.id} is {limit}", "may claim, so it can't be changed")
+            raise self._forbidden(
+                f"memory {memory.id} is {limit}", "may claim, so it can't be changed", f"--max-trust {memory.trust}"
+            )
         if memory.is_pinned and not self.may_pin:
-            raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "")
+            raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "", "--may-pin")
 
     def may_retire(self, old: Memory, new: Memory) -> bool:
         """Tell whether this caller may supersede one memory by another."""
         return self.is_operator or (not old.is_pinned and old.trust <= new.trust)
 
-    def _forbidden(self, what: str, act: str) -> Forbidden:
-        return Forbidden(f"{what} {self.holder} {act}".rstrip() + "; use a key that may, or ask an operator")
+    def _forbidden(self, what: str, act: str, option: str) -> Forbidden:
+        way = f"use a key that may (`nous key create {option}`), or ask an operator"
+        return Forbidden(f"{what} {self.holder} {act}".rstrip() + f"; {way}")
 
 
 ACTS_AS: ContextVar[str] = ContextVar("ACTS_AS", default="agent")

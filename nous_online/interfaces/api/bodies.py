@@ -31,7 +31,6 @@ from nous_online.context.context_lines import TIERS, Context, ContextLine, Predi
 from nous_online.core import fields
 from nous_online.core.details import STORED, meaning
 from nous_online.core.domain import Artifact, Censor, Fact, Memory, MemoryKind, Procedure, Statement
-from nous_online.core.errors import Conflict
 from nous_online.core.fields import InputRow, rows_of
 from nous_online.core.policy import MAX_CONTENT_BYTES
 from nous_online.core.validation import MAX_NAMES, PLAIN_DATE
@@ -67,13 +66,9 @@ class Body(BaseModel):
     """Whether every field may be null."""
 
     def verb_input(self) -> Any:
-        """Return the fields sent, as arguments of a verb; raise `Conflict` if valid_to precedes valid_from."""
+        """Return the fields sent, as arguments of a verb."""
         # Only fields that were sent: an update treats null and absent differently.
-        values = {name: verb_value(getattr(self, name)) for name in self.model_fields_set}
-        begins, ends = values.get("valid_from"), values.get("valid_to")
-        if begins and ends and ends < begins:
-            raise Conflict(f"valid_to {ends.isoformat()} lies before valid_from {begins.isoformat()}")
-        return values
+        return {name: verb_value(getattr(self, name)) for name in self.model_fields_set}
 
 
 def verb_value(value: Any) -> Any:

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import Request
@@ -26,6 +26,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nous_online.core.errors import NousError
+from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import as_night
 from nous_online.database.statements import statements
 from nous_online.interfaces.api import keys, problems
@@ -169,6 +170,9 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 ALWAYS_ANSWERED = frozenset({"/health", "/ready"})
 """Answered at any load, without reading a body: a supervisor that gets no answer would kill the process."""
+MOST_DISCARDED = 16 * ApiPolicy.most_body_bytes
+IDLE_S = 0.5
+"""A body too large that brings nothing for so long is not waited for."""
 FIXED_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -204,11 +208,11 @@ class Gate:
 
     async def _respond(self, scope: Scope, receive: Receive, sent: SentResponse, state: Mapping[str, Any]) -> None:
         try:
-            self._check(scope)
             if scope["path"] in ALWAYS_ANSWERED:
+                self._check(scope)
                 await self._app(scope, receive, sent)
                 return
-            body = await self._read_body(Request(scope), receive)
+            body = await self._receive_body(scope, receive)
             if body is None:  # the caller disconnected
                 return
             check_media_type(Headers(scope=scope), scope["method"], body)
@@ -233,6 +237,17 @@ class Gate:
             failure.kind, str(failure), request_id=state["request_id"], headers=failure.headers
         )
         await response(scope, receive, sent)
+
+    async def _receive_body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return what `_read_body` does; of a body that is too large, take in what is still on its way."""
+        try:
+            self._check(scope)
+            return await self._read_body(Request(scope), receive)
+        except InterfaceProblem as failure:
+            # Who expects a 100 has sent nothing.
+            if failure.kind is problems.TOO_LARGE and "expect" not in Headers(scope=scope):
+                await discard_rest(receive, most=MOST_DISCARDED, seconds=self._policy.longest_body_s)
+            raise
 
     async def _read_body(self, request: Request, receive: Receive) -> bytes | None:
         """Return the body of a request, None if the caller disconnected; a body is read for valid callers only."""
@@ -329,6 +344,19 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | N
         raise InterfaceProblem(
             problems.SLOW_REQUEST, f"the body did not arrive within {seconds:g} s; send it again"
         ) from error
+
+
+async def discard_rest(receive: Receive, *, most: int, seconds: float) -> None:
+    """Take in the rest of a body that is too large, while it keeps coming: a client that sends all before it reads the
+    answer would find the connection reset instead (as with nginx's lingering_close)."""
+    size = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while size <= most:
+                message = await asyncio.wait_for(receive(), IDLE_S)
+                size += len(message.get("body", b""))
+                if not message.get("more_body", False):  # the end, or the caller disconnected
+                    return
 
 
 def check_media_type(headers: Headers, method: str, body: bytes) -> None:

@@ -209,7 +209,7 @@ def revoke(connection: Connection, agent_id: str, key_id: str) -> KeyRecord:
     """Revoke a key for good; doing so twice changes nothing. Raises `NotFound`."""
     for record in fetch(connection, KeyRecord, SQL["revoke_key"], {"agent_id": agent_id, "id": key_id}):
         return record
-    raise NotFound(f"agent {agent_id!r} has no key {key_id!r}; `nous key list` names them")
+    raise NotFound(f"agent {agent_id!r} has no key {key_id!r}; say whose it is: --agent NAME, or --admin")
 
 
 def rotate(connection: Connection, agent_id: str, key_id: str) -> tuple[Key, KeyRecord]:

@@ -28,6 +28,7 @@ from nous_online.core.errors import (
     Unsupported,
 )
 from nous_online.core.policy import ApiPolicy
+from nous_online.core.validation import is_blank
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:nous:problem:"
@@ -201,17 +202,23 @@ BY_PLACE = {
     "Idempotency-Key": "has other characters than printable ones of ASCII",
     "url": "is not a public address, such as https://example.org/hook",
     "hint": "is more than one line, or has control characters",
-    "run": "is not a run that POST /consolidate named",
 }
 """What is wrong with a place that has a form of its own."""
+NO_JSON = "the body is no JSON; send one JSON object"
 OTHER_FORM = "is not of the form that its description in /openapi.json asks for"
 
 
 def in_words(error: Mapping[str, Any]) -> str:
     """Return what is wrong with a place of a request, without the value."""
     if error["type"] == "string_pattern_mismatch":
-        return BY_PLACE.get(str(error["loc"][-1]), "is blank, or has characters that are not allowed here")
+        return BY_PLACE.get(str(error["loc"][-1])) or form_in_words(str(error["input"]))
     return IN_WORDS.get(error["type"], OTHER_FORM).format_map(error.get("ctx", {}))
+
+
+def form_in_words(text: str) -> str:
+    if "\x00" in text:
+        return "has a NUL character (U+0000), which can't be stored; leave it out"
+    return "is blank; write at least a word" if is_blank(text) else "has characters that are not allowed here"
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
@@ -225,7 +232,7 @@ async def on_invalid(request: Request, error: Exception) -> Response:
         FieldError(where=as_utf8(".".join(map(str, each["loc"]))), message=as_utf8(in_words(each))) for each in found
     ]
     if any(each["type"] == "json_invalid" for each in found):
-        return for_request(request, UNREADABLE, "the body is no JSON; send one JSON object")
+        return for_request(request, UNREADABLE, NO_JSON)
     detail = f"{errors[0].where}: {errors[0].message}" if errors else "the request does not fit its description"
     return for_request(request, INVALID, detail, errors=errors)
 
@@ -237,6 +244,12 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
     headers = {"Allow": ", ".join(methods)} if methods else error.headers
     detail = str(error.detail)
+    if kind is UNREADABLE:
+        is_other = isinstance(error.__cause__, UnicodeDecodeError)
+        detail = "the body is not in UTF-8; send one JSON object in UTF-8" if is_other else NO_JSON
+    if kind is NO_METHOD:
+        path, known = request.url.path[:SHOWN_CHARACTERS], (headers or {}).get("Allow", "others")
+        detail = as_utf8(f"{request.method[:SHOWN_CHARACTERS]} is not a method of {path!r}, which takes {known}")
     if kind is NOT_FOUND:
         unknown = f"{request.url.path[:SHOWN_CHARACTERS]!r} is not a path of this interface; /openapi.json lists them"
         detail = as_utf8(wrong_id(request.app.openapi()["paths"], request.url.path) or unknown)

@@ -483,22 +483,24 @@ ROUTES = (
             source_kind=(Literal[REPORTERS], Field("agent", description="Who says so.")),
         ),
     ),
-    VerbRoute("PUT /sessions/{session_id}/focus", Heart.focus, body("FocusBody", Heart.focus, without=("session_id",))),
     VerbRoute(
-        "POST /sessions/{session_id}/load",
+        "PUT /sessions/{session_id:path}/focus", Heart.focus, body("FocusBody", Heart.focus, without=("session_id",))
+    ),
+    VerbRoute(
+        "POST /sessions/{session_id:path}/load",
         Heart.load_context,
         body("LoadBody", Heart.load_context, without=("session_id", "fact_ids", "episode_ids", "censor_ids")),
     ),
-    VerbRoute("GET /sessions/{session_id}", Heart.get_working_memory),
-    VerbRoute("POST /sessions/{session_id}/unload", Heart.unload, body("UnloadBody", ids=(Ids, ...))),
-    VerbRoute("POST /sessions/{session_id}/threads", Heart.open_thread, body("ThreadBody", text=(Text, ...))),
+    VerbRoute("GET /sessions/{session_id:path}", Heart.get_working_memory),
+    VerbRoute("POST /sessions/{session_id:path}/unload", Heart.unload, body("UnloadBody", ids=(Ids, ...))),
+    VerbRoute("POST /sessions/{session_id:path}/threads", Heart.open_thread, body("ThreadBody", text=(Text, ...))),
     VerbRoute(
-        "POST /sessions/{session_id}/threads/close",
+        "POST /sessions/{session_id:path}/threads/close",
         Heart.close_thread,
         body("CloseThreadBody", thread=(Text | StrictInt, Field(description="Its text, or its place from 0."))),
     ),
     VerbRoute(
-        "POST /sessions/{session_id}/end",
+        "POST /sessions/{session_id:path}/end",
         Heart.end_session,
         body("EndBody", Heart.end_session, without=("session_id",)),
     ),
@@ -514,9 +516,9 @@ ROUTES = (
         name="list_decisions",
         query=query_of(DecisionFilter),
     ),
-    VerbRoute("GET /decisions/{decision_id}", Heart.get_decision),
+    VerbRoute("GET /decisions/{decision_id:path}", Heart.get_decision),
     VerbRoute(
-        "POST /decisions/{decision_id}/resolve",
+        "POST /decisions/{decision_id:path}/resolve",
         Heart.resolve_decision,
         body("ResolutionBody", status=(Literal[RESOLUTIONS], ...), outcome=(Line | None, None)),
     ),

@@ -111,6 +111,7 @@ def test_a_night_that_can_not_be_is_not_run(client: TestClient, night: str) -> N
 
 def test_a_run_nobody_started_is_not_found(client: TestClient) -> None:
     assert client.get("/consolidate/0123456789ab").status_code == 404
+    assert client.get("/consolidate/none").status_code == 404
     assert client.get("/consolidate/..%2F..%2Fetc").status_code in (404, 422)
 
 
@@ -201,6 +202,9 @@ def test_only_an_administrator_takes_nights_back(client: TestClient, database: D
 
     assert client.post("/consolidate/undo", json=body, headers=bearer(key_of(database, "aria"))).status_code == 403
     assert client.post("/consolidate/undo", json=swapped).status_code == 422
+    unknown = client.post("/consolidate/undo", json={**body, "kind": "merges"})
+    assert unknown.status_code == 422
+    assert "kind must be one of merge, supersede, " in unknown.json()["detail"]
 
 
 def test_a_result_is_the_last_object_whatever_was_printed_before() -> None:

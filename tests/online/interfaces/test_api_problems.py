@@ -104,10 +104,14 @@ def test_an_invalid_body_is_told_where_and_not_repeated(client: TestClient, body
     ("call", "detail"),
     [
         ({"url": "/recall", "json": {"query": ""}}, "body.query: is empty; write at least a word"),
+        ({"url": "/recall", "json": {"query": " "}}, "body.query: is blank; write at least a word"),
+        ({"url": "/recall", "json": {"query": "a\x00b"}}, "body.query: has a NUL character (U+0000)"),
+        ({"url": "/events", "json": {"name": "Bad Name"}}, "body.name: has characters that are not allowed here"),
         (
-            {"url": "/recall", "json": {"query": " "}},
-            "body.query: is blank, or has characters that are not allowed here",
+            {"url": "/facts", "json": {"content": "x", "valid_from": "2026-10-01", "valid_to": "2026-09-01"}},
+            "valid_to 2026-09-01T00:00:00+00:00 lies before valid_from 2026-10-01T00:00:00+00:00",
         ),
+        ({"url": "/episodes/record", "json": {}}, "nothing to record: tell the detail, a title or a summary"),
         ({"url": "/recall", "json": {"query": 5}}, "body.query: is not a text"),
         ({"url": "/recall", "json": {}}, "body.query: is missing"),
         ({"url": "/recall", "json": []}, "body: is not an object"),
@@ -197,6 +201,13 @@ def test_a_body_that_is_no_json_is_unreadable(client: TestClient, text: str) -> 
     assert "errors" in answer.json() or "no JSON" in answer.json()["detail"]
 
 
+def test_a_body_in_another_encoding_is_told_so(client: TestClient) -> None:
+    answer = client.post("/facts", content='{"content": "Köln"}'.encode("latin-1"), headers=JSON)
+
+    assert told(answer) == (400, "unreadable")
+    assert answer.json()["detail"] == "the body is not in UTF-8; send one JSON object in UTF-8"
+
+
 def test_a_body_has_to_be_json(client: TestClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert told(client.post("/facts", content=b'{"content": "x"}', headers={"Content-Type": kind})) == (
@@ -219,6 +230,7 @@ def test_another_method_is_told_which_there_are(client: TestClient) -> None:
 
     assert told(answer) == (405, "method-not-allowed")
     assert answer.headers["allow"] == "POST, GET"
+    assert answer.json()["detail"] == "DELETE is not a method of '/censors', which takes POST, GET"
     assert client.patch("/episodes/record").headers["allow"] == "POST"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -202,6 +203,32 @@ def test_working_memory_is_focused_loaded_and_ended(client: TestClient) -> None:
     assert (held["task"], len(held["items"])) == ("migrate staging", 2)
     assert ended["released"] == [fact]
     assert "ask Ada first" in ended["episode"]["detail"]
+
+
+def test_a_session_and_a_decision_may_have_a_slash_in_their_names(client: TestClient) -> None:
+    for name in ("web/marta", "a/threads", "one/focus", "x/", "/y"):
+        path = f"/sessions/{quote(name, safe='')}"
+        client.put(f"{path}/focus", json={"task": name})
+        client.post(f"{path}/threads", json={"text": "call back"})
+        closed = client.post(f"{path}/threads/close", json={"thread": 0})
+
+        assert closed.status_code == 200, closed.text
+        assert client.get(path).json()["task"] == name
+        assert client.post(f"{path}/end", json={}).status_code == 200
+    client.post("/decisions", json={"title": "Use Postgres", "reference": "adr/0012"})
+    assert client.get("/decisions/adr%2F0012").json()["reference"] == "adr/0012"
+    assert client.post("/decisions/adr%2F0012/resolve", json={"status": "succeeded"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("claim", "option"),
+    [({"source_kind": "operator"}, "--admin"), ({"trust": 70}, "--max-trust 70"), ({"is_pinned": True}, "--may-pin")],
+)
+def test_who_claims_too_much_is_told_which_key_may(client: TestClient, claim: dict[str, object], option: str) -> None:
+    answer = client.post("/facts", json={"content": "The bus is late", **claim})
+
+    assert answer.status_code == 403
+    assert answer.json()["detail"].endswith(f"use a key that may (`nous key create {option}`), or ask an operator")
 
 
 def test_what_was_said_for_a_fact_is_listed_and_split_off(client: TestClient, heart: Heart) -> None:

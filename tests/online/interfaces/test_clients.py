@@ -35,11 +35,12 @@ try {
 } catch (problem) {
   refused = [problem instanceof NousProblem, problem.status, typeof problem.problem.title, typeof problem.requestId];
 }
+const empty = await nous.getFact("").catch((problem) => problem.message);
 await nous.getHealth();
 console.log(JSON.stringify({
   same: learned.memory.id === again.memory.id, first: found.memories[0].text, gone: gone === undefined,
   kept: kept.memories.length,
-  refused,
+  refused, empty,
 }));
 """
 CHECKED = """
@@ -109,6 +110,21 @@ def test_the_client_in_python_speaks_to_a_live_server(live_server: tuple[str, st
     assert "nous_http" in nous.get_metrics()
 
 
+def test_the_client_in_python_is_told_of_a_body_too_large_and_refuses_an_empty_id(
+    live_server: tuple[str, str], python_client: ModuleType
+):
+    url, key = live_server
+    nous = python_client.Nous(url, key)
+
+    with pytest.raises(python_client.NousProblem) as large:
+        nous.learn(content="x" * 9_000_000)
+    with pytest.raises(ValueError, match=r"an id or a name in '/facts/' is empty"):
+        nous.get_fact("")
+
+    assert large.value.status == 413
+    assert "nous_http" in nous.get_metrics()
+
+
 def test_the_client_in_javascript_speaks_to_a_live_server(live_server: tuple[str, str], tmp_path: Path):
     if NODE is None:
         pytest.skip("node is not on the PATH")
@@ -128,6 +144,7 @@ def test_the_client_in_javascript_speaks_to_a_live_server(live_server: tuple[str
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert told["refused"] == [True, 422, "string", "string"]
+    assert told["empty"] == "an id or a name in /facts/ is empty"
     assert (told["same"], told["gone"], told["first"]) == (True, True, "Deploys need two approvals")
     assert told["kept"] == 1
 
