@@ -208,6 +208,7 @@ class ScriptedJudge:
     def __init__(self, verdicts: dict[tuple[str, str], Verdict] | None = None) -> None:
         self.verdicts = verdicts or {}
         self.change = 0.0
+        self.changes: dict[tuple[str, str], float] = {}
         self.asked: list[Pair] = []
 
     def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
@@ -221,7 +222,7 @@ class ScriptedJudge:
                 later="b",
                 model=self.name,
                 prompt_version=self.prompt_version,
-                change=self.change,
+                change=self.changes.get((pair.a.text, pair.b.text), self.change),
             )
             for pair in pairs
         ]

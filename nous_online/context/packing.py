@@ -40,6 +40,7 @@ from nous_online.context.context_lines import (
 )
 from nous_online.language.tokens import tokens_of
 from nous_online.memories.sessions import NOTE
+from nous_online.recall.ranking import with_firsts
 from nous_online.recall.recall import FoundMemory, Recalled
 
 MOST_SURE = 0.99  # the most that one reason counts: below 1, so that a second one still raises the value
@@ -184,12 +185,12 @@ def relevant(known: Known) -> list[ContextEntry]:
     for entry in chain(answers, likely_entries(known), held_entries(known)):
         by_memory.setdefault(entry.memory_ids[0], []).append(entry)
     ordered = sorted(map(merge_entries, by_memory.values()), key=lambda entry: (-entry.value, entry.memory_ids))
-    answered = (answer for each in known.answered for answer in each.answers)
-    for later, earlier in {each.id: each.put_before for each in answered if each.put_before}.items():
-        places = {entry.memory_ids[0]: place for place, entry in enumerate(ordered)}
-        if earlier in places and later in places and places[earlier] < places[later]:
-            ordered.insert(places[earlier], ordered.pop(places[later]))
-    return ordered
+    firsts: dict[UUID, list[UUID]] = {}
+    for answer in (answer for each in known.answered for answer in each.answers):
+        if answer.put_before:
+            firsts.setdefault(answer.put_before, []).append(answer.id)
+    entries = {entry.memory_ids[0]: entry for entry in ordered}
+    return [entries[each] for each in with_firsts(entries, firsts) if each in entries]
 
 
 def merge_entries(entries: Sequence[ContextEntry]) -> ContextEntry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -396,6 +396,7 @@ class Comparable(Protocol):
 
 
 R = TypeVar("R", bound=Comparable)
+K = TypeVar("K")
 
 
 def is_never(_: Comparable) -> bool:
@@ -411,35 +412,90 @@ def later_first(
 ) -> list[tuple[R, ScoreParts, UUID | None]]:
     """Return the candidates, of two facts about one thing the later one first, and what each was moved in front of.
 
-    A later fact takes the place of the first earlier one that resembles it, or of the first episode that tells what it
-    replaced, if it answers about as well and its trust is no lower; of two facts in an open contradiction, the one with
-    the higher trust comes first. The others keep their order. A later fact that only resembles an earlier one must be
-    among the `limit` best, or the best ten. One that `is_coming` at the moment of the question is put before none, and
-    an earlier value of the same thing before it.
+    A later fact goes before an earlier one that resembles it, or an episode that tells what it replaced, if it answers
+    about as well and its trust is no lower; of two facts in an open contradiction, the one with the higher trust goes
+    first. What goes before it stays before it, and the others keep their order. A later fact that only resembles an
+    earlier one must be among the `limit` best, or the best ten. One that `is_coming` at the moment of the question goes
+    before none, and an earlier value of the same thing before it.
     """
-    placed: list[tuple[R, ScoreParts, UUID | None]] = []
-    held: set[UUID] = set()  # what holds until something begins that is placed already
-    for standing, (candidate, parts) in enumerate(ranked):
-        is_in_reach = standing < max(limit, policy.near_reach)
+    places = {candidate.id: place for place, (candidate, _) in enumerate(ranked)}
+    pairs = later_pairs(ranked, places, policy, limit=limit)
+    # Reading for a beginning costs more than the rest: only what would move is read.
+    moved = [place for place, before in in_order(len(ranked), pairs) if before is not None]
+    coming = {place for place in moved if is_coming(ranked[place][0])}
+    pairs = [pair for pair in pairs if pair[0] not in coming] + current_pairs(ranked, places, is_coming)
+    return [
+        (*ranked[place], None if before is None else ranked[before][0].id)
+        for place, before in in_order(len(ranked), pairs)
+    ]
+
+
+def in_order(count: int, pairs: Sequence[tuple[int, int]]) -> Iterable[tuple[int, int | None]]:
+    """Return the places of a ranking, of each pair the first one first, and what each was moved in front of."""
+    if all(first < then for first, then in pairs):
+        return [(place, None) for place in range(count)]
+    firsts: dict[int, list[int]] = {}
+    for first, then in sorted(pairs):
+        firsts.setdefault(then, []).append(first)
+    return with_firsts(range(count), firsts).items()
+
+
+def later_pairs(
+    ranked: Sequence[tuple[R, ScoreParts]], places: Mapping[UUID, int], policy: RecallPolicy, *, limit: int
+) -> list[tuple[int, int]]:
+    """Return the places of each later or more trusted fact and of what it goes before."""
+    pairs: list[tuple[int, int]] = []
+    for place, (candidate, parts) in enumerate(ranked):
+        is_in_reach = place < max(limit, policy.near_reach)
         shares = dict.fromkeys((candidate.near_ids or ()) if is_in_reach else (), policy.near_score)
         # A fact may be in several of these lists: the last one that has it counts.
         shares |= dict.fromkeys(candidate.doubted_ids or (), policy.doubted_score)
         shares |= dict.fromkeys(candidate.changed_ids or (), policy.changed_score)
+        rivals = candidate.contradicted_by or ()
         for each in candidate.same_ids or ():
-            shares[each] = 0.0 if each in (candidate.contradicted_by or ()) else policy.same_score
-        rivals, is_held = candidate.contradicted_by or (), candidate.id in held
-        for place, (other, its, _) in enumerate(placed if shares or rivals or is_held else ()):
-            is_later = other.id in shares and answers_as_well(parts, its, shares[other.id])
-            is_firmer = other.id in rivals and candidate.trust > other.trust
-            is_first = ((is_later and candidate.trust >= other.trust) or is_firmer) and not is_coming(candidate)
-            is_now = is_held and candidate.id in (other.same_ids or ()) and answers_as_well(parts, its, 0)
-            if is_first or (is_now and candidate.trust >= other.trust and is_coming(other)):
-                placed.insert(place, (candidate, parts, other.id))
-                break
-        else:
-            placed.append((candidate, parts, None))
-        if candidate.same_ids and is_coming(candidate):
-            held.update(candidate.same_ids)
+            shares[each] = 0.0 if each in rivals else policy.same_score
+        for each in {*shares, *rivals} if shares or rivals else ():
+            then = places.get(each)
+            if then is None:
+                continue
+            other, its = ranked[then]
+            is_later = each in shares and answers_as_well(parts, its, shares[each])
+            is_firmer = each in rivals and candidate.trust > other.trust
+            if (is_later and candidate.trust >= other.trust) or is_firmer:
+                pairs.append((place, then))
+    return pairs
+
+
+def current_pairs(
+    ranked: Sequence[tuple[R, ScoreParts]], places: Mapping[UUID, int], is_coming: Callable[[R], bool]
+) -> list[tuple[int, int]]:
+    """Return the places of each fact that holds until another one begins, and of that one."""
+    coming = [place for place, (each, _) in enumerate(ranked) if each.same_ids and is_coming(each)]
+    pairs = [(places[each], then) for then in coming for each in ranked[then][0].same_ids or () if each in places]
+    return [
+        (now, then)
+        for now, then in pairs
+        if ranked[now][0].trust >= ranked[then][0].trust and answers_as_well(ranked[now][1], ranked[then][1], 0)
+    ]
+
+
+def with_firsts(ranked: Iterable[K], firsts: Mapping[K, Sequence[K]]) -> dict[K, K | None]:
+    """Return all of a ranking in its order, but each behind its `firsts`, with what it was moved in front of.
+
+    In time linear in both; where `firsts` lead back to where they began, the order of the ranking decides.
+    """
+    placed: dict[K, K | None] = {}
+    begun: set[K] = set()
+
+    def place(each: K, before: K | None) -> None:
+        if each not in begun:
+            begun.add(each)
+            for first in firsts.get(each, ()):
+                place(first, each)
+            placed[each] = before
+
+    for each in ranked:
+        place(each, None)
     return placed
 
 

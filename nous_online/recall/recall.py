@@ -150,8 +150,8 @@ class Recalled:
     detail: Detail = "full"
     """The level that was asked for."""
     put_before: UUID | None = None
-    """What scored higher and this fact was moved in front of: a fact about the same thing that is earlier or yet to
-    begin, or an episode that tells what has changed since."""
+    """What this fact was moved in front of: a fact about the same thing that is earlier or yet to begin, or an episode
+    that tells what has changed since."""
     contradicted_by: tuple[UUID, ...] = ()
     """The facts in an open contradiction with it that the caller could recall too."""
     begins_on: date | None = None

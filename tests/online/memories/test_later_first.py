@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 
@@ -118,6 +118,34 @@ def test_the_later_side_of_an_open_contradiction_comes_first_and_both_are_marked
 
     assert contents(found) == list(reversed(statements))
     assert [each.contradicted_by for each in found] == [(one.id,), (other.id,)]
+
+
+JOB = (
+    "Repair job 4411 on the rear wheel motor is assigned to Ana",
+    "Job 4411 moved over to Ben while Ana is away",
+    "Ben gave repair job 4411 to Cid",
+)
+
+
+@pytest.mark.parametrize("doubted", [0, 1, 2])
+def test_the_latest_of_three_values_comes_first_in_recalls_and_contexts_if_it_is_compared_with_the_middle_one_alone(
+    heart, judge, doubted
+):
+    steps = [*pairwise(JOB)]
+    judge.changes = dict.fromkeys(steps[:doubted], 0.2)
+    judge.verdicts = dict.fromkeys(steps[doubted:], Verdict.CONTRADICTS)
+    for text, at in zip(JOB, (MAY, JUNE, JULY), strict=True):
+        heart.learn(text, learned_at=at)
+
+    question = "Who is working on repair job 4411?"
+    found, context = heart.recall(question), heart.assemble_context(query=question)
+    shown = "".join(line.text for line in context.lines if line.tier == "relevant")
+    in_shown = [text for text in reversed(JOB) if text in shown]
+
+    assert contents(found) == [*reversed(JOB)]
+    assert found[2].score > found[0].score > found[1].score
+    assert [each.put_before for each in found] == [found[1].id, found[2].id, None]
+    assert in_shown == sorted(in_shown, key=shown.index)
 
 
 SEATS = (

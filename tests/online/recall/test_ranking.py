@@ -279,6 +279,52 @@ def test_of_three_values_the_latest_comes_first():
     assert later_order(*values) == [3, 2, 1]
 
 
+LINKS = st.sampled_from(("near", "doubted", "same", "contradicted"))
+
+
+def chain_of(links: Sequence[str], standings: Sequence[int]) -> list[Memory]:
+    """Return values of one thing, the earliest first, each with its standing: it is compared with the one before it."""
+    values = [Memory(UUID(int=number), dense=0.5 - 0.002 * place) for number, place in enumerate(standings, start=1)]
+    for place, link in enumerate(links, start=1):
+        before, after = values[place - 1], values[place]
+        values[place] = replace(after, **{f"{'same' if link == 'contradicted' else link}_ids": [before.id]})
+        if link == "contradicted":
+            values[place] = replace(values[place], contradicted_by=[before.id])
+            values[place - 1] = replace(before, contradicted_by=[*(before.contradicted_by or ()), after.id])
+    return values
+
+
+@given(data=st.data(), links=st.lists(LINKS, min_size=2, max_size=4))
+def test_the_values_of_one_thing_come_the_latest_first_whichever_of_them_scores_more(data, links):
+    standings = data.draw(st.permutations(range(len(links) + 1)))
+    others = [Memory(UUID(int=99 + each), dense=0.5 - 0.002 * each) for each in data.draw(st.sets(st.integers(0, 4)))]
+    values = chain_of(links, standings)
+
+    order = later_order(*data.draw(st.permutations([*values, *others])), limit=10)
+
+    assert [each for each in order if each < 99] == [*range(len(values), 0, -1)]
+    assert [each for each in order if each >= 99] == sorted(each.id.int for each in others)
+    assert order[0] == len(values)
+
+
+@given(
+    data=st.data(),
+    trusts=st.lists(st.sampled_from((20, 50)), min_size=3, max_size=5),
+    coming=st.sets(st.integers(1, 5)),
+)
+def test_whatever_contradicts_what_each_memory_is_answered_once(data, trusts, coming):
+    ids = st.lists(st.sampled_from([UUID(int=number) for number in range(1, len(trusts) + 1)]), unique=True)
+    memories = [
+        Memory(UUID(int=number), trust=trust, same_ids=data.draw(ids), contradicted_by=data.draw(ids))
+        for number, trust in enumerate(trusts, start=1)
+    ]
+
+    ranked = rank(memories, ASKED, POLICY, limit=len(memories))
+    placed = later_first(ranked, POLICY, limit=3, is_coming=lambda each: each.id.int in coming)
+
+    assert sorted(memory.id.int for memory, _, _ in placed) == [*range(1, len(trusts) + 1)]
+
+
 def test_a_later_fact_of_another_frame_stays_behind_and_much_use_keeps_no_old_one_in_front():
     earlier = Memory(ONE, encoded_frame="decision")
     later = Memory(UUID(int=2), encoded_frame="debug", same_ids=[ONE])
