@@ -530,7 +530,7 @@ def rewrite_export(path: Path, erasure: Erasure) -> bool:
     """Rewrite an export without the erased part, and return whether it held some of it.
 
     Its rows are stored under a name of their own, erased as those of the store are, read again and taken back: what the
-    file says afterwards is what the store says.
+    file says afterwards is what the store says, and where a rule of the store forbids it, the file stays as it was.
     """
     header, _, merged = read_whole(path)
     copy_id = uuid4().hex
@@ -548,6 +548,7 @@ def rewrite_export(path: Path, erasure: Erasure) -> bool:
                 before = write_rows(connection, copy_id, fields, nowhere)
             connection.execute(BLOCKS["act_as_purge"])
             erase_copy(connection, copy_id, erasure, embedder_of if embedder_of(header.spaces[0]) else None)
+            connection.execute(BLOCKS["check_rows"])
             connection.execute(BLOCKS["act_as_night"])
             with Path(os.devnull).open("wb") if erasure.is_dry_run else atomic_file(path) as file:
                 return write_rows(connection, copy_id, fields, file) != before

@@ -10,6 +10,10 @@ set local role nous_app
 -- The role that may read who was erased.
 set local role nous_purge
 
+-- name: check_rows
+-- What is rolled back, is never committed: the rules that are held at a commit are held here.
+set constraints all immediate
+
 -- name: spaces_of
 -- The embedding spaces of an agent's vectors, its current one first.
 select s.id, s.model, s.weights_sha256, s.dimensions

@@ -25,7 +25,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
-from nous_online.core.domain import EmbeddingSpace
+from nous_online.core.domain import CENSOR, FACT, EmbeddingSpace, Kind
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unsupported
 from nous_online.database.changes import json_values
 from nous_online.database.connection import Database, connect, driver_errors_translated
@@ -71,14 +71,13 @@ TEXTS = (
     ("lifecycle.proposals", "outcome", "text"), ("lifecycle.plans", "checks", "jsonb"),
     ("lifecycle.plans", "counts", "jsonb"), ("heart.contradictions", "note", "text"),
     ("heart.contradictions", "judgement", "jsonb"), ("heart.contradictions", "proposed", "jsonb"),
-    ("heart.censors", "exceptions", "jsonb"), ("heart.censors", "last_activation", "jsonb"),
-    ("heart.working_memory", "task", "text"),
-    ("heart.working_memory", "items", "jsonb"), ("heart.working_memory", "open_threads", "jsonb"),
+    ("heart.working_memory", "task", "text"), ("heart.working_memory", "items", "jsonb"),
+    ("heart.working_memory", "open_threads", "jsonb"),
     ("heart.completions", "draft", "jsonb"), ("heart.completions", "last_error", "text"),
     ("heart.llm_requests", "error", "text"), ("heart.outbox_cursors", "last_error", "text"),
     ("heart.outbox", "payload", "jsonb"), ("heart.recalls", "query", "text"), ("heart.links", "evidence", "jsonb"),
 )  # fmt: skip
-"""Columns of remaining rows that may quote erased texts."""
+"""Columns of remaining rows that may quote erased texts. Memories change by `rewrite_memory`, with an event."""
 BEFORE_REWRITING = ("bury_part", "lower_counts", "point_past")
 BEFORE_DELETING = (
     "drop_events_of_statements", "leave_recalls", "leave_working_memory", "leave_decisions", "leave_announcements",
@@ -491,7 +490,9 @@ def erase_part(
     for block in BEFORE_REWRITING:
         connection.execute(BLOCKS[block], parameters)
     for fact_id, values in new_values.items():
-        rewrite_fact(connection, contents.agent_id, fact_id, values, reason="a statement it stood on was erased")
+        rewrite_memory(
+            connection, contents.agent_id, FACT, fact_id, values, reason="a statement it stood on was erased"
+        )
     for block in BEFORE_DELETING:
         connection.execute(BLOCKS[block], parameters)
     rows = {
@@ -507,16 +508,17 @@ def erase_part(
     return {table: count for table, count in sorted(rows.items()) if count}
 
 
-def rewrite_fact(
-    connection: Connection, agent_id: str, fact_id: UUID, values: Mapping[str, Any], *, reason: str
+def rewrite_memory(
+    connection: Connection, agent_id: str, kind: Kind[Any], memory_id: UUID, values: Mapping[str, Any], *, reason: str
 ) -> None:
-    """Set columns of a fact that stays, with an event."""
+    """Set columns of a memory that stays, with an event."""
     given = {
+        "table": Identifier("heart", kind.table),
         "given": SQL(", ").join(map(Identifier, values)),
         "given_of_r": SQL(", ").join(Identifier("r", name) for name in values),
     }
-    key = {"agent_id": agent_id, "id": fact_id, "values": Jsonb(dict(values)), "reason": reason}
-    connection.execute(SQL(BLOCKS["rewrite_fact"]).format(**given), key)
+    key = {"agent_id": agent_id, "kind": kind.name, "id": memory_id, "values": Jsonb(dict(values)), "reason": reason}
+    connection.execute(SQL(BLOCKS["rewrite_memory"]).format(**given), key)
 
 
 def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
@@ -536,6 +538,12 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
             new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
             connection.execute(write, {"text": erased, "ctid": ctid})
+    for censor_id, *texts in connection.execute(BLOCKS["find_quoting_censors"], parameters).fetchall():
+        told = zip(("exceptions", "last_activation"), texts, strict=True)
+        values = {name: new for name, old in told if (new := redact_json(old, replace)) != old}
+        if values:
+            reason = "what set it off quoted something erased"
+            rewrite_memory(connection, agent_id, CENSOR, censor_id, values, reason=reason)
 
 
 def redact_facts(connection: Connection, agent_id: str, ids: Collection[UUID], quotations: Collection[str]) -> None:
@@ -549,7 +557,7 @@ def redact_facts(connection: Connection, agent_id: str, ids: Collection[UUID], q
             values |= {"perhaps_replaces": [str(each) for each in doubted if each not in erased]}
             reason = "what it perhaps replaces was erased"
         if values:
-            rewrite_fact(connection, agent_id, fact_id, values, reason=reason)
+            rewrite_memory(connection, agent_id, FACT, fact_id, values, reason=reason)
 
 
 def redacted_context(context: str | None, replace: Callable[[str], str]) -> dict[str, Any]:

@@ -401,19 +401,25 @@ where agent_id = %(agent_id)s
   and (perhaps_replaces && %(ids)s::uuid[] or exists (select from unnest(%(quoted)s::text[]) q where strpos(context, q) > 0))
 order by id
 
--- name: rewrite_fact
--- A fact that lost statements, or what it mentions of an erased one: what it says now, and what follows from that.
+-- name: find_quoting_censors
+select id, exceptions, last_activation from heart.censors
+where agent_id = %(agent_id)s and exists (
+    select from unnest(%(quoted)s::text[]) q where strpos(concat(exceptions, last_activation), q) > 0)
+order by id
+
+-- name: rewrite_memory
+-- A memory that stays: what it says now without erased words or statements, and what follows from that.
 with old as (
-    select id, state, row_version from heart.facts where agent_id = %(agent_id)s and id = %(id)s for update
+    select id, state, row_version from {table} where agent_id = %(agent_id)s and id = %(id)s for update
 ), changed as (
-    update heart.facts f
+    update {table} f
     set ({given}) = (select {given_of_r} from jsonb_populate_record(f, %(values)s) r)
     from old where f.agent_id = %(agent_id)s and f.id = old.id
     returning f.id, f.row_version
 )
 insert into lifecycle.events (
     agent_id, memory_kind, memory_id, action, from_state, to_state, version_before, version_after, actor, reason, effective_at)
-select %(agent_id)s, 'fact', old.id, 'redacted', old.state, old.state, old.row_version, changed.row_version, 'operator',
+select %(agent_id)s, %(kind)s, old.id, 'redacted', old.state, old.state, old.row_version, changed.row_version, 'operator',
        %(reason)s, now()
 from changed join old using (id)
 

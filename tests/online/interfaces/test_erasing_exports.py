@@ -141,6 +141,7 @@ class Life:
             lambda: heart.record_episode(f"fact: The {word} is new.\nIt rained.", **of_user),
             lambda: heart.store_procedure(f"Oil the {word}", goals=[f"the {word} runs"], user_id=user),
             lambda: heart.add_censor(f"dropping the {word}", f"the {word} breaks", user_id=user),
+            lambda: self.sets_off(f"dropping the {word}"),
             lambda: heart.focus(f"mend the {word}", session_id=session),
             lambda: heart.load_context(note=f"bring the {word}", session_id=session),
             lambda: heart.record_decision(f"Sell the {word}", rationale=f"{word} is dear", session_id=session),
@@ -150,6 +151,14 @@ class Life:
             heart.work,
         ]
         self.chance.choice(deeds)()
+
+    def sets_off(self, action: str) -> None:
+        """Let a censor that all share fire at what the user said, and report it, or not."""
+        self.heart.learn(action, user_id=self.user)
+        censor = self.heart.add_censor("dropping the", "it breaks", is_literal=True)
+        fired = next(each for each in self.heart.check_censors(action) if each.censor.id == censor.id)
+        if self.chance.random() < 0.7:
+            self.heart.report_false_positive(censor.id, activation_id=fired.id, source_kind="user")
 
 
 def rows_of(database: Database, agent_id: str, path: Path) -> list[tuple[str, str]]:
@@ -188,6 +197,22 @@ def test_an_erased_export_says_what_the_store_says_and_nothing_of_the_user(
     assert [word for word in ana.words if (word in before) != (word in after)] == []
     rows = [rows_of(heart.agent.database, agent_id, tmp_path / agent_id) for agent_id in ("aria", "basil")]
     assert rows[0] == rows[1]
+
+
+def test_an_export_that_breaks_a_rule_stays_as_it_was_and_nothing_is_erased(
+    lived: tuple[Heart, UUID, UUID], owner: psycopg.Connection, database_url: str, tmp_path: Path
+) -> None:
+    heart, fact_id, old_id = lived
+    owner.execute("set session_replication_role = replica")
+    owner.execute("update heart.facts set row_version = row_version + 7 where id = %s", [old_id])
+    export_agent(heart.agent.database, "aria", path := tmp_path / "aria.jsonl")
+    before = path.read_bytes()
+
+    with pytest.raises(Refused, match="was written without an event"):
+        erase(database_url, fact_id, path)
+
+    assert path.read_bytes() == before
+    assert heart.get_fact(fact_id).state == "active"
 
 
 def test_an_older_export_under_another_name_brings_nothing_back_of_who_was_erased(

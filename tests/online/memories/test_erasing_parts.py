@@ -144,6 +144,40 @@ def test_nothing_of_an_erased_memory_of_another_kind_is_left(
     assert mentions(dump(owner), WORD) == set()
 
 
+@pytest.mark.parametrize("report", ["user", "agent"])
+def test_an_episode_goes_also_after_a_false_alarm_was_reported(heart: Heart, erase: Erase, report: str) -> None:
+    """A report names its reporter, "user", and so does the episode: that alone is no quotation."""
+    episode = heart.record_episode(
+        f"user: My {WORD} squeals.\nassistant: Thanks.", user_id="ada", participants=["user"]
+    )
+    censor = heart.add_censor("lend out the red cargo bike", "insurance")
+    (fired,) = heart.check_censors("lend out the red cargo bike")
+    reported = heart.report_false_positive(censor.id, activation_id=fired.id, source_kind=report)
+
+    erase(episode.id)
+
+    assert heart.get_censor(censor.id) == reported
+
+
+def test_a_censor_that_stays_keeps_no_words_of_what_is_erased(
+    heart: Heart, owner: psycopg.Connection, erase: Erase
+) -> None:
+    said = f"lend out the {WORD} of Ada"
+    fact = heart.learn(said).memory
+    censor = heart.add_censor("lend out", "insurance", is_literal=True, severity="block")
+    (fired,) = heart.check_censors(said)
+    heart.report_false_positive(censor.id, activation_id=fired.id, note="she asked")
+
+    erase(fact.id)
+
+    left = heart.get_censor(censor.id)
+    assert [each["action"] for each in left.exceptions] == ["[erased]"]
+    assert [each.action for each in heart.history(censor.id)] == ["redacted", "reported", "activated", "learned"]
+    assert mentions(dump(owner), WORD) == set()
+    assert heart.undo(censor.id).action == "reported"
+    assert (heart.get_censor(censor.id).exceptions, heart.get_censor(censor.id).false_positive_count) == ([], 0)
+
+
 def test_the_other_rows_of_the_agent_stay_as_they_were(heart: Heart, owner: psycopg.Connection, erase: Erase) -> None:
     others = [heart.learn(text).memory for text in ("The office opens at nine", "Backups are kept for 30 days")]
     for each in others:
