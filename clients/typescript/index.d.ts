@@ -97,7 +97,7 @@ export interface Censor {
   trigger: string;
   /** Why not, or what to do instead. */
   reason: string;
-  /** How strict it is; `absolute` is only ever set by hand. */
+  /** How strict it is; `absolute` is set by hand, for a user. */
   severity: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal: boolean;
@@ -152,7 +152,7 @@ export interface CensorBody {
   trigger: string;
   /** Why not, or what to do instead. */
   reason: string;
-  /** How strict it is; `absolute` is only ever set by hand. */
+  /** How strict it is; `absolute` is set by hand, for a user. */
   severity?: "warn" | "block" | "absolute";
   /** The trigger must occur as written (`*` stands for anything within a line), not only in meaning. */
   is_literal?: boolean;
@@ -1678,7 +1678,7 @@ export declare class Nous {
   listContradictions(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<ContradictionList>;
   /** Return the facts that perhaps replace earlier ones, in one status, the oldest first. */
   listDoubts(query?: { status?: "open" | "resolved" | "any" }, options?: CallOptions): Promise<DoubtList>;
-  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
+  /** Resolve a contradiction: `a_wins`, `b_wins`, `both_valid`, `same`, or `merged` into a fact learned for it. Or give the id of the winning fact as `keep`; `contradiction.a` and `.b` are both facts. Two that say the `same` are merged as by a night: into the earlier, unless the other is pinned, trusted more or has a key. The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where both hold. A fact that had given way to the other one since is active again where it holds; one that something else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned, trusted more than the other or trusted more than the caller may claim is only stored as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide. */
   resolveContradiction(contradiction_id: string, body: RulingBody, options?: CallOptions): Promise<Contradiction>;
   /** Delete the proposed ruling of a contradiction, which stays open; for operators. */
   rejectRuling(contradiction_id: string, options?: CallOptions): Promise<Contradiction>;

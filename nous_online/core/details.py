@@ -391,7 +391,7 @@ class CensorFields(TypedDict, total=False):
     """What only censors have."""
 
     severity: Annotated[
-        Severity, OneOf("How strict it is; `absolute` is only ever set by hand.", default="warn", option="")
+        Severity, OneOf("How strict it is; `absolute` is set by hand, for a user.", default="warn", option="")
     ]
     is_literal: Annotated[
         bool,

@@ -28,7 +28,7 @@ class Rights:
     """Whether it may pin memories and keep them for the whole system (scope `system`)."""
     may_write: bool = True
     is_operator: bool = True
-    """Whether it may rule against facts that are pinned or trusted more; rulings of others are stored as proposals."""
+    """Whether it may rule for facts that are trusted less than those they replace, or not pinned as these are."""
     holder: str = "this program"
     """The name of the caller in errors and proposals."""
     source_trust: tuple[tuple[str, int], ...] = LearnPolicy.source_trust
@@ -74,19 +74,35 @@ class Rights:
         if self.max_trust < (least := dict(self.source_trust)["user"]):
             raise self._forbidden("where events are sent is not for", "to say", f"--max-trust {least}")
 
+    def check_may_set(self, severity: str) -> None:
+        """Raise `Forbidden` for the severity `absolute` from a caller that is trusted less than the user is."""
+        least = dict(self.source_trust)["user"]
+        if severity == "absolute" and self.max_trust < least:
+            raise self._forbidden("severity 'absolute' is not for", "to set", f"--max-trust {least}")
+
+    def may_change(self, memory: Memory) -> bool:
+        """Tell whether a memory is trusted no more than this caller may claim, and pinned only if it may pin.
+
+        Whatever changes what is remembered, or retires it, asks this of each memory; to confirm, count and recall
+        changes nothing in this sense.
+        """
+        return memory.trust <= self.max_trust and (self.may_pin or not memory.is_pinned)
+
     def check_may_change(self, memory: Memory) -> None:
-        """Raise `Forbidden` for a memory trusted more than this caller may claim, or pinned if it may not pin."""
+        """Raise `Forbidden` for a memory that this caller may not change."""
+        if self.may_change(memory):
+            return
         if memory.trust > self.max_trust:
             limit = f"trusted {memory.trust}, more than {self.max_trust}, the most that"
             raise self._forbidden(
                 f"memory {memory.id} is {limit}", "may claim, so it can't be changed", f"--max-trust {memory.trust}"
             )
-        if memory.is_pinned and not self.may_pin:
-            raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "", "--may-pin")
+        raise self._forbidden(f"memory {memory.id} is pinned, so it can't be changed by", "", "--may-pin")
 
     def may_retire(self, old: Memory, new: Memory) -> bool:
         """Tell whether this caller may supersede one memory by another."""
-        return self.is_operator or (not old.is_pinned and old.trust <= new.trust)
+        is_outranked = old.is_pinned or old.trust > new.trust
+        return self.may_change(old) and (self.is_operator or not is_outranked)
 
     def _forbidden(self, what: str, act: str, option: str) -> Forbidden:
         way = f"use a key that may (`nous key create {option}`), or ask an operator"

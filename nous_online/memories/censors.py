@@ -106,8 +106,9 @@ class CensorVerbs(Verbs):
         """Store a warning against an action, and return the censor.
 
         An active censor of the same reach that says the same is returned instead, made stricter where the new one
-        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `DeadlineExceeded` or `Unavailable`;
-        then nothing was stored.
+        is. Raises `InvalidInput`, `NotFound` for an episode this agent has not, `Forbidden` for `absolute` from a
+        caller trusted less than the user and for a stricter one than a censor trusted more than the caller,
+        `DeadlineExceeded` or `Unavailable`; then nothing was stored.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         (told,) = with_episode_trust(agent, [details], "learned_from_episode_id", deadline)
@@ -222,7 +223,8 @@ class CensorVerbs(Verbs):
         A lowered severity stays until new activations reach the threshold.
 
         Trigger and reason never change: to say something else, let it expire and add another. Raises
-        `InvalidInput`, `NotFound` when there is none of that id, `Forbidden` when it is trusted more than the caller.
+        `InvalidInput`, `NotFound` when there is none of that id, `Forbidden` when it is trusted more than the caller,
+        and for `absolute` and back from one trusted less than the user.
         """
         check_known(changes, CensorChanges)
         rows = rows_of(CensorChanges)
@@ -237,6 +239,8 @@ class CensorVerbs(Verbs):
             rights.check_may_change(found)
             if values.get("is_pinned"):
                 rights.check_may_pin()
+            for severity in {values.get("severity", found.severity)} ^ {found.severity}:
+                rights.check_may_set(severity)
             if "severity" in values:  # set by hand: it no longer counts as escalated by activations
                 if SEVERITIES.index(values["severity"]) < SEVERITIES.index(found.severity):
                     values["forgiven_count"] = found.activation_count
@@ -261,6 +265,7 @@ def new_censor(trigger: object, reason: object, details: CensorDetails, rights: 
     told = checked_details(CensorFields, details)
     if told["is_literal"]:
         checked_literal(text)
+    rights.check_may_set(told["severity"])
     why = checked_as(CensorReason, "reason", reason).strip()
     if rights.on_credential != "keep" and mask_credentials(text)[1]:
         raise Refused(
@@ -280,7 +285,10 @@ def store_censor(connection: Connection, agent: Agent, new: NewCensor, vector: V
     known = find_same(connection, agent, new, vector, at=cause.effective_at)
     if known is not None:
         locked = lock_memory(connection, agent.id, CENSOR, known.id)  # a check may be counting it at this moment
-        return set_values(connection, agent.id, locked, stricter_values(locked, new), cause=cause)
+        wanted = stricter_values(locked, new)
+        if any(value != getattr(locked, name) for name, value in wanted.items()):
+            agent.rights.check_may_change(locked)
+        return set_values(connection, agent.id, locked, wanted, cause=cause)
     row = {
         **new.origin.row(now=cause.effective_at),
         **json_values({name: value for name, value in vars(new).items() if name != "origin"}),

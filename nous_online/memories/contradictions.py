@@ -135,8 +135,9 @@ class ContradictionVerbs(Verbs):
         The loser is superseded; `undo` of either makes it active again and opens the contradiction again, also where
         both hold. A fact that had given way to the other one since is active again where it holds; one that something
         else took out of recall raises `Conflict`, which says how to bring it back. The same ruling twice changes
-        nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned or trusted more is only stored
-        as `proposed` for a caller who is not an operator: the contradiction is returned open, for a person to decide.
+        nothing; another ruling raises `Conflict`. A ruling against a fact that is pinned, trusted more than the other
+        or trusted more than the caller may claim is only stored as `proposed` for a caller who is not an operator: the
+        contradiction is returned open, for a person to decide.
         """
         why = None if note is None else checked_text("note", note, max_bytes=MAX_REASON_BYTES)
         into = None if merged_into is None else checked_id("merged_into", merged_into)
@@ -284,7 +285,7 @@ def keeper(one: Fact, other: Fact) -> Fact:
 
 
 def may_decide(rights: Rights, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> bool:
-    """Tell whether a caller may rule so: below operator, a fact that is pinned or trusted more can't lose."""
+    """Tell whether a caller may rule so: by `Rights.may_retire` each fact that loses can."""
     a, b = facts[found.memory_a], facts[found.memory_b]
     # `both_valid` clears the doubt about the fact with less trust, so it needs two of equal rank.
     if ruling.resolution == "both_valid":
@@ -351,8 +352,7 @@ def reinstate(connection: Connection, agent: Agent, fact: Fact, rival: UUID | No
     if fact.superseded_by is None or fact.superseded_by != rival or fact.succession == "merged" or fact.is_forgotten:
         why = store.way_back(connection, agent.id, fact)
         raise Conflict(f"fact {fact.id} is {fact.state}, so it can't win or hold: {why}, and then you can rule so")
-    if not agent.rights.is_operator:
-        agent.rights.check_may_change(fact)
+    agent.rights.check_may_change(fact)
     values = {"state": "active", "archived_at": None, "superseded_by": None, "superseded_at": None, "succession": None}
     cause = replace(cause, action="restored")
     back = change_memory(connection, agent.id, version_of(FACT, fact), values, cause=cause)

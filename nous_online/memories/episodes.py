@@ -434,8 +434,7 @@ def update(agent: Agent, episode_id: UUID, change: EpisodeChange, key: str | Non
     call = KeyedCall.of("update_episode", key, {**asdict(change), "episode_id": episode_id})
     if (earlier := earlier_episode(agent, call, deadline)) is not None:
         return earlier
-    if not agent.rights.is_operator:
-        agent.rights.check_may_change(get_episode(agent, episode_id, deadline))
+    agent.rights.check_may_change(get_episode(agent, episode_id, deadline))
     check_quota(agent, deadline, count=0, size=size_of(change.append))
     vector = None
     if change.title or change.summary:

@@ -169,8 +169,8 @@ class FactVerbs(Verbs):
 
         It is superseded from `at` on, by default from when the later of both was learned. With `is_same` both say the
         same: it is merged into the other as by a night, and what was said for it counts for that one. Raises
-        `NotFound`, `InvalidInput` when both are the same fact, and `Conflict` when the old one is no longer active or
-        the new one was superseded by it.
+        `NotFound`; `InvalidInput` when both are the same fact; `Conflict` when the old one is no longer active or the new one was superseded by it; and
+        `Forbidden` for an old one that is trusted more than the caller may claim, or than the new one.
         """
         agent, one, other = self.agent, checked_id("old_id", old_id), checked_id("new_id", new_id)
         why = checked_optional("reason", reason, max_characters=1000) or "the agent said what replaces it"
@@ -185,6 +185,7 @@ class FactVerbs(Verbs):
                     raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
             old, new = known[one], known[other]
             check_active(old, "superseded")
+            agent.rights.check_may_change(old)
             if not agent.rights.may_retire(old, new):
                 message = f"fact {old.id} is pinned, or trusted more than fact {new.id} ({old.trust} > {new.trust})"
                 raise Forbidden(f"{message}, so only an operator puts that one in its place")
@@ -195,7 +196,8 @@ class FactVerbs(Verbs):
                 check_active(new, "a successor")
                 return merge(connection, agent, old, new, at=moment, reason=why)
             gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why)
-            inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
+            if agent.rights.may_change(new):
+                inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 
     def keep_both(
@@ -212,15 +214,14 @@ class FactVerbs(Verbs):
         with self._transaction(deadline_s) as connection:
             store.lock_agent(connection, agent.id)
             fact = lock_memory(connection, agent.id, FACT, later)
-            if not agent.rights.is_operator:
-                agent.rights.check_may_change(fact)
             if earlier not in fact.perhaps_replaces:
                 raise NotFound(f"fact {later} is not in doubt to replace {earlier}; `perhaps_replaces` names those")
             left = [str(each) for each in fact.perhaps_replaces if each != earlier]
             cause = Cause("agent", "kept_beside", why, datetime.now(UTC))
-            retired = [
-                each for each in (fact, lock_memory(connection, agent.id, FACT, earlier)) if each.state != "active"
-            ]
+            both = (fact, lock_memory(connection, agent.id, FACT, earlier))
+            retired = [each for each in both if each.state != "active"]
+            for each in both if retired else both[:1]:  # one that gave way to the other comes back against that one
+                agent.rights.check_may_change(each)
             for each in retired:
                 rival = earlier if each.id == later else later
                 back = reinstate(connection, agent, each, rival, cause=cause)
@@ -455,7 +456,7 @@ def confirm(connection: Connection, agent: Agent, known: Fact, new: NewFact, rea
         "tags": list(dict.fromkeys([*known.tags, *new.tags])),
         "sources": list(dict.fromkeys([*known.sources, *filter(None, [new.source])])),
     }
-    if new.key is not None and known.key is None:
+    if new.key is not None and known.key is None and agent.rights.may_change(known):
         values["key"] = new.key
     cause = Cause("agent", "confirmed", reason, effective_at=new.learned_at)
     wording = confirming_statement(known, new)

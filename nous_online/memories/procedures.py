@@ -244,7 +244,8 @@ def store_or_revise(
     """Store a procedure, or revise the one that has its name, which ends a review.
 
     Its counts stay. Trust and pin only rise, as when a fact is confirmed. Raises `NotFound` for a related procedure
-    that is not there, and `Refused` when the name is taken by a procedure that this one may not replace.
+    that is not there, `Refused` when the name is taken by a procedure that this one may not replace, and `Forbidden`
+    when the caller may not change that one.
     """
     check_procedures(connection, agent.id, new.content["related_procedures"], ", named in related_procedures")
     row = connection.execute(BLOCKS["find_named"], {"agent_id": agent.id, "name": new.name}).fetchone()
@@ -269,6 +270,7 @@ def store_or_revise(
         values["is_pinned"] = True
     if not values:
         return known
+    agent.rights.check_may_change(known)
     revised = Cause("agent", "revised", "told again under the same name", effective_at=cause.effective_at)
     return change_memory(connection, agent.id, version_of(PROCEDURE, known), values, cause=revised)
 

@@ -116,7 +116,7 @@ def undo_source_change(
     if merged:  # while the fact is still as it was when it took over what had been said for them
         events = effective_changes(history(connection, agent.id, event.memory_id))
         joined = [each for each in events if any(is_of_merge(each, other) for other in merged)]
-        restore_all(connection, agent.id, [*joined, *merged], reason=reason)
+        restore_all(connection, agent, [*joined, *merged], reason=reason)
     cause = Cause("agent", "undone", reason, now, undoes=event.id)
     if event.from_state != "new":
         restore(connection, agent.id, event, cause=cause)
@@ -125,7 +125,7 @@ def undo_source_change(
         memory = lock_memory(connection, agent.id, kind, event.memory_id)
         change_memory(connection, agent.id, version_of(kind, memory), values, cause=cause)
     replaced = [each for each in superseded if each not in merged]
-    restore_all(connection, agent.id, replaced, reason=reason, besides=[event.memory_id])
+    restore_all(connection, agent, replaced, reason=reason, besides=[event.memory_id])
     if statement is not None:
         revoke_statement(connection, agent.id, statement.id)
 

@@ -116,7 +116,8 @@ class HistoryVerbs(Verbs):
         on a contradiction, on either side or by the id of the contradiction, makes what lost by it active again and
         opens the contradiction again. Undoing a confirmation in other words makes these a fact of their own, so that no
         statement is lost. Raises `Refused` for a change by a night (`nous undo` undoes the whole proposal) and where
-        later changes depend on it. `reason` is kept with the event; without one, that the agent took it back.
+        later changes depend on it, and `Forbidden` where the caller may not change a memory of it, or what took the
+        place of one. `reason` is kept with the event; without one, that the agent took it back.
         """
         agent, deadline = self.agent, self.agent.deadline(deadline_s)
         why = checked_text("reason", "the agent took it back" if reason is None else reason, max_bytes=MAX_REASON_BYTES)
@@ -127,9 +128,6 @@ class HistoryVerbs(Verbs):
             with transaction(deadline) as connection:
                 store.lock_agent(connection, agent.id)
                 event = last_ruling(connection, agent.id, known_id) or last_change(connection, agent.id, known_id)
-                if not agent.rights.is_operator:
-                    memory = get_memory(connection, agent.id, KINDS[event.memory_kind], event.memory_id)
-                    agent.rights.check_may_change(memory)
                 statement = statement_of(connection, agent.id, event)
                 if statement is None or statement.reason != "reworded" or statement.id in ready:
                     undo_change(connection, agent, event, statement, ready, reason=why)
@@ -205,7 +203,7 @@ def of_a_night(connection: Connection, agent_id: str, event: PastChange) -> str:
 def last_ruling(connection: Connection, agent_id: str, contradiction_id: UUID) -> PastChange | None:
     """Return the change by which the ruling on a contradiction is undone; None where there is none of that id.
 
-    That is one of the fact trusted most, whose right to be changed is checked. Raises `Refused` where nothing is ruled.
+    That is one of the fact trusted most. Raises `Refused` where nothing is ruled.
     """
     key = {"agent_id": agent_id, "id": contradiction_id}
     if (row := connection.execute(BLOCKS["contradiction_ruled"], key).fetchone()) is None:
@@ -244,7 +242,7 @@ def undo_change(
     reason: str,
 ) -> None:
     """Undo a change and those made together with it; a rewording that confirmed a fact becomes a fact of its own."""
-    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
+    restore_all(connection, agent, joint_changes(connection, agent.id, event), reason=reason)
     if statement is None:
         return
     if statement.id in ready:
@@ -268,24 +266,30 @@ def undo_change(
 def undo_supersession(connection: Connection, agent: Agent, fact_id: UUID, *, reason: str) -> None:
     """Undo what superseded a fact, whatever became of it since; raise `Refused` where a night did it."""
     fact = lock_memory(connection, agent.id, FACT, fact_id)
-    agent.rights.check_may_change(fact)
     changes = effective_changes(history(connection, agent.id, fact_id))
     found = (each for each in changes if each.after.get("superseded_by") == str(fact.superseded_by))
     event = next(found, None)
     if event is None or event.proposal_id is not None or late_learning(connection, agent.id, event):
         raise Refused(f"fact {fact_id} is not made active by itself: {store.way_back(connection, agent.id, fact)}")
-    restore_all(connection, agent.id, joint_changes(connection, agent.id, event), reason=reason)
+    restore_all(connection, agent, joint_changes(connection, agent.id, event), reason=reason)
 
 
 def restore_all(
-    connection: Connection, agent_id: str, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
+    connection: Connection, agent: Agent, changes: Sequence[PastChange], *, reason: str, besides: Sequence[UUID] = ()
 ) -> None:
     """Restore what some events changed, then set the contradiction status of those memories and of `besides`.
 
-    What took the place of a fact by hand loses the words that it inherited with that.
+    What took the place of a fact by hand loses the words that it inherited with that. Raises `Forbidden` where the
+    caller may not change one of the memories, or what took the place of one.
     """
+    agent_id = agent.id
     key = {"agent_id": agent_id, "ids": [each.id for each in changes]}
     changes = [*fetch(connection, PastChange, BLOCKS["inherited_with"], key), *changes]
+    for kind in KINDS.values():
+        of_kind = [each for each in changes if each.memory_kind == kind.name]
+        heirs = [UUID(each.after["superseded_by"]) for each in of_kind if each.after.get("superseded_by")]
+        for memory in lock_memories(connection, agent_id, kind, [*(each.memory_id for each in of_kind), *heirs]):
+            agent.rights.check_may_change(memory)
     for each in changes:
         cause = Cause("agent", "undone", reason, datetime.now(UTC), undoes=each.id)
         restore(connection, agent_id, each, cause=cause)

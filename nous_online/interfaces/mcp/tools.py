@@ -485,7 +485,7 @@ def resolve_contradiction(heart: Heart, visit: Visit, arguments: Arguments) -> T
     found = heart.resolve_contradiction(wanted, ruling.resolution, keep=keep, note=ruling.note, merged_into=merged)
     status, head = found.status, f"{found.id}: {found.resolution}"
     if found.status == "open" and found.proposed is not None:
-        reason = "one side is pinned or trusted more, so a person decides: nous resolve"
+        reason = "a side is pinned, or trusted more than you or the other, so a person decides: nous resolve"
         status, head = "proposed", f"{found.id}: {found.proposed['resolution']} is proposed; {reason}"
     lines = [f"  {name}: {quoted(side.content)}" for name, side in sides_of(found)]
     sides = {name: {"id": str(side.id), "text": shortened(side.content)} for name, side in sides_of(found)}
