@@ -1365,7 +1365,7 @@ class Nous:
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/confirm", dict(body), None, options))
 
     def supersede_fact(self, fact_id: str, *, options: CallOptions | None = None, **body: Unpack[SupersedeBody]) -> Fact:
-        """Put one fact in the place of another, and return the old one, which only `as_of` brings back."""
+        """Put one fact in the place of another, and return the old one, which only `as_of` brings back. Both are of one scope, user and project, or the new one is for more to recall."""
         return cast("Fact", self.call("POST", f"/facts/{quote(fact_id, safe='')}/supersede", dict(body), None, options))
 
     def list_predecessors(self, fact_id: str, *, options: CallOptions | None = None) -> FactList:

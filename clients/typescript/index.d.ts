@@ -1592,7 +1592,7 @@ export declare class Nous {
   getFact(fact_id: string, options?: CallOptions): Promise<Fact>;
   /** Confirm that a fact still holds: add to its confirmations, with date and source, and return it. */
   confirmFact(fact_id: string, body: ConfirmBody, options?: CallOptions): Promise<Fact>;
-  /** Put one fact in the place of another, and return the old one, which only `as_of` brings back. */
+  /** Put one fact in the place of another, and return the old one, which only `as_of` brings back. Both are of one scope, user and project, or the new one is for more to recall. */
   supersedeFact(fact_id: string, body: SupersedeBody, options?: CallOptions): Promise<Fact>;
   /** Return the facts that one has superseded, replaced or merged into it, the latest first. The fact that superseded it is in `superseded_by`. */
   listPredecessors(fact_id: string, options?: CallOptions): Promise<FactList>;

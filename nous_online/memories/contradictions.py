@@ -33,7 +33,7 @@ from nous_online.database.changes import (
 from nous_online.database.statements import statements
 from nous_online.memories import store
 from nous_online.memories.agent import Agent, Verbs
-from nous_online.memories.learning import check_begun
+from nous_online.memories.learning import check_begun, check_in_place
 
 BLOCKS = statements("nous_online.memories", "contradictions.sql")
 REACH = statements("nous_online.memories", "reach.sql")
@@ -258,11 +258,10 @@ def resolve(
         )
     fact_ids = [found.memory_a, found.memory_b, *filter(None, [ruling.merged_into])]
     facts = {fact.id: fact for fact in lock_memories(connection, agent.id, FACT, fact_ids)}
-    if ruling.merged_into not in {None, *facts}:
-        raise NotFound(f"agent {agent.id!r} has no fact {ruling.merged_into} to merge into")
     if ruling.resolution == "same":
         kept = keeper(facts[found.memory_a], facts[found.memory_b])
         ruling = replace(ruling, resolution="merged", merged_into=kept.id)
+    check_winners(agent.id, found, ruling, facts)
     key = {"agent_id": agent.id, "id": found.id}
     outcome = {"resolution": ruling.resolution, "note": ruling.note}
     if not may_decide(agent.rights, found, ruling, facts):
@@ -273,6 +272,14 @@ def resolve(
         connection.execute(BLOCKS["resolve_contradiction"], {**key, **outcome, "at": at})
         apply_ruling(connection, agent, found, ruling, facts, at=at)
     return lock_contradiction(connection, agent.id, found.id)  # with both facts as they are now
+
+
+def check_winners(agent_id: str, found: Contradiction, ruling: Ruling, facts: Mapping[UUID, Fact]) -> None:
+    """Raise `NotFound` where there is no fact to merge into, or one that loses is recalled where its winner is not."""
+    for loser, winner in losers(found.memory_a, found.memory_b, ruling).items():
+        if winner not in facts:
+            raise NotFound(f"agent {agent_id!r} has no fact {winner} to merge into")
+        check_in_place(agent_id, facts[winner], facts[loser])
 
 
 def keeper(one: Fact, other: Fact) -> Fact:

@@ -28,9 +28,11 @@ from nous_online.memories.learning import (
     UNKNOWN_SIMILARITY,
     LearningDecision,
     NamedFact,
+    audience,
     changed_together,
     check_active,
     check_begun,
+    check_in_place,
     decide_and_doubt,
     holds_since,
     is_later,
@@ -169,7 +171,8 @@ class FactVerbs(Verbs):
 
         It is superseded from `at` on, by default from when the later of both was learned. With `is_same` both say the
         same: it is merged into the other as by a night, and what was said for it counts for that one. Raises
-        `NotFound`; `InvalidInput` when both are the same fact; `Conflict` when the old one is no longer active or the new one was superseded by it; and
+        `NotFound`, also where a recall that finds the old one would not find the new one; `InvalidInput` when both are
+        the same fact; `Conflict` when the old one is no longer active or the new one was superseded by it; and
         `Forbidden` for an old one that is trusted more than the caller may claim, or than the new one.
         """
         agent, one, other = self.agent, checked_id("old_id", old_id), checked_id("new_id", new_id)
@@ -184,6 +187,7 @@ class FactVerbs(Verbs):
                 if fact_id not in known:
                     raise NotFound(f"agent {agent.id!r} has no fact {fact_id}")
             old, new = known[one], known[other]
+            check_in_place(agent.id, new, old)
             check_active(old, "superseded")
             agent.rights.check_may_change(old)
             if not agent.rights.may_retire(old, new):
@@ -196,7 +200,7 @@ class FactVerbs(Verbs):
                 check_active(new, "a successor")
                 return merge(connection, agent, old, new, at=moment, reason=why)
             gone = supersede(connection, agent, old=old, by=new, at=moment, reason=why)
-            if agent.rights.may_change(new):
+            if agent.rights.may_change(new) and audience(old) == audience(new):
                 inherit_by_hand(connection, agent.id, old=old, by=new, cause=Cause("agent", INHERITED, why, moment))
             return marked_after(connection, agent, gone, [old], at=moment, reason=why)
 

@@ -374,6 +374,7 @@ WORTH_SAYING = 0.4
 lie above, and one in 900 unrelated pairs."""
 APART_FROM = 0.7
 """The same for a pair judged *compatible*: the median of changes in other words is 0.72."""
+NOT_IN_PLACE = "agent {!r} has no fact {} of the same scope, user and project to replace"
 SHOWN = 60
 """Characters of a near fact that a suggestion quotes."""
 
@@ -422,7 +423,7 @@ def partition_neighbours(
     known = {each.fact.id: each for each in near}
     for each in named:
         if each.id not in known:
-            raise NotFound(f"agent {agent_id!r} has no fact {each.id} of the same scope, user and project to replace")
+            raise NotFound(NOT_IN_PLACE.format(agent_id, each.id))
         check_active(known[each.id].fact, "replaced")
         if each.row_version not in {None, known[each.id].fact.row_version}:
             raise Conflict(f"fact {each.id} was changed since it was read; read it again before it is replaced")
@@ -431,6 +432,18 @@ def partition_neighbours(
     holder = next((each for each in others if new.key and each.fact.key == new.key), None)
     rest = tuple(each for each in others if each is not holder and not (new.key and each.fact.key))
     return NearFacts(tuple(known[each.id] for each in named), holder, rest)
+
+
+def audience(fact: Fact) -> tuple[str | None, str | None]:
+    """Return the user and the project whose recalls find a fact; None for any."""
+    wider = {"system": (None, None), "project": (None, fact.project_id)}
+    return wider.get(fact.scope, (fact.user_id, fact.project_id))
+
+
+def check_in_place(agent_id: str, new: Fact, old: Fact) -> None:
+    """Raise `NotFound` unless whoever recalls a fact can recall the stored one that is to take its place."""
+    if any(of_new not in {None, of_old} for of_new, of_old in zip(audience(new), audience(old), strict=True)):
+        raise NotFound(NOT_IN_PLACE.format(agent_id, old.id))
 
 
 def check_active(fact: Fact, act: str) -> None:

@@ -324,7 +324,8 @@ ROUTES = (
             reason=(Line | None, None),
             is_same=(bool, Field(default=False, description="Both say the same: it is merged into the other.")),
         ),
-        about="Put one fact in the place of another, and return the old one, which only `as_of` brings back.",
+        about="Put one fact in the place of another, and return the old one, which only `as_of` brings back. Both "
+        "are of one scope, user and project, or the new one is for more to recall.",
     ),
     VerbRoute(
         "GET /facts/{fact_id:uuid}/predecessors", Heart.predecessors, answer=answers.FactList, name="list_predecessors"

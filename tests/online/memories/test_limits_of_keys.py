@@ -13,7 +13,7 @@ from conftest import WordEmbedder
 from mcp_visits import call, door_to, values
 
 from nous_online.core.domain import FACT, Fact
-from nous_online.core.errors import Forbidden
+from nous_online.core.errors import Forbidden, NotFound
 from nous_online.core.rights import WITHOUT_KEY, Rights
 from nous_online.database.changes import Cause, change_memory, version_of
 from nous_online.database.connection import Database
@@ -203,3 +203,56 @@ def test_rest_and_mcp_hold_a_key_to_it(
     assert ruled.json()["proposed"]["resolution"] in {"a_wins", "b_wins"}
     assert answer["status"] == "proposed"
     assert [heart.get_fact(each.id).state for each in (one, other)] == ["active", "active"]
+
+
+# --- one customer's fact and another's ---
+
+MARTA: dict[str, Any] = {"user_id": "marta", "project_id": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("reach", "is_found"),
+    [
+        (MARTA, True),
+        ({"project_id": "shop"}, True),
+        ({"project_id": "shop", "scope": "project"}, True),
+        ({}, True),
+        ({"scope": "system"}, True),
+        ({**MARTA, "user_id": "tom"}, False),
+        ({**MARTA, "project_id": "yard"}, False),
+        ({"project_id": "yard", "scope": "project"}, False),
+    ],
+)
+def test_a_fact_gives_way_to_one_that_whoever_recalls_it_can_recall(
+    heart: Heart, owner: psycopg.Connection, reach: dict[str, Any], *, is_found: bool
+) -> None:
+    old, rival = (heart.learn(text, **MARTA).memory for text in ("Tom sings", "Tom hums"))
+    new = heart.learn("Ana paints", **reach).memory
+    found = opposed(heart, old, rival)
+
+    if not is_found:
+        unknown = f"no fact {old.id} of the same scope, user and project to replace"
+        for is_same in (False, True):
+            with pytest.raises(NotFound, match=unknown):
+                heart.supersede_fact(old.id, new.id, is_same=is_same)
+        with pytest.raises(NotFound, match="of the same scope, user and project to replace"):
+            heart.resolve_contradiction(found.id, "merged", merged_into=new.id)
+        assert heart.get_fact(old.id).state == "active"
+        return
+    heart.supersede_fact(old.id, new.id)
+
+    (context,) = owner.execute("select context from heart.facts where id = %s", [new.id]).fetchall()
+    assert new.id in [each.id for each in heart.recall("Ana paints", **MARTA)]
+    assert context == (old.content if reach == MARTA else None,)  # others would read in it what was Marta's
+
+
+def test_a_wider_fact_does_not_give_way_to_one_that_fewer_recall(heart: Heart) -> None:
+    wide, narrow = heart.learn("Tom sings").memory, heart.learn("Ana paints", **MARTA).memory
+
+    found = opposed(heart, wide, narrow)
+
+    with pytest.raises(NotFound, match="of the same scope, user and project"):
+        heart.supersede_fact(wide.id, narrow.id)
+    with pytest.raises(NotFound, match="of the same scope, user and project"):
+        heart.resolve_contradiction(found.id, keep=narrow.id)
+    assert heart.resolve_contradiction(found.id, keep=wide.id).status == "resolved"
