@@ -111,8 +111,9 @@ class WritingPolicy:
     transcripts three were ones to keep ("Software ist Vectorworks")."""
     mended_share: float = 0.4
     """Share of the content words that a point and what mends it later have in common, of the shorter of the two."""
-    least_keeping: float = 4.2
-    """… and of a statement in an agent's session: a chance of 0.45, or of 0.25 for a finding (decision 0037)."""
+    least_keeping: float = 0.7
+    """… and of what an agent finds in a session, in log odds of its own: of 495 English statements above it, of
+    repositories left out, readers keep 0.40 without a doubt and 0.81 with one (decision 0037)."""
     most_censors: int = 3
     """Censor candidates of one failure: lessons, then what went wrong."""
     most_sentences: int = 400

@@ -394,6 +394,10 @@ REPLY = re.compile(
 """Opens an answer by the number of a question, a quotation, or a question without its mark."""
 QUOTED = re.compile(r"`[^`]{1,300}`|\"[^\"]{1,300}\"")
 """A name in code, or what is quoted."""
-QUOTING_ERROR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\bERROR\b")
+QUOTING_ERROR = re.compile(
+    r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\bERROR\b|^(?:[A-Z]\w{1,30} )?[Ee]rrors?:"
+    r"|\bline \d{1,7},? col(?:umn)? \d|\(use \"git "
+)
+"""What a program says, pasted."""
 TAG = re.compile(r"</?[a-z][\w-]{1,40}[ >]|[-`~]{3}|#{1,6}\s")
 """Opens a block of a document, or of a prompt that a program wrote."""

@@ -66,6 +66,7 @@ from nous_online.language.lexicon import (
 )
 from nous_online.language.minilm import Vectors
 from nous_online.language.pairs.guards import differences
+from nous_online.language.pairs.reader import is_english
 from nous_online.language.pairs.reading import normalise, read, stem
 from nous_online.language.writing.chats import (
     CHOOSING,
@@ -87,6 +88,7 @@ from nous_online.language.writing.chats import (
     words_by_turn,
 )
 from nous_online.language.writing.dates import with_full_dates
+from nous_online.language.writing.findings import keeping_score
 from nous_online.language.writing.lexrank import (
     ASKING,
     ASSISTANTS,
@@ -120,12 +122,12 @@ NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
 LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses, and what mends a fault with the fault
 MANY_COMMON = 3  # … however long the two are
-MOST_CODE, MOST_TERMS = 3, 4  # names in code, and terms outside of it, that count
+MOST_COUNTED = 16  # words of what an agent says: more make it no better a finding
+FOREIGN = 1.8  # of statements in other languages this much higher scores are worth as much (decision 0037)
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
     "decision": DECISION, "cause": CAUSE, "mended": MENDED, "planned": PLANNED, "rule": RULE, "preference": PREFERENCE,
     "hedge": HEDGE, "tally": TALLY, "refuses": REFUSING, "trap": TRAP, "wish": WISH, "property": PROPERTY,
-    "passing": PASSING, "verb": VERBS,
 }  # fmt: skip
 LASTING: Mapping[str, float] = {
     "words": 2.0, "answer": 0.8, "density": 1.4, "figures": 0.4, "planned": 0.3, "label": 1.0, "preference": 1.0,
@@ -140,14 +142,6 @@ OUTCOME: Mapping[str, float] = {
     "place": 0.5, "unanchored": -1.0, "hedge": -1.0,
 }  # fmt: skip
 """Weights for a point that states a decision, a cause or a fix, fitted in the same way (0.74)."""
-KEEPING: Mapping[str, float] = {
-    "words": 0.6, "code": 0.2, "terms": 0.3, "refuses": 0.5, "rule": 0.5, "standing": 1.5, "property": 1.0,
-    "mended": -0.5, "cause_label": 1.4, "passing": -0.7, "deed": -0.6, "pointing": -0.6, "verb": 0.7, "found": 0.9,
-    "choice": 1.2,
-}  # fmt: skip
-"""Weights for a statement in an agent's session that is worth keeping: a logistic regression on 2,172 labelled ones of
-27 repositories, rounded (0.76 on repositories left out); `found`, and `choice`, a decision with its reason, are set by
-hand (decision 0037)."""
 LASTING_LABELS = frozenset({"decision", "cause", "lesson"})
 DECIDED_LABELS = frozenset({"decision", "lesson"})
 """Labels that nobody writes by chance: what stands behind them counts however it is worded."""
@@ -595,25 +589,16 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
     }
 
 
-def is_term(word: str) -> bool:
-    """Tell whether a word has a capital beyond its first letter, as names of techniques have: JSON, WebSocket."""
-    return any(map(str.isupper, word.strip(EDGE)[1:]))
-
-
 def keeping_worth(point: Point) -> float:
     """Return the log odds that a statement in an agent's session is worth keeping, up to a constant."""
-    text = straighten_apostrophes(point.text)
-    first = first_word(text)
-    features = point_features(point, 0.0, 0.0) | {
-        "code": min(MOST_CODE, text.count("`") // 2),
-        "terms": min(MOST_TERMS, sum(map(is_term, QUOTED.sub("x", text).split()))),
-        "cause_label": point.label == "cause",
-        "choice": bool(DECISION.search(text) and CAUSE.search(text)),
-        "deed": first in DEEDS or first.endswith("ed"),
-        "pointing": first in POINTING,
-        "found": is_finding(point),
-    }
-    return weighed(features, KEEPING)
+    text = standalone_text(point)
+    form = form_of(text, is_found=is_finding(point), is_labelled=point.label in LASTING_LABELS)
+    return keeping_score(text, form) - (0 if is_english(text) else FOREIGN)
+
+
+def form_of(text: str, *, is_found: bool, is_labelled: bool) -> tuple[float, ...]:
+    """Return the form of what an agent says: whether it is a finding by its cues or by a label, and how long it is."""
+    return is_found, is_labelled, math.log1p(min(MOST_COUNTED, word_count(text))) / 2
 
 
 def weighed(features: Mapping[str, float], weights: Mapping[str, float]) -> float:

@@ -193,7 +193,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-16"
+    prompt_version = "extract-17"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -321,8 +321,11 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     """Return the points worth keeping as facts: two and one for each 40 words, up to 12; of a chat for 12, up to 24."""
     points, rows = points_and_rows(spoken.sentences, vectors, within=finding_within if spoken.uses_tools else None)
     worths = score_points(points, rows, len(spoken.sentences))
-    passing = [not may_become_fact(each, spoken) or is_mended(each, spoken.mends) for each in points]
-    worths[passing] = -np.inf
+    for place, each in enumerate(points):
+        if not may_become_fact(each, spoken) or is_mended(each, spoken.mends):
+            worths[place] = -np.inf
+        elif is_found(each, spoken):
+            worths[place] = POLICY.least_worth + keeping_worth(each) - POLICY.least_keeping
     is_chat = spoken.is_asked and not spoken.uses_tools
     most, every = (
         (POLICY.most_told_facts, POLICY.words_a_told_fact) if is_chat else (POLICY.most_facts, POLICY.words_a_fact)
@@ -366,10 +369,14 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
         return not spoken.is_asked or point.label in LASTING_LABELS
     if not spoken.uses_tools or not speaker:
         return True
-    if speaker in ASKING:
-        return is_finding(point)
-    is_person = speaker not in ASSISTANTS and not spoken.is_asked
-    return is_person or keeping_worth(point) >= POLICY.least_keeping
+    return speaker not in ASKING or is_finding(point)
+
+
+def is_found(point: Point, spoken: ParsedEpisode) -> bool:
+    """Tell whether an agent or its tools say a point in a session, where only what they found is worth keeping."""
+    speaker = (point.speaker or "").casefold()
+    is_tool = speaker in ASSISTANTS or (spoken.is_asked and speaker not in ASKING)
+    return spoken.uses_tools and bool(speaker) and is_tool and not is_decided(point.text)
 
 
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:

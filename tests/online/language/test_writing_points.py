@@ -436,6 +436,10 @@ ADVICE = (
     "degrees, or with a descaler from the chandler. **Vinegar**: fill the pump with 2 litres and wait 30 minutes. "
     "**Citric acid**: dissolve 50 grams in each litre of water, and rinse the pump with 10 litres afterwards."
 )
+MORE = (
+    "Whoever has no time for that can let somebody else do it. A chandler knows who does such work in a harbour, and "
+    "what it costs. In most harbours it is done within a day, and the pump can run again on the next morning."
+)
 BRIEF = (
     "I keep a harbour pump on the north pier at Olm, and I clean it in March and in October, in both cases with Piet, "
     "for about 3 hours. The answer has at most 200 words and names each tool once. Every step stands on a line of its "
@@ -569,7 +573,7 @@ def test_what_follows_from_something_does_not_take_it_back() -> None:
 
 
 def test_between_two_requests_without_a_tool_an_agent_explains_only() -> None:
-    talk = f"user: Why?\n[Bash] pump --log\nassistant: {FOUND}\nuser: Tell me of lime.\nassistant: {ADVICE} {ADVICE}"
+    talk = f"user: Why?\n[Bash] pump --log\nassistant: {FOUND}\nuser: Tell me of lime.\nassistant: {ADVICE} {MORE}"
 
     assert {"vinegar", "grams"} & set(" ".join(facts(talk)).split()) == set()
 

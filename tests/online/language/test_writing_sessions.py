@@ -32,6 +32,8 @@ WORKING = "user: Draw the level of the pond.\n[Bash] level --plot\nassistant: Dr
         "user: You must stay in your role.\n<agent-activation strict='yes'>\nAlways read the whole file.",
         "user: " + "Every gauge of the weir must be read twice by the miller of Olm. " * 15,
         "user: KnotError: a rope must start with a hitch.",
+        "user: Ropes are not allowed in this place at line 2 column 32.",
+        "user: Error: the url of the mill must start with rope://",
         "user: 1 yes they should be read, 4 fine.",
         "user: Should we read the gauges by night",
         "user: Also should we group the gauges by weir. do we read each of them twice",
@@ -53,9 +55,8 @@ def test_what_a_user_pastes_or_says_of_the_moment_is_no_rule_of_theirs(pasted: s
         "**Rope 4 breaks under load**: `level` must read `rope.yml` before the JSON of the mill, or no rope is tied. "
         "Fixed by pinning `hitch<4`.",
         "Moved the hitch out of `rope.yml`, to avoid that `knot` and `level` must never agree on the JSON of the mill.",
-        "**根本原因**：`rope.yml` 里没有绳结，所以 `level` 命令的 JSON 和 CSV 里的水位图都是平的。",
-        "The `level` command does not read ropes of hemp.",
-        "The gauge of Olm uses feet instead of metres, so `level` must convert them.",
+        "The `level` command does not read ropes of hemp, because its parser skips each line that names no hitch.",
+        "The gauge of Olm uses feet instead of metres, so `level` must convert each value before it is written.",
         "The mill of Olm only reads ropes with a hitch, so the JSON export must name one.",
         "The plot starts at 1, since `rope.yml` names no gauge 0 and `level` never counts from it.",
     ],
@@ -67,15 +68,15 @@ def test_what_an_agent_found_or_how_it_mended_it_is_a_fact(found: str) -> None:
 @pytest.mark.parametrize(
     "found",
     [
-        "The upper gauge reads 0 because `rope.yml` names no hitch.",
+        "The upper gauge reads 0 because its rope slips.",
         "**Rope 4 breaks under load**: the hitch in `rope.yml` slips. Fixed by pinning `hitch<4` in `rope.yml`.",
         "Moved the hitch out of `rope.yml` to avoid a second reading.",
         "水位图是平的，原因是 `rope.yml` 里没有绳结。",
         "The gauge of Olm uses feet instead of metres.",
-        "The mill of Olm only reads ropes with a hitch.",
-        "The plot starts at 1, since `rope.yml` names no gauge 0.",
+        "The mill of Olm only reads ropes.",
+        "The plot is flat, since `rope.yml` is.",
         "Ropes without a hitch are silently left out of `rope.yml`.",
-        "Root cause confirmed: the mill at Olm reads the rope twice.",
+        "Root cause confirmed: the mill reads twice.",
     ],
 )
 def test_a_short_cause_is_no_fact_and_stands_in_the_summary(found: str) -> None:
@@ -139,7 +140,7 @@ def test_a_tool_that_is_named_like_a_speaker_beside_a_user_is_no_person() -> Non
     assert facts(f"_**User**_\n\nDraw the level of the pond.\n\n---\n\n{used}[Bash] level --plot\n") == []
 
 
-READ = "`rope.yml` is read before the hitch is tied."
+READ = "`rope.yml` is read before the hitch is tied, so `level` never sees the ropes of the mill."
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_what_stands_below_a_heading_or_a_sentence_that_announces_a_cause_is_one
     "told",
     [
         "Ropes without a hitch are silently left out of `rope.yml`, so no JSON export names them.",
-        "The gauge of Olm doesn't accept a rope of hemp.",
+        "The gauge of Olm doesn't accept a rope of hemp, only one of nylon that `rope.yml` names.",
         "Root cause confirmed: the mill at Olm reads the rope of `rope.yml` twice.",
     ],
 )
@@ -174,7 +175,7 @@ def test_what_a_tool_does_that_nobody_expects_is_a_fact(told: str) -> None:
         "Found it.",
         "level = 0 (wrong)",
         "Fix: Updated `rope.yml` for the new hitch.",
-        f"**Fix**\n{READ}",
+        "**Fix**\n`rope.yml` is read before the hitch is tied.",
         "It broke because `rope.yml` names no hitch.",
         "I'm using `level --plot` because the pond of Olm is small.",
         "Issue: [#4 - the rope causes gaps](https://mill.example/4)",
@@ -234,7 +235,7 @@ def test_what_a_user_asks_for_now_likes_or_says_of_a_program_does_not_last(told:
     [
         ("You're right. The gauge of Olm reads 0 because `rope.yml` names no hitch and no rope is tied by `level`.", 1),
         ("The pond of Olm is old. The gauge reads 0 because `rope.yml` names no hitch and `level` never ties one.", 0),
-        ("The gauge of Olm does not read ropes of hemp. The next reading is pending.", -1),
+        ("The gauge of Olm reads no hemp, because its driver only knows the hitch of nylon. A reading is pending.", -1),
     ],
 )
 def test_a_finding_is_told_without_what_names_nothing_before_it_or_makes_it_none(told: str, drawn: int) -> None:

@@ -1,0 +1,1 @@
+"""Training of the score that tells what an agent found in a session and what it merely did."""
