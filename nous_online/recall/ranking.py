@@ -486,16 +486,21 @@ def with_firsts(ranked: Iterable[K], firsts: Mapping[K, Sequence[K]]) -> dict[K,
     """
     placed: dict[K, K | None] = {}
     begun: set[K] = set()
-
-    def place(each: K, before: K | None) -> None:
+    waiting: list[tuple[K, K | None, Iterator[K]]] = []  # no recursion: thousands of values can stand in one chain
+    for each in ranked:
         if each not in begun:
             begun.add(each)
-            for first in firsts.get(each, ()):
-                place(first, each)
-            placed[each] = before
-
-    for each in ranked:
-        place(each, None)
+            waiting.append((each, None, iter(firsts.get(each, ()))))
+        while waiting:
+            last, before, rest = waiting[-1]
+            for first in rest:
+                if first not in begun:
+                    begun.add(first)
+                    waiting.append((first, last, iter(firsts.get(first, ()))))
+                    break
+            else:
+                placed[last] = before
+                waiting.pop()
     return placed
 
 

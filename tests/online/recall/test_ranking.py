@@ -21,6 +21,7 @@ from nous_online.recall.ranking import (
     mentions,
     rank,
     score_parts,
+    with_firsts,
 )
 
 POLICY = RecallPolicy()
@@ -387,3 +388,9 @@ def test_a_recall_is_surer_of_what_is_nearer_has_more_of_the_words_and_stands_ou
     assert sureness(best, *others, Memory(dense=0.6)) == pytest.approx(sure)  # the eleventh is far off
     assert sureness(best) == pytest.approx(sureness(best, *[Memory(dense=0.2)] * 10))  # alone as among strangers
     assert confidence([], POLICY) == 0.0
+
+
+def test_a_chain_of_thousands_of_values_is_placed_too() -> None:
+    count = 5_000
+
+    assert [*with_firsts(range(count), {each: [each + 1] for each in range(count - 1)})] == [*reversed(range(count))]
