@@ -89,6 +89,8 @@ class Firing:
     match: Match | None = None
     """How it matched; None where a guardrail event named the censor."""
     action: str | None = None
+    user_id: str | None = None
+    """For whom it was checked: erasing everything of this user takes the action from the censor."""
     id: UUID = field(default_factory=uuid4)
 
 
@@ -143,7 +145,8 @@ class CensorVerbs(Verbs):
         deadline.remaining()  # raises if matching took too long
         if not found:
             return CensorCheck(())
-        firings = {each: Firing(match.match, loggable(match.part, agent.rights)) for each, match in found.items()}
+        user_id = asked.user_id
+        firings = {each: Firing(m.match, loggable(m.part, agent.rights), user_id) for each, m in found.items()}
         with agent.transaction(deadline) as connection:
             fired = record_firings(connection, agent.id, asked, firings)
         if fired and asked.is_recorded:
@@ -204,6 +207,7 @@ class CensorVerbs(Verbs):
             exception = {
                 "action": activation["action"] if activation else text,
                 "activation_id": activation and activation["id"],
+                "user_id": activation and activation.get("user_id"),
                 "source_kind": reporter,
                 "reported_at": cause.effective_at.isoformat(),
             }
@@ -444,7 +448,7 @@ def activation_values(censor: Censor, firing: Firing, cause: Cause) -> dict[str,
         "activation_count": count,
         "forgiven_count": forgiven,
         "last_activated_at": max(filter(None, (censor.last_activated_at, cause.effective_at))).isoformat(),
-        "last_activation": {"id": str(firing.id), "match": firing.match, "action": action},
+        "last_activation": {"id": str(firing.id), "match": firing.match, "action": action, "user_id": firing.user_id},
     }
     if censor.severity == "warn" and count - forgiven >= censor.escalation_threshold:
         values |= {"severity": "block", "is_escalated": True}

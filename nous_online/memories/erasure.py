@@ -388,9 +388,8 @@ def find_part(connection: Connection, agent_id: str, part: Part) -> PartContents
     (row,) = connection.execute(BLOCKS["lookup_part"], key).fetchall()
     contents = PartContents(agent_id, *row, user_id=part.user_id)
     missing = sorted(set(part.memory_ids) - set(contents.ids))
-    if missing or not (
-        contents.ids or contents.statements or contents.sessions or contents.recalls or contents.decisions
-    ):
+    rows = (contents.ids, contents.statements, contents.sessions, contents.recalls, contents.decisions)
+    if missing or not (any(rows) or quotations_of(connection, contents)):
         what = f"no memory {missing[0]}" if missing else f"nothing of user {part.user_id!r}"
         raise NotFound(f"agent {agent_id!r} has {what}, so there is nothing to erase")
     key |= vars(contents)
@@ -502,7 +501,7 @@ def erase_part(
     connection.execute(BLOCKS["blank_events"], parameters)
     rows["lifecycle.proposals"] = connection.execute(BLOCKS["drop_proposals"], parameters).rowcount
     connection.execute(BLOCKS["blank_proposals"], parameters)
-    redact_rows(connection, contents.agent_id, quotations)
+    redact_rows(connection, contents.agent_id, quotations, contents.user_id)
     redact_facts(connection, contents.agent_id, contents.ids, quotations)
     connection.execute(BLOCKS["forget_words"], parameters)
     return {table: count for table, count in sorted(rows.items()) if count}
@@ -521,10 +520,12 @@ def rewrite_memory(
     connection.execute(SQL(BLOCKS["rewrite_memory"]).format(**given), key)
 
 
-def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str]) -> None:
-    """Replace quotations in the remaining rows by a mark."""
+def redact_rows(connection: Connection, agent_id: str, quotations: Collection[str], user_id: str | None = None) -> None:
+    """Replace quotations in the remaining rows by a mark, and what a user did in the censors of all."""
     # Texts are looked for as they are and as JSON escapes them.
     quoted = sorted({form for text in quotations for form in (text, json.dumps(text, ensure_ascii=False)[1:-1])})
+    if user_id is not None:
+        quoted.append(f'"user_id": {json.dumps(user_id, ensure_ascii=False)}')
     if not quoted:
         return
     parameters: dict[str, Any] = {"agent_id": agent_id, "quoted": quoted}
@@ -535,12 +536,12 @@ def redact_rows(connection: Connection, agent_id: str, quotations: Collection[st
         condition = SQL(BLOCKS["of_agents" if table == "lifecycle.plans" else "of_agent"]).format()
         find, write = (SQL(BLOCKS[b]).format(**names, agent=condition) for b in ("find_quoting", "write_unquoted"))
         for ctid, text in connection.execute(find, parameters).fetchall():
-            new = redact_json(json.loads(text), replace) if kind == "jsonb" else replace(text)
+            new = redact_json(json.loads(text), replace, user_id) if kind == "jsonb" else replace(text)
             erased = json.dumps(new, ensure_ascii=False) if kind == "jsonb" else new
             connection.execute(write, {"text": erased, "ctid": ctid})
     for censor_id, *texts in connection.execute(BLOCKS["find_quoting_censors"], parameters).fetchall():
         told = zip(("exceptions", "last_activation"), texts, strict=True)
-        values = {name: new for name, old in told if (new := redact_json(old, replace)) != old}
+        values = {name: new for name, old in told if (new := redact_json(old, replace, user_id)) != old}
         if values:
             reason = "what set it off quoted something erased"
             rewrite_memory(connection, agent_id, CENSOR, censor_id, values, reason=reason)
@@ -598,15 +599,17 @@ def is_quoted(quotation: str, text: str, place: int) -> bool:
     return text.startswith(quotation, place) and (len(quotation) >= LONG or not any(map(str.isalnum, around)))
 
 
-def redact_json(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a JSON value with the quotations in its texts replaced."""
+def redact_json(value: Any, replace: Callable[[str], str], user_id: str | None = None) -> Any:
+    """Return a JSON value with the quotations in its texts replaced, and without the acts of a user."""
     if isinstance(value, str):  # a short text without a space is a term of ours, such as a status, and stays
         return replace(value) if len(value) >= LONG or any(map(str.isspace, value)) else value
     if isinstance(value, Mapping):
-        inner = cast("Mapping[str, Any]", value)
-        return {name: redact_json(each, replace) for name, each in inner.items()}
+        inner = dict(cast("Mapping[str, Any]", value))
+        if user_id is not None and "action" in inner and inner.get("user_id") == user_id:
+            inner |= {"action": ERASED, "user_id": None}
+        return {name: redact_json(each, replace, user_id) for name, each in inner.items()}
     if isinstance(value, list):
-        return [redact_json(each, replace) for each in cast("list[Any]", value)]
+        return [redact_json(each, replace, user_id) for each in cast("list[Any]", value)]
     return value
 
 
@@ -633,7 +636,7 @@ def erase_copy(connection: Connection, agent_id: str, erasure: Erasure, find_emb
     key = {"agent_id": agent_id, "ids": list(erasure.ids or ())}
     if ids := tuple(row[0] for row in connection.execute(BLOCKS["known_of"], key)):
         erase_found(connection, agent_id, Part(ids), erasure.quotations, find_embedder)
-    redact_rows(connection, agent_id, erasure.quotations)
+    redact_rows(connection, agent_id, erasure.quotations, erasure.user_id)
     redact_facts(connection, agent_id, (), erasure.quotations)
 
 

@@ -250,6 +250,13 @@ with said as (
     union select item ->> 'text' from heart.working_memory, jsonb_array_elements(items) item
           where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
     union select signal from heart.sightings where agent_id = %(agent_id)s and session_id = any(%(sessions)s)
+    union select act ->> 'action' from (
+              select jsonb_build_array(exceptions, last_activation) as document from heart.censors where agent_id = %(agent_id)s
+              union select jsonb_build_array(before, after) from lifecycle.events
+                    where agent_id = %(agent_id)s and memory_kind = 'censor') shared
+          cross join lateral jsonb_path_query(
+              document, 'strict $.** ? (@.user_id == $user)', jsonb_build_object('user', %(user_id)s::text)) act
+          where %(user_id)s::text is not null
     union select note from heart.contradictions
           where agent_id = %(agent_id)s and (memory_a = any(%(ids)s) or memory_b = any(%(ids)s))
     union select proposed ->> 'note' from heart.contradictions

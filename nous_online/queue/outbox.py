@@ -421,7 +421,9 @@ def count_guardrail(connection: Connection, agent: Agent, event: Event, vectors:
     if question is not None:
         suspects = censors.find_suspects(connection, agent, question, vectors)
         matches = checking.match_suspects(question, suspects, vectors, {})  # nothing is embedded in a transaction
-        firings = {censor_id: censors.Firing(each.match, each.part) for censor_id, each in matches.items()}
+        firings = {
+            censor_id: censors.Firing(each.match, each.part, question.user_id) for censor_id, each in matches.items()
+        }
         censors.record_firings(connection, agent.id, question, firings)
         return
     censor_ids = named_censor_ids(event)

@@ -178,6 +178,29 @@ def test_a_censor_that_stays_keeps_no_words_of_what_is_erased(
     assert (heart.get_censor(censor.id).exceptions, heart.get_censor(censor.id).false_positive_count) == ([], 0)
 
 
+@pytest.mark.parametrize("has_more", [True, False])
+def test_what_a_user_did_leaves_the_censors_that_others_share(
+    heart: Heart, owner: psycopg.Connection, erase: Erase, *, has_more: bool
+) -> None:
+    censor = heart.add_censor("lend out", "insurance", is_literal=True, severity="block")
+    (fired,) = heart.check_censors(f"lend out {WORD} to {WORD}", user_id=WORD)
+    heart.report_false_positive(censor.id, activation_id=fired.id)
+    (other,) = heart.check_censors("lend out the cargo bike", user_id="ben")
+    heart.report_false_positive(censor.id, activation_id=other.id)
+    heart.check_censors("lend out a helmet", user_id=WORD)
+    if has_more:
+        heart.learn("I ride to work", user_id=WORD)
+
+    erase(user=WORD)
+
+    left = heart.get_censor(censor.id)
+    assert [(each["action"], each["user_id"]) for each in left.exceptions] == [
+        ("[erased]", None), ("lend out the cargo bike", "ben"),
+    ]  # fmt: skip
+    assert left.activation_count == 3
+    assert mentions(dump(owner), WORD) == set()
+
+
 def test_the_other_rows_of_the_agent_stay_as_they_were(heart: Heart, owner: psycopg.Connection, erase: Erase) -> None:
     others = [heart.learn(text).memory for text in ("The office opens at nine", "Backups are kept for 30 days")]
     for each in others:
