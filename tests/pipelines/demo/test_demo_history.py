@@ -1,8 +1,12 @@
-"""The sample history keeps the promises its planted answers make."""
+"""The sample history keeps the promises its planted answers make.
+
+What needs models is tried on a third of it each day, another one each time: to read all of it takes 20 s.
+"""
 
 import json
+import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, combinations
 from pathlib import Path
@@ -12,6 +16,7 @@ import polars as pl
 import pytest
 from drawn import NIGHT, USUAL_FACT
 from judged_pairs import judged_pairs
+from turns import TURN, in_turn
 
 from nous_online.language.minilm import LocalMiniLM
 from nous_online.language.pairs.judging import OfflineJudge
@@ -121,9 +126,42 @@ def answers(records):
 
 
 @pytest.fixture(scope="module")
-def vectors(facts):
-    rows = LocalMiniLM(threads=1).embed_documents([fact["content"] for fact in facts.values()])
-    return dict(zip(facts, rows, strict=True))
+def families(facts, answers):
+    """For each fact the first of those it was planted with, or itself."""
+    pairs = (*answers.repeats, *answers.rewordings, *answers.updates, *answers.contradictions)
+    family = {fact_id: fact_id for fact_id in facts}
+    for a, b in (*pairs, *((p.a, p.b) for p in answers.look_alikes)):
+        joined, kept = family[b], family[a]
+        family = {fact_id: kept if name == joined else name for fact_id, name in family.items()}
+    return family
+
+
+@pytest.fixture(scope="module")
+def tried(facts, families):
+    """The facts of a third of the families, drawn anew each day, so that any two of them meet on some day."""
+    names = sorted({*families.values()})
+    random.Random(TURN).shuffle(names)  # noqa: S311 (which to try)
+    chosen = {*in_turn(names, of=3)}
+    return {fact_id: fact for fact_id, fact in facts.items() if families[fact_id] in chosen}
+
+
+@pytest.fixture(scope="module")
+def planted_there(answers, tried):
+    """The correct results for the facts that are tried."""
+    return replace(
+        answers,
+        look_alikes=tuple(pair for pair in answers.look_alikes if pair.a in tried),
+        **{
+            name: tuple(pair for pair in getattr(answers, name) if pair[0] in tried)
+            for name in ("repeats", "rewordings", "updates", "contradictions")
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def vectors(tried):
+    rows = LocalMiniLM(threads=1).embed_documents([fact["content"] for fact in tried.values()])
+    return dict(zip(tried, rows, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +170,7 @@ def similarity(vectors):
 
 
 @pytest.fixture(scope="module")
-def merged(facts, vectors):
+def merged(tried, vectors):
     """The pairs of facts that a night would merge."""
     rows = [
         {
@@ -141,7 +179,7 @@ def merged(facts, vectors):
             "learned_at": datetime.fromisoformat(fact["learned_at"]),
             "embedding": vectors[fact_id].tolist(),
         }
-        for fact_id, fact in facts.items()
+        for fact_id, fact in tried.items()
     ]
     table = pl.DataFrame(rows, schema=FACTS)
     judged, found = judged_pairs(table, OfflineJudge(), policy=NightPolicy())
@@ -302,54 +340,50 @@ def test_much_used_memories_are_cited_at_least_four_times(records, answers):
     assert min(cited[fact_id] for fact_id in answers.much_used) >= 4
 
 
-def test_repeats_and_rewordings_are_close_and_most_are_nominated_by_the_night(similarity, answers):
-    close = [similarity(a, b) for a, b in (*answers.repeats, *answers.rewordings)]
+def test_repeats_and_rewordings_are_close_and_most_are_nominated_by_the_night(similarity, planted_there):
+    close = [similarity(a, b) for a, b in (*planted_there.repeats, *planted_there.rewordings)]
 
     assert min(close) >= 0.85
     assert sum(value >= NOMINATED for value in close) >= len(close) * 2 / 3
 
 
-def test_enough_is_too_far_apart_for_learn_and_near_enough_for_the_night(similarity, answers):
-    said_again = (*answers.repeats, *answers.rewordings)
+def test_enough_is_too_far_apart_for_learn_and_near_enough_for_the_night(similarity, answers, planted_there):
+    said_again = (*planted_there.repeats, *planted_there.rewordings)
     left_to_the_night = [pair for pair in said_again if NOMINATED <= similarity(*pair) < CONFIRMED_ONLINE]
 
-    assert len(left_to_the_night) >= 40
+    assert len(left_to_the_night) >= 40 * len(said_again) / len(answers.repeats + answers.rewordings)
 
 
-def test_forty_look_alikes_would_be_nominated_and_none_is_far(similarity, answers):
-    close = [similarity(pair.a, pair.b) for pair in answers.look_alikes]
+def test_forty_look_alikes_would_be_nominated_and_none_is_far(similarity, answers, planted_there):
+    close = [similarity(pair.a, pair.b) for pair in planted_there.look_alikes]
 
-    assert sum(value >= NOMINATED for value in close) >= 40
+    assert sum(value >= NOMINATED for value in close) >= 40 * len(close) / len(answers.look_alikes)
     assert min(close) >= 0.90
 
 
-def test_nothing_unplanted_looks_like_a_duplicate(facts, similarity, answers):
-    pairs = (*answers.repeats, *answers.rewordings, *answers.updates, *answers.contradictions)
-    family = {fact_id: fact_id for fact_id in facts}
-    for a, b in (*pairs, *((p.a, p.b) for p in answers.look_alikes)):
-        joined, kept = family[b], family[a]
-        family = {fact_id: kept if name == joined else name for fact_id, name in family.items()}
-
+def test_nothing_unplanted_looks_like_a_duplicate(tried, families, similarity):
     strangers = [
-        (facts[a]["content"], facts[b]["content"])
-        for a, b in combinations(facts, 2)
-        if family[a] != family[b] and similarity(a, b) >= NOMINATED
+        (tried[a]["content"], tried[b]["content"])
+        for a, b in combinations(tried, 2)
+        if families[a] != families[b] and similarity(a, b) >= NOMINATED
     ]
 
     assert strangers == []
 
 
-def test_the_night_keeps_every_planted_difference_apart(merged, answers):
-    different = [(pair.a, pair.b) for pair in answers.look_alikes] + [*answers.updates, *answers.contradictions]
+def test_the_night_keeps_every_planted_difference_apart(merged, planted_there):
+    look_alikes = [(pair.a, pair.b) for pair in planted_there.look_alikes]
+    different = [*look_alikes, *planted_there.updates, *planted_there.contradictions]
 
+    assert len(different) >= 15
     assert [pair for pair in different if frozenset(pair) in merged] == []
 
 
-def test_the_night_merges_what_was_said_again(merged, answers):
+def test_the_night_merges_what_was_said_again(merged, planted_there):
     of: dict[str, set[str]] = {}
-    for pair in (*answers.repeats, *answers.rewordings):
+    for pair in (*planted_there.repeats, *planted_there.rewordings):
         group = set.union(*(of.get(each, {each}) for each in pair))
         of |= dict.fromkeys(group, group)
 
-    assert len(merged) >= 20  # repeats, and what the built-in reader knows again in words that are far from few
+    assert len(merged) >= 10  # repeats, and what the built-in reader knows again in words that are far from few
     assert [pair for pair in merged if not pair <= of.get(min(pair), set())] == []
