@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from difflib import get_close_matches
-from functools import reduce
+from functools import cache, reduce
 from itertools import chain
 from pathlib import Path
 from shutil import rmtree
@@ -109,11 +109,20 @@ class NightQuery:
         return [name for name in known if name == "night" or name.lower() in self.words]
 
 
+@cache
+def parser() -> duckdb.DuckDBPyConnection:
+    """Return an engine that parses and runs nothing, made once a process, as that takes longer than any statement.
+
+    It has no threads of its own: a fork would not take them along.
+    """
+    return duckdb.connect(config={"threads": 1})
+
+
 def parsed_query(sql: str) -> NightQuery:
     """Read one SELECT; raise `InvalidInput` for anything else, and for a table or a table function it may not read."""
-    with duckdb.connect() as parser:
+    with parser().cursor() as own:
         try:
-            found = parser.extract_statements(sql)
+            found = own.extract_statements(sql)
         except duckdb.Error as error:
             raise InvalidInput(message_of(error)) from error
         if [statement.type for statement in found] != [duckdb.StatementType.SELECT]:
@@ -123,7 +132,7 @@ def parsed_query(sql: str) -> NightQuery:
                 "export with --csv or --json, and write a pivot as FROM … PIVOT (…)"
             )
         statement = found[0].query
-        row = parser.execute(BLOCKS["parse"], [statement]).fetchone()
+        row = own.execute(BLOCKS["parse"], [statement]).fetchone()
     tree = json.loads(row[0]) if row else {"error": True, "error_message": "not parsed"}
     if tree["error"]:
         raise InvalidInput(f"the statement can't be read ({tree['error_message']}); write it as a SELECT")
