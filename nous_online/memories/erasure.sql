@@ -228,10 +228,11 @@ select id, content, category, tags, row_version from heart.facts where agent_id 
 
 -- name: part_quotations
 -- By which words a copy of it is recognised; none that something that stays says too.
-with said as (
-    select full_text as text from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
-    union select summary from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
-    union select compressed from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
+with memory as materialized (
+    -- Named once: each mention of the view is planned as four tables.
+    select full_text, summary, compressed from heart.memories where agent_id = %(agent_id)s and id = any(%(ids)s)
+), said as (
+    select unnest(array[full_text, summary, compressed]) as text from memory
     union select unnest(array[context, subject, source] || tags) from heart.facts where agent_id = %(agent_id)s and id = any(%(ids)s)
     union select unnest(array[content, subject, source]) from heart.statements where agent_id = %(agent_id)s and id = any(%(statements)s)
     union select unnest(title || lessons_learned || tags || participants || completion_note)
