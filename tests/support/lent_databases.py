@@ -46,8 +46,8 @@ ACTIVITY = """
 CATALOGUE, ACTIVE, SPACES = ("", ""), ("pg_catalog", "pg_stat_activity"), ("heart", "embedding_spaces")
 FORGOTTEN = "delete from heart.embedding_spaces where id <> %s"
 NEW_INDEXES = """
-    select format('drop index %%I.%%I', schemaname, indexname) from pg_indexes
-    where indexdef like '%% USING hnsw %%' and indexname <> all(%s)
+    select format('drop index %%s', c.oid::regclass) from pg_class c join pg_am m on m.oid = c.relam
+    where m.amname = 'hnsw' and c.relname <> all(%s)
 """
 """Of embedding spaces that a test made known: to copy the template again takes longer."""
 FIRST = """

@@ -290,7 +290,7 @@ def tenants(copy_of, template):
     """A database of agents of different sizes, to be copied, and questions to them."""
     with copy_of(template) as url:
         with psycopg.connect(url, autocommit=True) as owner:
-            queries = fill_tenants(url, owner, {"tiny": 10, "small": 200, "large": 3000})
+            queries = fill_tenants(url, owner, {"tiny": 10, "small": 200, "large": 1200})
             (name,) = owner.execute("select current_database()").fetchone()
         yield name, queries
 
