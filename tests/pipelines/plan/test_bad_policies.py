@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from night_runs import NIGHT, everything, options, remember
 
-from nous_online.language.pairs.judging import OfflineJudge, Verdict
+from nous_online.language.pairs.judging import Judgement, OfflineJudge, Verdict, later, slot_of_pair
 from nous_pipelines.orchestration.dagster_classes import unrecorded
 from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.reports.text_reports import markdown_of
@@ -34,12 +33,16 @@ def run(database_url, instance, tmp_path):
 
 
 class Gullible(OfflineJudge):
-    """Takes every pair for a repeat."""
+    """Takes every pair for a repeat, and reads none of them."""
 
     answer = Verdict.SAME
 
     def judge(self, pairs):
-        return [replace(judgement, verdict=self.answer, confidence=0.99) for judgement in super().judge(pairs)]
+        said = "so says the test"
+        return [
+            Judgement(self.answer, 0.99, said, slot_of_pair(pair), later(pair), self.name, self.prompt_version)
+            for pair in pairs
+        ]
 
 
 class Restless(Gullible):
