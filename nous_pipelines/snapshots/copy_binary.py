@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -99,7 +100,7 @@ def read_parts(
     with ClientCursor(connection) as cursor:  # neither a copy nor a description takes parameters
         written = cast("LiteralString", cursor.mogrify(as_composable(query), parameters))
     kinds = _column_types(connection, written)
-    yield pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds.items()})
+    yield no_rows(tuple(kinds.items())).clone()
     with (
         connection.cursor() as cursor,
         cursor.copy(SQL(BLOCKS["copy_rows"]).format(SQL(written))) as copy,
@@ -108,6 +109,12 @@ def read_parts(
         for rows, bounds in batches:
             if len(bounds) > 1:  # otherwise it holds nothing but the end mark
                 yield _parse_batch(rows, bounds, kinds)
+
+
+@lru_cache(maxsize=256)
+def no_rows(kinds: tuple[tuple[str, str], ...]) -> pl.DataFrame:
+    """Return a table of these columns without rows, kept: Polars takes longer to make it than the server for a few."""
+    return pl.DataFrame(schema={name: DECODERS[kind][0] for name, kind in kinds})
 
 
 def prefetched(things: Iterator[Thing]) -> Generator[Thing, None, None]:
