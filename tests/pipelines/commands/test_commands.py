@@ -31,8 +31,10 @@ def nous(database_url, dagster_home, tmp_path):
 def test_nights_are_backfilled_in_order_and_told_to_machines_in_json(heart, nous):
     remember(heart, NINE, NINE)
 
-    nights = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-02", "--json"))["nights"]
+    told = as_json(nous("night", "--from", "2026-05-01", "--to", "2026-05-02", "--json"))
 
+    nights = told["nights"]
+    assert told["not_over"] == []
     assert [(night["night"], night["counts"]["retired"]) for night in nights] == [("2026-05-01", 0), ("2026-05-02", 1)]
     assert [(night["is_success"], night["failures"], len(night["plan_hash"])) for night in nights] == [
         (True, [], 64)
@@ -44,13 +46,13 @@ def test_a_night_of_a_day_that_is_not_over_says_what_it_leaves_out(heart, nous):
     today = datetime.now(UTC).date().isoformat()
 
     told, plain = nous("night", "--date", today), as_json(nous("night", "--date", today, "--json"))
-    tried, earlier = nous("night", "--date", today, "--dry-run"), as_json(nous("night", *HERE, "--json"))
+    tried = nous("night", "--date", today, "--dry-run")
 
     (warned,) = [line for line in told.stderr.splitlines() if "warning" in line]
     assert warned.startswith(f"warning: the day of night {today} ends at midnight UTC")
     assert f"nous night --date {today} again" in warned
     assert f"night {today}: " in told.stdout
-    assert (plain["not_over"], earlier["not_over"]) == ([today], [])
+    assert plain["not_over"] == [today]
     assert "warning" not in tried.stderr
 
 
