@@ -22,10 +22,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 from polars.io.plugins import register_io_source
-from psycopg import ClientCursor, Connection
+from psycopg import Connection
 from psycopg.abc import Buffer
-from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus
 from psycopg.sql import SQL, Composed
 
 from nous_online.core.errors import InvalidInput, Unavailable
@@ -97,13 +95,12 @@ def read_parts(
     list of Float32, whatever its width; null stays null. Raises `InvalidInput` for a column of another type: cast it
     in the query.
     """
-    with ClientCursor(connection) as cursor:  # neither a copy nor a description takes parameters
-        written = cast("LiteralString", cursor.mogrify(as_composable(query), parameters))
-    kinds = _column_types(connection, written)
+    kinds = _column_types(connection, query, parameters)
     yield no_rows(tuple(kinds.items())).clone()
+    command = SQL(BLOCKS["copy_rows"]).format(as_composable(query))
     with (
         connection.cursor() as cursor,
-        cursor.copy(SQL(BLOCKS["copy_rows"]).format(SQL(written))) as copy,
+        cursor.copy(command, parameters) as copy,
         closing(prefetched(_batches(copy))) as batches,
     ):
         for rows, bounds in batches:
@@ -226,15 +223,11 @@ def _sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _column_types(connection: Connection, query: str) -> dict[str, str]:
-    """Return the names and types of the columns of a query, which is read for them and neither planned nor run."""
-    with connection.lock:
-        read = connection.pgconn.prepare(b"", query.encode(connection.info.encoding))
-        if read.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(read, encoding=connection.info.encoding)
-        described = connection.pgconn.describe_prepared(b"")
-    columns = [((described.fname(at) or b"").decode(), described.ftype(at)) for at in range(described.nfields)]
-    kinds = {name: _type_name(connection, kind) for name, kind in columns}
+def _column_types(connection: Connection, query: Query, parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names and types of the columns of a query, without its rows."""
+    probe = SQL(BLOCKS["describe"]).format(as_composable(query))
+    described = connection.execute(probe, parameters).description or []
+    kinds = {column.name: _type_name(connection, column.type_code) for column in described}
     unknown = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in DECODERS]
     if unknown:
         message = f"can't read {', '.join(unknown)} from a binary copy; cast it to one of {', '.join(DECODERS)}"
