@@ -61,10 +61,11 @@ class DaskCluster:
         """Start workers of one thread, whose nannies share a process."""
         return self._start_worker("--nworkers", str(count))
 
-    def start_bare_worker(self, path: Path) -> subprocess.Popen[bytes]:
+    def start_bare_worker(self, *, path: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a worker that nobody starts again; what lies in `path` is found before all else."""
         found = self._environment["PYTHONPATH"]
-        return self._start_worker("--no-nanny", environment={"PYTHONPATH": f"{path}{os.pathsep}{found}"})
+        more = {} if path is None else {"PYTHONPATH": f"{path}{os.pathsep}{found}"}
+        return self._start_worker("--no-nanny", environment=more)
 
     def _start_worker(self, *more: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         address = f"tcp://127.0.0.1:{self.port}"
@@ -109,12 +110,15 @@ class DaskCluster:
 
 
 @contextmanager
-def dask_cluster(folder: Path, **environment: str) -> Iterator[DaskCluster]:
-    """Run a scheduler and two workers for the length of a block."""
+def dask_cluster(folder: Path, *, is_bare: bool = False, **environment: str) -> Iterator[DaskCluster]:
+    """Run a scheduler for the length of a block, and two workers, or a bare one."""
     cluster = DaskCluster(folder, environment)
     try:
         cluster.start_scheduler()
-        cluster.start_workers(2)
+        if is_bare:
+            cluster.start_bare_worker()
+        else:
+            cluster.start_workers(2)
         yield cluster
     finally:
         cluster.close()
