@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
@@ -241,7 +242,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     """Answer what the framework refused: an unknown path, a wrong method, an unreadable body."""
     assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these alone)
     kind = OF_STATUS.get(error.status_code, ProblemKind(error.status_code, "refused-by-http", str(error.detail)))
-    methods = methods_of(request.app.openapi()["paths"], request.url.path) if kind is NO_METHOD else []
+    methods = methods_of(endpoints(request.app), request.url.path) if kind is NO_METHOD else []
     headers = {"Allow": ", ".join(methods)} if methods else error.headers
     detail = str(error.detail)
     if kind is UNREADABLE:
@@ -252,11 +253,20 @@ async def on_http_error(request: Request, error: Exception) -> Response:
         detail = as_utf8(f"{request.method[:SHOWN_CHARACTERS]} is not a method of {path!r}, which takes {known}")
     if kind is NOT_FOUND:
         unknown = f"{request.url.path[:SHOWN_CHARACTERS]!r} is not a path of this interface; /openapi.json lists them"
-        detail = as_utf8(wrong_id(request.app.openapi()["paths"], request.url.path) or unknown)
+        detail = as_utf8(wrong_id(endpoints(request.app), request.url.path) or unknown)
     return for_request(request, kind, detail, headers=headers)
 
 
-def wrong_id(paths: Mapping[str, Mapping[str, Any]], path: str) -> str:
+def endpoints(app: FastAPI) -> dict[str, list[str]]:
+    """Return the methods of each path that the document lists, without making it, which takes a second."""
+    found: dict[str, list[str]] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            found.setdefault(route.path_format, []).extend(sorted(route.methods or ()))
+    return found
+
+
+def wrong_id(paths: Collection[str], path: str) -> str:
     """Return which part of a path is no id, where the path would be known otherwise; an empty text where it is not."""
     template = nearest_template(paths, path) or ""
     named = zip(template.split("/"), path.split("/"), strict=False)
@@ -271,13 +281,13 @@ def is_uuid(text: str) -> bool:
         return False
 
 
-def methods_of(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+def methods_of(paths: Mapping[str, list[str]], path: str) -> list[str]:
     """Return all methods of a path, for the Allow header; Starlette names those of the first matching route only."""
     nearest = nearest_template(paths, path)
-    return [] if nearest is None else [method.upper() for method in paths[nearest]]
+    return [] if nearest is None else paths[nearest]
 
 
-def nearest_template(paths: Mapping[str, Mapping[str, Any]], path: str) -> str | None:
+def nearest_template(paths: Collection[str], path: str) -> str | None:
     """Return the path of the document that a path fits, None for none."""
     parts = path.split("/")
     fitting = [

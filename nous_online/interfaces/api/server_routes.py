@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Literal, Protocol
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Path, Query, Request, Response
 from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -20,7 +20,7 @@ from nous_online.interfaces.api.access import AnyNightCall, NightCall, authentic
 from nous_online.interfaces.api.bodies import Body, Flag, Name, Night, text_of
 from nous_online.interfaces.api.gate import MEDIA_TYPE
 from nous_online.interfaces.api.hearts import PROBE_S, HealthCheck
-from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem
+from nous_online.interfaces.api.problems import FORBIDDEN, NO_EXTRA, InterfaceProblem, endpoints
 from nous_online.interfaces.request_checks import bearer_of
 
 CONSOLIDATORS_GROUP = "nous.consolidators"
@@ -176,15 +176,15 @@ class Links:
 @server_router.get("/", operation_id="get_links", summary="Find your way")
 def links(request: Request) -> Links:
     """Return the paths of everything."""
-    described = request.app.openapi()
+    app: FastAPI = request.app
     return Links(
-        name=described["info"]["title"],
-        version=described["info"]["version"],
+        name=app.title,
+        version=app.version,
         openapi="/openapi.json",
         health="/health",
         ready="/ready",
         metrics="/metrics",
-        endpoints=[f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods],
+        endpoints=[f"{method} {path}" for path, methods in endpoints(app).items() for method in methods],
     )
 
 

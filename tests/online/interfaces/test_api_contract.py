@@ -22,6 +22,7 @@ from starlette.testclient import TestClient
 from nous_online.core.policy import ApiPolicy
 from nous_online.database.connection import Database
 from nous_online.interfaces.api.application import Access, application
+from nous_online.interfaces.api.problems import endpoints
 
 EXAMPLES = int(os.environ.get("NOUS_API_EXAMPLES", "0"))
 UNLIMITED = Access(policy=ApiPolicy(calls_per_minute=1_000_000, strangers_per_minute=1_000_000))
@@ -178,3 +179,9 @@ def test_every_operation_that_needs_a_key_says_how_it_fails(document: dict[str, 
 def test_the_document_is_the_same_each_time_and_plain_json(document: dict[str, Any], described: FastAPI) -> None:
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert described.openapi() is document
+
+
+def test_the_paths_that_answers_name_are_those_of_the_document(document: dict[str, Any], described: FastAPI) -> None:
+    named = [f"{method} {path}" for path, methods in endpoints(described).items() for method in methods]
+
+    assert named == [name for name, _ in operations(document)]
