@@ -110,21 +110,21 @@ def test_bash_completes_with_the_script_it_is_given(kept_bytecode: dict[str, str
 def test_completing_starts_no_server_and_little_but_the_libraries_of_a_command_line(kept_bytecode: dict[str, str]):
     command, environment = [sys.executable, "-c", NOUS], kept_bytecode | asked("bash", "nous re")
     programs = (command, [sys.executable, "-c", BARE])
-    tries = [[processor_seconds(program, environment) for program in programs] for _ in range(3)]
-    completing, bare = map(min, zip(*tries, strict=True))
     home = Path(kept_bytecode["NOUS_HOME"])
 
-    assert completing < MOST_TIMES_BARE * bare
+    def is_quick() -> bool:
+        completing, bare = (processor_seconds(program, environment) for program in programs)
+        return completing < MOST_TIMES_BARE * bare
+
+    assert any(is_quick() for _ in range(3))
     assert not home.exists()
 
 
 @pytest.fixture(scope="module")
 def kept_bytecode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of somebody who ran the command before, so that its modules are compiled already."""
+    """The environment of somebody who has no home yet, and whose first run keeps the modules it compiles."""
     folder = tmp_path_factory.mktemp("shell")
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "NOUS_HOME": str(folder / "home")}
-    subprocess.run([sys.executable, "-c", NOUS], env=environment | asked("bash", "nous re"), check=True)
-    return environment
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "NOUS_HOME": str(folder / "home")}
 
 
 def completed(shell: str, line: str) -> str:

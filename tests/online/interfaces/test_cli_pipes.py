@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cli_runs import pointed_at, typed
 from turns import in_turn
+from twins import begun, run_nous
 
 NOUS = [sys.executable, "-m", "nous_online.interfaces.cli"]
 PIPE_CLOSED = 141
@@ -94,9 +95,11 @@ def on_a_terminal(arguments: list[str], variables: dict[str, str]) -> str:
     """Return what a command prints where standard output is a terminal."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
-    process = subprocess.Popen([*NOUS, *arguments], stdout=theirs, stderr=theirs, env=environment | variables)
-    process.wait(timeout=60)
-    os.close(theirs)
+    streams = [os.dup(theirs) for _ in range(3)]
+    process = begun(lambda: run_nous(arguments, environment | variables, streams, [ours, theirs]))
+    process.join(60)
+    for each in (theirs, *streams):
+        os.close(each)
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     return shown

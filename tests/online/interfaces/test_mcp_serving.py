@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp_visits import values
 from twins import NousTwin
 from typer.testing import CliRunner
@@ -21,7 +21,6 @@ from nous_online.interfaces.cli.command_line import application
 from nous_online.interfaces.projects import project_of
 from nous_online.interfaces.request_checks import listening
 
-NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -55,16 +54,25 @@ def greeting(process: NousTwin) -> dict[str, Any]:
     return json.loads(process.stdout.readline())["result"]
 
 
+def called(process: NousTwin, name: str, **arguments: str) -> dict[str, Any]:
+    """Call a tool of a server that was greeted, and return its answer."""
+    asked = {"name": name, "arguments": arguments}
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": asked}) + "\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline())
+    assert (answer["id"], answer["result"]["isError"]) == (name, False), answer
+    return answer["result"]
+
+
 def test_a_client_over_stdio_goes_on_with_the_session_it_names(environment, owner):
-    server = StdioServerParameters(command=NOUS[0], args=[*NOUS[1:], "mcp", "--session", "s1"], env=environment)
+    with NousTwin("mcp", "--session", "s1", environment=environment) as process:
+        greeting(process)
+        process.stdin.write(json.dumps(READY) + "\n")
+        called(process, "remember", content="Deploys go through blue/green")
+        called(process, "focus", task="deploy on Monday")
+        found = called(process, "recall", query="how do we deploy?")["structuredContent"]
 
-    async def story() -> str:
-        async with Client(server) as client:
-            values(await client.call_tool("remember", {"content": "Deploys go through blue/green"}))
-            values(await client.call_tool("focus", {"task": "deploy on Monday"}))
-            return values(await client.call_tool("recall", {"query": "how do we deploy?"}))["memories"][0]["text"]
-
-    assert anyio.run(story) == "Deploys go through blue/green"
+    assert found["memories"][0]["text"] == "Deploys go through blue/green"
     asked = "select agent_id, session_id, task from heart.working_memory"
     assert owner.execute(asked).fetchall() == [("aria", "s1", "deploy on Monday")]
 
@@ -145,14 +153,11 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
 def test_with_repository_a_client_meets_the_memory_of_the_repository_it_works_in(environment, owner, tmp_path):
     (tmp_path / "atlas" / ".git").mkdir(parents=True)
     environment["CLAUDE_PROJECT_DIR"] = str(tmp_path / "atlas")
-    asked = {"name": "remember", "arguments": {"content": "Retries happen three times"}}
 
     with NousTwin("mcp", "--repository", environment=environment) as process:
         greeting(process)
-        for message in (READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}):
-            process.stdin.write(json.dumps(message) + "\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["result"]["isError"] is False
+        process.stdin.write(json.dumps(READY) + "\n")
+        called(process, "remember", content="Retries happen three times")
 
     (project,) = owner.execute("select project_id from heart.facts").fetchone()
     assert project == project_of(tmp_path / "atlas")

@@ -37,7 +37,6 @@ TALK = (
     "Ada: We decided to ship with Fjordline from now on.\n"
 )
 WITHIN_S = 30.0
-NOUS = [sys.executable, "-c", "from nous_online.interfaces.cli import main; main()"]
 
 
 def until(is_so: Callable[[], bool], *, seconds: float = WITHIN_S) -> bool:
@@ -299,11 +298,7 @@ def local_model(environment: dict[str, str]) -> Iterator[Heart]:
 def test_nous_worker_completes_episodes_until_it_is_told_to_end(
     local_model: Heart, environment: dict[str, str], owner: psycopg.Connection
 ):
-    command = [*NOUS, "worker", "--every", "0.5"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr
+    with NousTwin("worker", "--every", "0.5", environment=environment) as process:
         assert "looking for closed episodes" in process.stderr.readline()
         episode = local_model.record_episode(TALK)
         took_s = stopwatch()
