@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import typer
+from twins import NousTwin
 from typer.testing import CliRunner
 
 from nous_online.core.settings import settings
@@ -111,7 +112,7 @@ def test_a_change_that_is_yet_to_begin_stands_after_what_holds_today_and_says_fr
 
 
 def test_a_memory_of_many_words_is_shown_in_three_lines_unless_all_of_it_is_asked_for(nous: Callable[..., Answer]):
-    text = " ".join(f"Barge {number} carried rye to Olm." for number in range(30))
+    text = " ".join(f"Barge {number} carried rye to Olm." for number in range(12))
     learned = nous("learn", text)
 
     assert learned.code == 0, learned.err
@@ -496,10 +497,12 @@ def test_help_imports_no_database_driver_and_no_model():
 
 
 def test_a_process_without_a_terminal_prints_no_colours(environment: None):
-    ended = subprocess.run([*NOUS, "up"], capture_output=True, text=True, check=True, env=os.environ)
+    with NousTwin("up", environment=os.environ) as process:
+        out, err = process.communicate()
 
-    assert "\x1b" not in ended.stdout + ended.stderr
-    assert ended.stdout.startswith("ready")
+    assert process.returncode == 0
+    assert "\x1b" not in out + err
+    assert out.startswith("ready")
 
 
 def test_an_import_stopped_by_ctrl_c_says_so_and_continues_when_run_again(
