@@ -579,15 +579,19 @@ def redactor(quotations: Iterable[str]) -> Callable[[str], str]:
     for quotation in sorted(filter(None, quotations), key=len, reverse=True):
         by_start[quotation[: LONG if len(quotation) >= LONG else START]].append(quotation)
     sizes = sorted({len(start) for start in by_start}, reverse=True)
+    # Hardly any place of a text begins a quotation, which the first characters that all of them have tell at once.
+    width = sizes[-1] if sizes else 0
+    heads = {start[:width] for start in by_start}
 
     def redacted(text: str) -> str:
-        kept, place = list[str](), 0
-        while place < len(text):
+        kept, done = list[str](), 0
+        for place in [at for at in range(len(text)) if text[at : at + width] in heads]:
             near = (each for size in sizes for each in by_start.get(text[place : place + size], ()))
-            quotation = next((each for each in near if is_quoted(each, text, place)), "")
-            kept.append(ERASED if quotation else text[place])
-            place += len(quotation) or 1
-        return "".join(kept)
+            quotation = next((each for each in near if is_quoted(each, text, place)), "") if place >= done else ""
+            if quotation:
+                kept += [text[done:place], ERASED]
+                done = place + len(quotation)
+        return "".join([*kept, text[done:]])
 
     return redacted if by_start else lambda text: text
 

@@ -37,6 +37,7 @@ MAPS_BY_AGENT = frozenset({"eligible", "proposed", "left", "agents", "late", "un
 SHORTEST = 3  # characters; shorter quotations are not searched for
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
+SPACE = re.compile(r"\s")
 
 
 class Redaction:
@@ -81,7 +82,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Return a text with name and quotations erased; of texts of one word, which are terms of logs, only ids."""
-        if not any(character.isspace() for character in text):
+        if SPACE.search(text) is None:
             return ERASED if text in self._ids else text
         return self._in_prose.sub(rf"\1{ERASED}", self._without_quotations(text))
 
