@@ -11,7 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -36,6 +36,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 PARTITION_TAG = "dagster/partition"
 END_S = 60
 FETCH_S = 240
+FETCHED_FROM = os.environ.get("PLAYWRIGHT_DOWNLOAD_HOST", "https://cdn.playwright.dev")
 NOUS = [sys.executable, "-P", "-m", "nous_online.interfaces.cli"]
 RANGE = 'input[placeholder^="ex: "], input[placeholder="No matching partitions"]'
 
@@ -190,7 +191,18 @@ def installed_browser() -> str | None:
 
 
 def fetch_browser() -> bool:
-    """Have Playwright fetch its own Chromium; return whether it could."""
+    """Have Playwright fetch its own Chromium; return whether it could.
+
+    Where its server can't be reached it would try so three times, each in a program of its own.
+    """
+    with suppress(httpx.HTTPError):
+        httpx.head(FETCHED_FROM, timeout=10)
+        return was_fetched()
+    return False
+
+
+def was_fetched() -> bool:
+    """Fetch Chromium, and return whether that could be done."""
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
     try:
         return subprocess.run(command, capture_output=True, timeout=FETCH_S, check=False).returncode == 0

@@ -28,11 +28,11 @@ from nous_pipelines.orchestration.quiet_nights import find_quiet_nights
 from nous_pipelines.orchestration.running import NightOptions, nights_to_run, read_report, run_night, run_nights
 
 FIRST = date(2026, 3, 1)
-COUNT = 12
+COUNT = 9
 NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
 POLICY = {
-    "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 4, "compressed_after_days": 8,
-    "fossil_after_days": 11, "superseded_grace_days": 5, "unused_after_days": 5, "unused_asked_days": 1,
+    "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 4, "compressed_after_days": 5,
+    "fossil_after_days": 7, "superseded_grace_days": 4, "unused_after_days": 4, "unused_asked_days": 1,
     "unused_return_share": 1.0, "probe_days": 4,
 }  # fmt: skip
 """Ages short enough for all of them to be reached, and so far apart that the nights before some of them are quiet."""
@@ -41,7 +41,7 @@ TEXTS = (
     "Backups are kept for 30 days.", "Backups are kept for 14 days.", "Rain falls in Lima.",
 )  # fmt: skip
 DAY = st.integers(0, 1)
-FACTS = st.lists(st.tuples(st.sampled_from((0, 1, 7)), st.sampled_from(TEXTS)), min_size=3, max_size=8)
+FACTS = st.lists(st.tuples(st.sampled_from((0, 1, 5)), st.sampled_from(TEXTS)), min_size=3, max_size=8)
 EPISODES = st.lists(DAY, min_size=1, max_size=3)
 RECALLS = st.lists(st.tuples(DAY, st.integers(0, 9), st.booleans()), max_size=4)
 CENSORS = st.lists(st.tuples(DAY, st.integers(1, 7)), max_size=1)
@@ -156,12 +156,12 @@ def test_a_history_without_its_quiet_nights_ends_as_one_with_all_of_them(
         assert len(ran) < COUNT
 
 
-DAYS = 14
+DAYS = 7
 
 
 @dataclass(frozen=True)
 class Month:
-    """The first nights of a month after two facts were learned: which of them ran, and where."""
+    """The first nights after two facts were learned: which of them ran, and where."""
 
     heart: Heart
     options: NightOptions
@@ -206,13 +206,13 @@ def test_the_figures_of_a_quiet_night_leave_none_to_run_but_for_what_comes_late(
 
     assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == []
 
-    late = NIGHT + timedelta(days=7)
+    late = NIGHT + timedelta(days=4)
     month.heart.learn_deferred([("Snow falls in Oslo.", {"learned_at": datetime.combine(late, time(9), UTC)})])
     assert [night for night in nights_to_run(month.options, now=over) if night >= NIGHT] == [late]
 
 
 def test_the_report_of_a_quiet_night_names_the_one_that_ran_before(month: Month) -> None:
-    with pytest.raises(NotFound, match=f"2026-06-09 was quiet: .*as after night {NIGHT}"):
-        read_report(date(2026, 6, 9), month.options)
+    with pytest.raises(NotFound, match=f"2026-06-05 was quiet: .*as after night {NIGHT}"):
+        read_report(date(2026, 6, 5), month.options)
     with pytest.raises(NotFound, match="has not run here"):
         read_report(date(2026, 7, 9), month.options)
