@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-from pathlib import Path
+import signal
 from typing import Any
 
 import httpx
@@ -15,7 +14,7 @@ from api_client import app_over, bearer, client_of, key_of
 from conftest import WordEmbedder
 from mcp import Client
 from mcp_visits import door_to, visit
-from postgres_homes import wait_for
+from twins import NousTwin
 from typer.testing import CliRunner
 
 from nous_online.core.policy import ApiPolicy
@@ -25,7 +24,6 @@ from nous_online.heart import Heart
 from nous_online.interfaces.api.application import Access
 from nous_online.interfaces.api.keys import TRAIL, note_call
 from nous_online.interfaces.cli.command_line import application
-from nous_online.processes import python_module
 from nous_pipelines.orchestration.instance import free_port
 
 SECRET = "the safe opens with 4711"  # noqa: S105 (what no log may hold)
@@ -150,19 +148,22 @@ def test_keys_that_are_made_revoked_and_replaced_are_warnings(
     assert made["key"].rpartition("_")[2] not in trail.text
 
 
-def test_the_trail_of_an_api_is_really_shown(database_url: str, tmp_path: Path) -> None:
+def test_the_trail_of_an_api_is_really_shown(database_url: str) -> None:
     port = free_port(0)
     environment = {**os.environ, "NOUS_DATABASE_URL": database_url}
-    with (tmp_path / "log").open("w") as log:
-        command = python_module("nous_online.interfaces.cli", "api", "--port", str(port))
-        process = subprocess.Popen(command, env=environment, stderr=log)
-    with process:
-        wait_for(lambda: "startup complete" in (tmp_path / "log").read_text(), timeout_s=60)
-        httpx.get(f"http://127.0.0.1:{port}/health")
-        httpx.get(f"http://127.0.0.1:{port}/contradictions")
-        process.terminate()
+    TRAIL.setLevel(logging.NOTSET)  # as in a process that has just begun
+    with NousTwin("api", "--port", str(port), environment=environment) as process:
+        said = list[str]()
+        while "startup complete" not in "".join(said[-1:]):
+            said.append(process.stderr.readline())
+            assert said[-1], said
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as caller:
+            caller.get("/health")
+            caller.get("/contradictions")
+        process.send_signal(signal.SIGTERM)
+        said += process.communicate()[1].splitlines()
 
-    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in said if line.startswith("{")]
     assert [(line["level"], line["route"], line["status"]) for line in lines] == [
         ("info", "/health", 200),
         ("warning", "/contradictions", 401),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import httpx
 import pytest
@@ -92,22 +93,23 @@ def test_a_line_that_is_no_message_is_answered_over_stdio(stdio: NousTwin, line:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with mcp_over_http(NOWHERE) as url:
-        yield url
+def post() -> Iterator[Callable[..., httpx.Response]]:
+    """Post to a server over HTTP, with one client for all messages: making one takes longer than the answers."""
+    with mcp_over_http(NOWHERE) as url, httpx.Client(timeout=30) as client:
+        yield partial(client.post, url)
 
 
 DEEP = {f"{depth} brackets": nested(depth) for depth in (150, 900, 960, 980, 1_000, 3_000)}
 
 
 @pytest.mark.parametrize("name", [*UNREADABLE, *NO_MESSAGES, *DEEP])
-def test_a_body_that_is_no_message_is_answered_over_http(address: str, name: str) -> None:
+def test_a_body_that_is_no_message_is_answered_over_http(post: Callable[..., httpx.Response], name: str) -> None:
     body = {**UNREADABLE, **NO_MESSAGES, **DEEP}[name]
     modern = {**ACCEPTED, "MCP-Protocol-Version": NOW, "Mcp-Method": "tools/call", "Mcp-Name": "recall"}
-    greeted = httpx.post(address, json=HELLO, headers=ACCEPTED, timeout=30)
+    greeted = post(json=HELLO, headers=ACCEPTED)
     session = {**ACCEPTED, "Mcp-Session-Id": greeted.headers["mcp-session-id"]}
 
-    answers = [httpx.post(address, content=body, headers=headers, timeout=30) for headers in (modern, session)]
+    answers = [post(content=body, headers=headers) for headers in (modern, session)]
 
     assert [answer.status_code < 500 for answer in answers] == [True, True]
     assert all('"error":' in answer.text or '"isError":true' in answer.text for answer in answers)

@@ -11,14 +11,18 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nous_pipelines.night_policy import NightPolicy
 from nous_pipelines.snapshots.table_schemas import EPISODES
+
+POLICY = NightPolicy(compressed_after_days=15, fossil_after_days=25)
+"""Ages that all episodes reach in twenty nights."""
 
 
 def after(table, chilled, night, **options):
     """The episodes and the cold texts once a night was applied."""
     rows = {row["id"]: row for row in table.to_dicts()}
     chilled = dict(chilled)
-    for proposal in phase_of(table, night=night, **options).proposals:
+    for proposal in phase_of(table, night=night, policy=POLICY, **options).proposals:
         for change in proposal.changes:
             row = rows[change.id]
             if change.kind == "cold_text":
@@ -42,16 +46,16 @@ COMPLETE = episodes("""
     id | ended_at            | compression_tier | detail
     ---|---------------------|------------------|-------
     a  | 2026-06-20 10:00:00 | raw              | long
-    b  | 2026-06-01          | raw              | long
-    c  | 2026-03-31 23:59:59 | raw              | -
-    d  | 2026-02-01          | summary          | -
+    b  | 2026-06-16          | raw              | long
+    c  | 2026-06-05 23:59:59 | raw              | -
+    d  | 2026-05-01          | summary          | -
 """)
 INCOMPLETE = episodes(
     """
     id | ended_at
     ---|--------------------
     x  | 2026-06-20 10:00:00
-    y  | 2026-03-31 23:59:59
+    y  | 2026-06-05 23:59:59
 """,
     title=None,
     summary=None,
@@ -60,12 +64,12 @@ INCOMPLETE = episodes(
     completed_at=None,
     detail=STORY,
 )
-NIGHTS = [NIGHT + timedelta(days=place) for place in range(100)]
+NIGHTS = [NIGHT + timedelta(days=place) for place in range(20)]
 
 
 @pytest.fixture(scope="module")
 def every():
-    """Where a hundred nights over both end, one by one."""
+    """Where twenty nights over both end, one by one."""
     return lived(pl.concat([COMPLETE, INCOMPLETE]), NIGHTS)
 
 
