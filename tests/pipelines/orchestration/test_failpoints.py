@@ -44,7 +44,8 @@ POINTS = (
     "outcome written",
 )
 """In the order in which a night reaches them; some are reached for each table, or each chunk of proposals."""
-ENDS = [(point, WAYS if IS_ALL else (WAYS[(place + TURN // 4) % len(WAYS)],)) for place, point in enumerate(POINTS)]
+TURNS = 6
+ENDS = [(point, WAYS if IS_ALL else (WAYS[(place + TURN // TURNS) % len(WAYS)],)) for place, point in enumerate(POINTS)]
 """How a night ends at each step: by one way each, in turn, or by all of them where more examples are asked for."""
 CODES = {"exception": 0, "exit": EXIT_CODE, "kill": -signal.SIGKILL}
 COPIES = ("The office opens at nine.", "Cats like fish.") * 2
@@ -124,7 +125,7 @@ def test_in_production_a_step_does_nothing():
     assert reach("plan made") is None
 
 
-@pytest.mark.parametrize(("point", "ways"), in_turn(ENDS, of=4), ids=in_turn(POINTS, of=4))
+@pytest.mark.parametrize(("point", "ways"), in_turn(ENDS, of=TURNS), ids=in_turn(POINTS, of=TURNS))
 def test_a_night_that_ends_at_a_step_is_finished_as_if_nothing_had_been(store, tmp_path, undisturbed, point, ways):
     is_kept = point == "snapshot in place"  # taken once and never again: each end needs a place of its own
     ends = [run_apart(store, tmp_path / way if is_kept else tmp_path, NIGHT, point=point, way=way) for way in ways]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 import filelock
 import psycopg
 import pytest
+from conftest import ScriptedJudge, WordEmbedder
 from dagster import AssetKey, DagsterInstance
 from night_runs import NIGHT, POLICY, SAID, everything, facts_in, options, remember
 
 from nous_online.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nous_online.database.connection import Database
 from nous_online.heart import Heart
 from nous_pipelines.orchestration.code_location import defs
 from nous_pipelines.orchestration.dagster_classes import unrecorded
-from nous_pipelines.orchestration.running import folder_of, read_report, run_night
+from nous_pipelines.orchestration.running import NightOptions, NightOutcome, folder_of, read_report, run_night
 from nous_pipelines.phases.phase_table import NIGHT_TABLES
 from nous_pipelines.plan.checks import CHECKS, NOBODY_LEFT_OUT, CheckResult
 from nous_pipelines.plan.night_files import NightFiles
@@ -60,17 +64,47 @@ def active(owner, agent_id="aria"):
     return sorted(content for (content,) in rows)
 
 
-def test_a_night_does_what_a_dry_run_of_it_says_and_nothing_when_it_is_run_again(heart, run, instance, owner, folder):
-    remember(heart, NINE, NINE, "The office opens at nine", *BACKUPS, "Cats like fish.")
-    untouched = everything(owner)
+@dataclass(frozen=True)
+class Slept:
+    """A night after a dry run of it: the store and its records, and all that a night may change as each found it."""
 
-    dry = run(is_dry_run=True)
+    owner: psycopg.Connection
+    options: NightOptions
+    instance: DagsterInstance
+    dry: NightOutcome
+    outcome: NightOutcome
+    seen: tuple[object, object]
+
+
+@pytest.fixture(scope="module")
+def slept(copy_of, template, tmp_path_factory):
+    """One night for all tests that look at what it left, in records of its own."""
+    with (
+        copy_of(template) as url,
+        closing(Database(url)) as database,
+        psycopg.connect(url, autocommit=True) as owner,
+        DagsterInstance.ephemeral() as instance,
+        Heart.open(
+            "aria", database=database, embedder=WordEmbedder(), judge=ScriptedJudge(), works_in_background=False
+        ) as heart,
+    ):
+        remember(heart, NINE, NINE, "The office opens at nine", *BACKUPS, "Cats like fish.")
+        tonight = options(url, tmp_path_factory.mktemp("slept"))
+        untouched = everything(owner)
+        dry = run_night(NIGHT, replace(tonight, is_dry_run=True), instance=instance)
+        tried = everything(owner)
+        assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
+        outcome = run_night(NIGHT, tonight, instance=instance)
+        yield Slept(owner, tonight, instance, dry, outcome, (untouched, tried))
+
+
+def test_a_night_does_what_a_dry_run_of_it_says(slept):
+    dry, outcome, owner = slept.dry, slept.outcome, slept.owner
+    untouched, tried = slept.seen
     assert dry.is_success
-    assert everything(owner) == untouched
-    assert owner.execute("select count(*) from lifecycle.plans").fetchone() == (0,)
+    assert tried == untouched
     assert (dry.report.counts["merges"], dry.report.counts["active_before"]) == (1, 6)
 
-    outcome, before = run(), everything(owner)
     assert outcome.is_success, outcome.failures
     assert outcome.failures == ()
     assert outcome.report.plan_hash == dry.report.plan_hash
@@ -79,32 +113,19 @@ def test_a_night_does_what_a_dry_run_of_it_says_and_nothing_when_it_is_run_again
     (replaced,) = outcome.report.of_kind("supersede")
     assert set(replaced.told) == set(BACKUPS)
     assert "30" in replaced.reason
-    recorded = instance.get_run_by_id(outcome.run_id)
+    recorded = slept.instance.get_run_by_id(outcome.run_id)
     assert recorded.is_success
     assert recorded.tags["dagster/partition"] == NIGHT.isoformat()
     assert owner.execute("select memory_count from heart.corpus_stats").fetchone() == (6,), "words are counted after it"
     assert owner.execute("select lexeme from heart.term_stats where lexeme = 'offic'").fetchone() == ("offic",)
 
-    again = run()
-    assert again.is_success
-    assert again.report == outcome.report
-    assert everything(owner) == before
 
-    folder.rename(folder.with_name("aside"))
-    without_files = run()
-    assert without_files.is_success, without_files.failures
-    assert everything(owner) == before
-
-
-def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(heart, database_url, tmp_path):
-    remember(heart, NINE, NINE)
-
-    with DagsterInstance.ephemeral() as instance:
-        outcome = run_night(NIGHT, options(database_url, tmp_path), instance=instance)
-        made = {
-            name: instance.get_latest_materialization_event(AssetKey(name)).asset_materialization
-            for name in ("plan", "report", "neighbours", "judgements", *(table.name for table in NIGHT_TABLES))
-        }
+def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(slept):
+    outcome = slept.outcome
+    made = {
+        name: slept.instance.get_latest_materialization_event(AssetKey(name)).asset_materialization
+        for name in ("plan", "report", "neighbours", "judgements", *(table.name for table in NIGHT_TABLES))
+    }
 
     plan, report = made.pop("plan"), made.pop("report")
     assert plan.partition == NIGHT.isoformat()
@@ -113,12 +134,27 @@ def test_a_night_is_recorded_asset_by_asset_with_its_checks_policy_and_plan(hear
     assert "nous undo --night 2026-06-01" in report.metadata["report"].value
     assert {check["name"] for check in outcome.report.checks} == {*CHECKS, NOBODY_LEFT_OUT}
     assert all(check["passed"] for check in outcome.report.checks)
-    files = NightFiles(next(tmp_path.rglob(f"night={NIGHT}")))
+    files = NightFiles(folder_of(NIGHT, slept.options))
     graph = defs.resolve_asset_graph()
     for name, materialization in made.items():
         assert materialization.metadata["dagster/row_count"].value == len(files.read_table(name))
         columns = graph.get(AssetKey(name)).metadata["dagster/column_schema"].columns
         assert [column.name for column in columns] == files.read_table(name).columns
+
+
+def test_a_night_does_nothing_when_it_is_run_again(slept):
+    before = everything(slept.owner)
+
+    again = run_night(NIGHT, slept.options, instance=slept.instance)
+    assert again.is_success
+    assert again.report == slept.outcome.report
+    assert everything(slept.owner) == before
+
+    folder = folder_of(NIGHT, slept.options)
+    folder.rename(folder.with_name("aside"))
+    without_files = run_night(NIGHT, slept.options, instance=slept.instance)
+    assert without_files.is_success, without_files.failures
+    assert everything(slept.owner) == before
 
 
 def test_failed_checks_stop_the_night_before_anything_changes(heart, run, owner, monkeypatch):
