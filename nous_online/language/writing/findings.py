@@ -1,4 +1,4 @@
-"""How much a statement of an agent is worth keeping, by its form, words and letters: a learned linear score."""
+"""How much a statement in a session with tools is worth keeping, by its form, words and letters: learned linear scores."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nous_online.language.minilm import verified
 
-WEIGHTS_SHA256 = "70e11956012ed15c8d3da28ee8da4098e86eae65f6605abba4dca7004f1933dc"
-WEIGHTS_PATH = Path(__file__).parents[1] / "model" / "findings.npy"
+Said = Literal["found", "told"]
+"""By whom: what an agent or its tools found, or what a user told them."""
+WEIGHTS_SHA256: dict[Said, str] = {
+    "found": "70e11956012ed15c8d3da28ee8da4098e86eae65f6605abba4dca7004f1933dc",
+    "told": "8323c436034d79c9b9804f40c002bf1cdecb500341d2583580cbd055b57c90df",
+}
 BUCKETS = 1 << 13
 """Of words and pairs of them, and as many of runs of letters: twice as many choose no better."""
 MOST_CHARACTERS = 600
@@ -24,12 +29,12 @@ RUNS = (2, 3, 4)  # letters
 _WORD = re.compile(r"\w+|`|\*\*|[:.()/→✅❌]")
 
 
-def keeping_score(text: str, form: Iterable[float]) -> float:
-    """Return how much a statement is worth keeping, a sum of log odds; `form` is what `points.form_of` returns.
+def keeping_score(text: str, form: Iterable[float], said: Said) -> float:
+    """Return how much a statement is worth keeping, a sum of log odds; `form` is what `points.form_of…` returns.
 
     A logistic regression on counts of hashed words, pairs of words and runs of letters (decision 0037).
     """
-    return float(features_of(text, form) @ weights()[:-1] + weights()[-1])
+    return float(features_of(text, form) @ weights(said)[:-1] + weights(said)[-1])
 
 
 def features_of(text: str, form: Iterable[float]) -> NDArray[np.float32]:
@@ -56,7 +61,12 @@ def _letters(word: str) -> tuple[int, ...]:
     return tuple(_bucket(padded[at : at + size]) for size in RUNS for at in range(max(1, len(padded) - size + 1)))
 
 
+def weights_path(said: Said) -> Path:
+    """Return the file of the weights."""
+    return Path(__file__).parents[1] / "model" / {"found": "findings.npy", "told": "told.npy"}[said]
+
+
 @cache
-def weights() -> NDArray[np.float32]:
+def weights(said: Said) -> NDArray[np.float32]:
     """Return the weights of all features; raise `Unavailable` where their file is missing or altered."""
-    return np.load(verified(WEIGHTS_PATH, WEIGHTS_SHA256)).astype(np.float32)
+    return np.load(verified(weights_path(said), WEIGHTS_SHA256[said])).astype(np.float32)

@@ -122,7 +122,7 @@ NEAR = 8  # sentences before a correction that it can refer to
 ASKS_OR_LEADS = ("?", "？", ":", "：", ",")  # noqa: RUF001 — ends of questions, lead-ins and salutations
 LEAST_COMMON = 2  # content words a refusal shares with the sentence it refuses, and what mends a fault with the fault
 MANY_COMMON = 3  # … however long the two are
-MOST_COUNTED = 16  # words of what an agent says: more make it no better a finding
+MOST_COUNTED, MOST_TOLD = 16, 40  # words of what an agent or a user says: more make it no better
 FOREIGN = 1.8  # of statements in other languages this much higher scores are worth as much (decision 0037)
 _DIGITS = re.compile(r"\d+(?:[.,:/h]\d+)*")
 CUES = {
@@ -590,15 +590,27 @@ def point_features(point: Point, rank: float, place: float) -> dict[str, float]:
 
 
 def keeping_worth(point: Point) -> float:
-    """Return the log odds that a statement in an agent's session is worth keeping, up to a constant."""
+    """Return the log odds that a statement in a session with tools is worth keeping, up to a constant."""
     text = standalone_text(point)
+    if is_asking(point.sentences[0]):
+        return keeping_score(text, form_of_told(point, text), "told")
     form = form_of(text, is_found=is_finding(point), is_labelled=point.label in LASTING_LABELS)
-    return keeping_score(text, form) - (0 if is_english(text) else FOREIGN)
+    return keeping_score(text, form, "found") - (0 if is_english(text) else FOREIGN)
 
 
 def form_of(text: str, *, is_found: bool, is_labelled: bool) -> tuple[float, ...]:
     """Return the form of what an agent says: whether it is a finding by its cues or by a label, and how long it is."""
     return is_found, is_labelled, math.log1p(min(MOST_COUNTED, word_count(text))) / 2
+
+
+def form_of_told(point: Point, text: str) -> tuple[float, ...]:
+    """Return the form of what a user says: the rule it is, if any, the question it answers, and how long it is."""
+    is_found = is_finding(point)
+    is_rule = any(states_rule(straighten_apostrophes(each.text)) for each in point.sentences)
+    return (
+        is_found and any(map(is_standing, point.sentences)), is_rule, is_found, point.question is not None,
+        math.log1p(min(MOST_TOLD, word_count(text))) / 2,
+    )  # fmt: skip
 
 
 def weighed(features: Mapping[str, float], weights: Mapping[str, float]) -> float:

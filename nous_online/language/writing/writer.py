@@ -193,7 +193,7 @@ class OfflineWriter:
     """
 
     name = "offline:lexrank"
-    prompt_version = "extract-17"
+    prompt_version = "extract-18"
 
     def __init__(self, embedder: Embedder, *, call: CallFunction = call_here) -> None:
         self._embedder = embedder
@@ -324,7 +324,7 @@ def draft_facts(spoken: ParsedEpisode, vectors: Vectors) -> tuple[FactDraft, ...
     for place, each in enumerate(points):
         if not may_become_fact(each, spoken) or is_mended(each, spoken.mends):
             worths[place] = -np.inf
-        elif is_found(each, spoken):
+        elif is_weighed(each, spoken):
             worths[place] = POLICY.least_worth + keeping_worth(each) - POLICY.least_keeping
     is_chat = spoken.is_asked and not spoken.uses_tools
     most, every = (
@@ -364,19 +364,16 @@ def may_become_fact(point: Point, spoken: ParsedEpisode) -> bool:
         is_own = point.sentences[0].turn not in spoken.pasted
         is_told = tells_of_life(text) or (is_own and (names_inside(text) or is_joined(point)))
         return is_asking(point.sentences[0]) and bool(is_told)
-    speaker = (point.speaker or "").casefold()
-    if not spoken.uses_tools and speaker in ASSISTANTS:  # advice, examples, drafts of letters
-        return not spoken.is_asked or point.label in LASTING_LABELS
-    if not spoken.uses_tools or not speaker:
-        return True
-    return speaker not in ASKING or is_finding(point)
+    # What an assistant says in a chat is advice, examples, drafts of letters.
+    is_advice = not spoken.uses_tools and spoken.is_asked and (point.speaker or "").casefold() in ASSISTANTS
+    return not is_advice or point.label in LASTING_LABELS
 
 
-def is_found(point: Point, spoken: ParsedEpisode) -> bool:
-    """Tell whether an agent or its tools say a point in a session, where only what they found is worth keeping."""
+def is_weighed(point: Point, spoken: ParsedEpisode) -> bool:
+    """Tell whether a point is said in a session with tools, where little is worth keeping, by a user or to one."""
     speaker = (point.speaker or "").casefold()
-    is_tool = speaker in ASSISTANTS or (spoken.is_asked and speaker not in ASKING)
-    return spoken.uses_tools and bool(speaker) and is_tool and not is_decided(point.text)
+    is_role = speaker in ASSISTANTS | ASKING or spoken.is_asked
+    return spoken.uses_tools and bool(speaker) and is_role and not is_decided(point.text)
 
 
 def draft_levels(episode: EndedEpisode, spoken: ParsedEpisode, vectors: Vectors) -> DraftLevels:
