@@ -31,8 +31,8 @@ NUMBER_MARK = re.compile(
 OPENING = ARTICLES | frozenset({"der", "die", "das", "den", "dem", "el", "la", "le", "les", "los", "las"})
 OF = frozenset({"of", "de", "du", "del", "von"})
 OF_WHAT = re.compile(r"(?:of|de|du|del|von|des|der) (?!\d)", re.IGNORECASE)
-LABELLING = re.compile(r"\s?[:\u2013\u2014-]\s|\W*\Z")
-STATE = re.compile(r"(?![\w-]{1,30}(?:s|ly)\b)([a-zß-ÿ-]{4,30})\W*\Z")
+LABELLING = re.compile(r"\A(?:\s?[:\u2013\u2014-]\s|\W*\Z)")
+STATE = re.compile(r"\A(?![\w-]{1,30}(?:s|ly)\b)([a-zß-ÿ-]{4,30})\W*\Z")
 """A last word that is no plural: "Gerät 12 defekt", but not "Klasse 24 Kinder" or "class 24 pupils"."""
 IS = re.compile(r"(?:is|was|runs|ist|war|wird|es|est) (?:(?:now|jetzt|ahora|maintenant) )?", re.IGNORECASE)
 JOINTS = frozenset({"and", "or", "but", "und", "oder", "aber", "y", "o", "pero", "et", "ou", "mais"})
