@@ -132,7 +132,7 @@ CORRECTING = re.compile(
 )
 """A correction of what was said just before."""
 REFUSED = re.compile(
-    r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}"
+    r"\b(?:not|no|without|instead of|rather than|don't want|nicht|pas(?! de)|sin|sauf)\s(?:[^\s.,;!?]{1,30}\s?){1,4}+"
     r"|(?<!\S)(?:[^\s.,;!?]{1,30}\s){1,4}(?:(?:is|are|'s|was)\s)?(?:out|full|gone|complet|taken|discontinued|excluded|wrong)\b",
     re.IGNORECASE,
 )
