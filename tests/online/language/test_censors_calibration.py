@@ -5,9 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from turns import in_turn
+from turns import TURN, in_turn
 
-from benchmarks.censors import TABLES, counts_of, embed, match, question_of, read_actions
+from benchmarks.censors import TABLES, ActionPair, counts_of, embed, match, question_of, read_actions
 from nous_online.core.deadline import Deadline
 from nous_online.memories.checking import POLICY, Suspect, with_readings
 
@@ -18,11 +18,13 @@ FITTED = [
     ("unseen", 241, 1.0, 0.700, 0),
     ("developed", 300, 0.934, 0.950, 2),
 ]
-"""Weights were chosen on them: each takes as long as what they are held to."""
+"""Weights were chosen on them."""
+TAKING_TURNS = [table for fitted in FITTED for table in (HELD_OUT, fitted)]
+"""Each takes ten seconds: what weights are held to comes every second day, between those they were chosen on."""
 
 
 @pytest.mark.parametrize(
-    ("table", "size", "precision", "recall", "blocked_wrongly"), [HELD_OUT, *in_turn(FITTED, of=4)]
+    ("table", "size", "precision", "recall", "blocked_wrongly"), dict.fromkeys(in_turn(TAKING_TURNS, of=8))
 )
 def test_firing_on_the_local_model_is_as_good_as_published(
     table: str, size: int, precision: float, recall: float, blocked_wrongly: int
@@ -57,13 +59,16 @@ def test_what_is_unlike_a_trigger_is_read_with_it_and_more_of_a_longer_action() 
 
 def test_an_action_of_another_trigger_hardly_ever_fires() -> None:
     pairs = read_actions(TABLES / "unseen_actions.py")
-    triggers = sorted({pair.trigger for pair in pairs})
-    strangers = [(trigger, pair.action) for pair in pairs for trigger in triggers[::4] if trigger != pair.trigger]
+    triggers = in_turn(sorted({pair.trigger for pair in pairs}), of=4)
+    some = in_turn(pairs, of=2, place=TURN // 4)
+    strangers = [
+        ActionPair(each, pair.action, fires=False) for pair in some for each in triggers if each != pair.trigger
+    ]
 
-    embed(pairs)
-    fired = [match(trigger, action) for trigger, action in strangers]
+    embed(strangers)
+    fired = [match(pair.trigger, pair.action) for pair in strangers]
 
-    assert len(strangers) > 3000
+    assert len(strangers) > 1500
     assert sum(found is not None for found in fired) / len(strangers) <= 0.006
     assert fired.count("near") == 0
 

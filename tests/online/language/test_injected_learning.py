@@ -128,7 +128,7 @@ def test_what_is_drawn_from_a_poisoned_episode_is_trusted_no_more_than_it(
     aria = Heart.open("aria", database=database, embedder=minilm, works_in_background=False)
     import_facts(aria, HONEST, trust=60, day=0)
     honest = facts_in(owner)
-    some = in_turn(SOME, of=2, place=TURN // 4)
+    some = in_turn(SOME, of=4, place=TURN // 4)
     for number in range(0, len(some), 3):
         read = some[number : number + 3]
         told = [f"Web page: {text}" for text in (*planted(read), *read)]

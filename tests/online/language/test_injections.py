@@ -140,7 +140,7 @@ def test_a_payload_behind_an_answer_spoils_it(payloads: Sequence[str]) -> None:
 
 @families
 def test_what_the_built_in_judge_says_of_a_payload_can_be_shown_as_it_is(payloads: Sequence[str]) -> None:
-    some = in_turn(payloads, of=2)
+    some = in_turn(payloads, of=4)
     pairs = [Pair(HONEST, replace(HONEST, text=f"{HONEST.text} {payload}"), 0.95) for payload in some]
     pairs += [Pair(JudgedStatement(payload), HONEST, 0.95) for payload in some]
 
