@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -76,14 +76,19 @@ def labelled(path: Path) -> Iterator[Row]:
         yield Row(told["text"], tuple(told["form"]), told["kept"], 1.0)
 
 
-def written(said: Said) -> Iterator[Row]:
-    """Yield the statements written for this, each as the only one of its side in a session."""
-    for path in sorted(Path(__file__).parent.glob(FITS[said].files)):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            kept, _, text = line.partition("\t")
-            sentences = parse_episode(EndedEpisode(SESSIONS[said].format(text))).sentences
-            for text, form in formed(sentences, said)[:1]:
-                yield Row(text, form, int(kept), FITS[said].share)
+def written_lines(said: Said) -> list[str]:
+    """Return the statements written for this: how much each is worth keeping, a tab, and what is said."""
+    paths = sorted(Path(__file__).parent.glob(FITS[said].files))
+    return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def written(lines: Iterable[str], said: Said) -> Iterator[Row]:
+    """Yield the statements of written lines, each as the only one of its side in a session."""
+    for line in lines:
+        kept, _, told = line.partition("\t")
+        sentences = parse_episode(EndedEpisode(SESSIONS[said].format(told))).sentences
+        for text, form in formed(sentences, said)[:1]:
+            yield Row(text, form, int(kept), FITS[said].share)
 
 
 SESSIONS: dict[Said, str] = {
@@ -129,7 +134,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the weights; those in use by default")
     options = parser.parse_args()
     out = options.out or weights_path(options.said)
-    np.save(out, fitted([*labelled(options.labelled), *written(options.said)], options.said))
+    np.save(out, fitted([*labelled(options.labelled), *written(written_lines(options.said), options.said)], options.said))
     print(f"wrote {out}, SHA-256 {sha256(out.read_bytes()).hexdigest()}")  # noqa: T201 — the output
 
 

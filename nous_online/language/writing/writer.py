@@ -471,9 +471,10 @@ def summary_of(
 
 def summary_budget(sentences: Sequence[Sentence]) -> int:
     """Return the number of words a summary may have: 148; for small talk what its points hold, or 0.4 of it."""
+    if len({each.speaker for each in sentences}) <= 1:  # nobody talks
+        return POLICY.summary_words
     held = sum(word_count(each.text) for each in points_of(sentences) if has_content(each))
-    is_talk = len({each.speaker for each in sentences}) > 1
-    if is_talk and held < POLICY.small_talk_share * total_words(sentences):
+    if held < POLICY.small_talk_share * total_words(sentences):
         short = max(POLICY.least_summary_words, held, round(POLICY.small_talk_summary * total_words(sentences)))
         return min(POLICY.summary_words, short)
     return POLICY.summary_words

@@ -226,17 +226,21 @@ def test_a_sentence_that_holds_a_credential_is_never_sent(api: LocalAnthropic, w
     assert "Lock the gate" in json.dumps(request)
 
 
-def test_a_long_transcript_is_shown_in_part_from_all_over_it(api: LocalAnthropic, writer: ModelWriter):
-    lines = [f"Orla: In week {week} the crew of barge {week} carried {10 + week} sacks." for week in range(3_000)]
+def test_a_long_transcript_is_shown_in_part_from_all_over_it(
+    api: LocalAnthropic, writer: ModelWriter, monkeypatch: pytest.MonkeyPatch
+):
+    most, count = LONGEST_TRANSCRIPT // 10, 400
+    monkeypatch.setattr(model_writer, "LONGEST_TRANSCRIPT", most)
+    lines = [f"Orla: In week {week} the crew of barge {week} carried {10 + week} sacks." for week in range(count)]
     api.play(says())
 
     writer.write(EndedEpisode("\n".join(lines)))
 
     (request,) = api.asked()
     shown = request["messages"][0]["content"]
-    assert len(shown) < 1.5 * LONGEST_TRANSCRIPT
-    weeks = [0, *map(int, re.findall(r"week (\d+)", shown)), 3_000]
-    assert len("\n".join(lines)) > 3 * LONGEST_TRANSCRIPT
+    assert len(shown) < 1.5 * most
+    weeks = [0, *map(int, re.findall(r"week (\d+)", shown)), count]
+    assert len("\n".join(lines)) > 3 * most
     assert max(after - before for before, after in pairwise(weeks)) < 33
 
 

@@ -276,12 +276,12 @@ def test_the_local_model_gives_unit_vectors_that_know_what_is_alike(local: Local
 
 
 def test_the_local_model_keeps_the_order_whatever_the_lengths(local: LocalMiniLM) -> None:
-    texts = [" ".join(["tea"] * (1 + number * 13 % 40)) + f" {number}" for number in range(70)]
+    texts = [" ".join(["tea"] * (1 + number * 13 % 40)) + f" {number}" for number in range(48)]
 
     together = local.embed_documents(texts)
-    alone = np.asarray([local.embed_query(text) for text in texts[:70:7]])
+    alone = np.asarray([local.embed_query(text) for text in texts[::6]])
 
-    assert ((together[:70:7] * alone).sum(axis=1) > 0.99).all()
+    assert ((together[::6] * alone).sum(axis=1) > 0.99).all()
 
 
 def test_the_local_model_takes_what_is_empty_odd_or_too_long(local: LocalMiniLM) -> None:
@@ -450,7 +450,7 @@ def test_opposite_vectors_leave_the_first():
 
 
 def test_short_texts_of_callers_at_once_have_the_vectors_they_have_alone(local: LocalMiniLM) -> None:
-    texts = [" ".join(["the harbour opens at six"] * (1 + number % 5)) + f" on pier {number}" for number in range(40)]
+    texts = [" ".join(["the harbour opens at six"] * (1 + number % 5)) + f" on pier {number}" for number in range(20)]
     alone = [local.embed_query(text) for text in texts]
 
     with ThreadPoolExecutor(8) as callers:

@@ -11,6 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from turns import in_turn
 
 from nous_online.core.errors import InvalidInput
 from nous_online.core.policy import WritingPolicy
@@ -235,7 +236,7 @@ def embedder_of_words():
     return WordEmbedder()
 
 
-@pytest.mark.parametrize("piece", [MILL, "a b. ", "x"])
+@pytest.mark.parametrize("piece", in_turn([MILL, "a b. ", "x"], of=3))
 def test_a_megabyte_would_be_written_in_seconds(writer, piece):
     quarter_s, _ = written_in_s(writer, piece, 2**14)
     whole_s, draft = written_in_s(writer, piece, 2**16)

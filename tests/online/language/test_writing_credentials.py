@@ -163,14 +163,12 @@ def test_ordinary_talk_does_not_vanish(told, name, word, number):
 def test_hostile_text_costs_linear_time(piece):
     def took(size: int) -> float:
         text = piece * (size // len(piece))
-        times: list[float] = []
-        for _ in range(3):
-            began = process_time()
-            holds_credential(text)
-            times.append(process_time() - began)
-        return min(times)
+        began = process_time()
+        holds_credential(text)
+        return process_time() - began
 
-    assert took(64_000) < 16 * took(8_000) + 0.2
+    most_s = 16 * took(8_000) + 0.2
+    assert any(took(64_000) < most_s for _ in range(3)), "who shares a core gets less done in a second of it"
 
 
 @settings(max_examples=examples(10), deadline=None)

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date
 
 import pytest
 
+from nous_online.language.writing import writer
 from nous_online.language.writing.cautions import find_cautions
 from nous_online.language.writing.dates import find_date, with_full_dates
 from nous_online.language.writing.lexrank import word_vectors
@@ -528,12 +530,13 @@ def test_what_an_agent_says_is_nobodys_rule_or_preference() -> None:
     assert [fact.category for fact in draft_facts(spoken, word_vectors(spoken.sentences))] == [None]
 
 
-def test_a_rule_is_found_in_a_session_of_any_length() -> None:
+def test_a_rule_is_found_in_a_session_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "POLICY", replace(POLICY, most_sentences=40, most_told=20))
     report = "assistant: Gauge {} of the weir at Olm was read at {} because the log of the mill at Veldt had a gap."
-    lines = [report.format(n, n + 40) for n in range(800)]
+    lines = [report.format(n, n + 40) for n in range(80)]
     rule = "Never read a gauge by night."
 
-    drawn = facts("\n".join(["[Bash] level --all", *lines[:400], f"user: {rule}", *lines[400:]]))
+    drawn = facts("\n".join(["[Bash] level --all", *lines[:40], f"user: {rule}", *lines[40:]]))
 
     assert rule in drawn
 

@@ -1,12 +1,15 @@
 # ruff: noqa: RUF001 — full-width marks are cases
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from nous_online.language.writing import writer
 from nous_online.language.writing.lexrank import word_vectors
 from nous_online.language.writing.points import finding_within, is_finding, points_of
 from nous_online.language.writing.sentences import sentences_of
-from nous_online.language.writing.writer import EndedEpisode, draft_facts, levels_by_words, parse_episode
+from nous_online.language.writing.writer import POLICY, EndedEpisode, draft_facts, levels_by_words, parse_episode
 
 
 def facts(detail: str) -> list[str]:
@@ -117,12 +120,19 @@ def test_code_that_opens_a_message_is_no_prose_and_what_follows_it_is() -> None:
     assert [each.text for each in sentences_of(talk)] == ["Why?", "The rope broke on 3 June.", "Ah."]
 
 
+@pytest.fixture
+def _short_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a session of a hundred sentences too long to be read whole."""
+    monkeypatch.setattr(writer, "POLICY", replace(POLICY, most_sentences=40))
+
+
+@pytest.mark.usefixtures("_short_sight")
 def test_a_long_session_is_read_where_it_tells_what_was_found() -> None:
     step = "assistant: Gauge {} of the weir at Olm and the mill at Veldt, line {}."
-    lines = [step.format(n, n + 40) for n in range(900)]
+    lines = [step.format(n, n + 40) for n in range(90)]
     found = "The level of the CSV export is flat because the upper gauge broke on 3 June and no JSON names the other."
 
-    drawn = facts("\n".join(["[Bash] level --all", *lines[:450], f"assistant: {found}", *lines[450:]]))
+    drawn = facts("\n".join(["[Bash] level --all", *lines[:45], f"assistant: {found}", *lines[45:]]))
 
     assert found in drawn
 
@@ -307,12 +317,13 @@ def test_a_fault_that_is_not_mended_for_sure_stays(later: str) -> None:
     assert FAULT in facts(f"{WORKING}assistant: {FAULT}\n{later}")
 
 
+@pytest.mark.usefixtures("_short_sight")
 def test_what_mends_a_fault_is_heard_in_a_session_too_long_to_be_read_whole() -> None:
-    steps = [f"assistant: Gauge {n} of the weir at Olm and the mill at Veldt, line {n + 40}." for n in range(900)]
+    steps = [f"assistant: Gauge {n} of the weir at Olm and the mill at Veldt, line {n + 40}." for n in range(90)]
     mended = "assistant: The CSV plot of Olm no longer fails on an empty log."
 
     assert FAULT in facts("\n".join([WORKING.strip(), f"assistant: {FAULT}", *steps]))
-    assert FAULT not in facts("\n".join([WORKING.strip(), f"assistant: {FAULT}", *steps[:450], mended, *steps[450:]]))
+    assert FAULT not in facts("\n".join([WORKING.strip(), f"assistant: {FAULT}", *steps[:45], mended, *steps[45:]]))
 
 
 def test_what_is_no_fault_stays_whatever_is_new_about_the_same_thing() -> None:
