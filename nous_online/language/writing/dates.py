@@ -47,6 +47,7 @@ _NUMERIC = re.compile(
 _YEAR_LAST = re.compile(
     r"\b(?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2})\s\d\d:\d\d:\d\d\s(?:[A-Z]{2,5}\s)?(?P<year>20\d\d)\b"
 )
+_DIGIT = re.compile(r"\d")
 _RELATIVE = re.compile(
     rf"(?<![\w'-])(?:(?P<away>{'|'.join(_AWAY)})"
     r"|(?P<week>next week|nächste Woche|la semaine prochaine|la semana que viene)"
@@ -70,6 +71,8 @@ _WEEK, _MONTH_DAYS = 7, 31
 
 def find_date(text: str, *, after: date | None = None) -> date | None:
     """Return the first complete date in a text, None without one; a date without a year takes the year of `after`."""
+    if _DIGIT.search(text) is None:  # most lines have none
+        return None
     for pattern in (_NUMERIC, _YEAR_LAST, _NAMED):
         for match in pattern.finditer(text):
             if found := _parse_date(match.groupdict(), after):

@@ -180,9 +180,13 @@ def rewrite_mail_headers(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     while at < len(lines):
         heads = takewhile(bool, (_MAIL_HEAD.match(line) for line in lines[at : at + MOST_MAIL_HEADS]))
         fields = {str(match.lastgroup): match[str(match.lastgroup)] for match in heads if match}
+        if len(fields) < LEAST_MAIL_HEADS:  # as at most lines
+            found.append(lines[at])
+            at += 1
+            continue
         name, day = _ADDRESS.sub("", fields.get("sender", "")).strip("\"' "), find_date(fields.get("date", ""))
         opening = f"{day} {name}:" if day else f"{name}:"
-        if len(fields) < LEAST_MAIL_HEADS or line_prefix(opening) != name or not may_be_speaker(name):
+        if line_prefix(opening) != name or not may_be_speaker(name):
             found.append(lines[at])
             at += 1
             continue
