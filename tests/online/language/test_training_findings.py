@@ -41,7 +41,9 @@ def test_weights_are_fitted_to_what_readers_and_writers_say_is_worth_keeping(tmp
     assert scores[:20].min() > scores[20:40].max()
 
 
-def test_of_what_was_written_both_kinds_are_read_and_none_twice(said, rows) -> None:
+def test_of_what_was_written_both_kinds_are_read_and_none_twice(keeping, said, rows) -> None:
+    lines = keeping.written_lines(said)
+    assert len({*lines}) == len(lines)
     assert len(rows) > {"found": 300, "told": 160}[said]
     assert 0.4 < np.mean([row.kept == 2 for row in rows]) < 0.65
     assert len({row.text for row in rows}) == len(rows)
