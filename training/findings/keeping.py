@@ -33,6 +33,7 @@ from nous_online.language.writing.points import (
 from nous_online.language.writing.sentences import Sentence
 from nous_online.language.writing.writer import EndedEpisode, parse_episode
 
+
 @dataclass(frozen=True)
 class Fit:
     """How the weights of what one side says are fitted."""
@@ -55,7 +56,7 @@ FITS: dict[Said, Fit] = {
     # Findings by the rules: with a lead causes in trades that nobody labelled are still heard.
     "found": Fit("written_*.tsv", 0.3, 4.0, 0.7, (1.0, 0.0, 0.0)),
     # What the rules tell for a rule or a preference: readers keep four in ten, and users count on every clear one.
-    "told": Fit("told_*.tsv", 0.6, 8.0, 1.5, (4.0, 0.0, 4.0, 0.0, 0.0), -0.3),
+    "told": Fit("told_*.tsv", 0.6, 8.0, 1.5, (4.0, 0.0, 4.0, 0.0, 0.0), -1.3),
 }
 
 
@@ -118,7 +119,9 @@ def fitted(rows: list[Row], said: Said) -> Any:
     kept, counts = (np.array([getattr(row, name) for row in rows]) for name in ("kept", "weight"))
     total = np.zeros(features.shape[1] + 1)
     for least, share in ((2, 1.0), (1, fit.might_be_kept)):
-        model = LogisticRegression(C=fit.strength, solver="liblinear").fit(features, kept >= least, sample_weight=counts)
+        model = LogisticRegression(C=fit.strength, solver="liblinear").fit(
+            features, kept >= least, sample_weight=counts
+        )
         total += share * np.append(model.coef_[0], model.intercept_[0])
     total[-1 - len(fit.leads) :] += [*fit.leads, fit.lead]
     return total.astype(np.float16)
@@ -134,7 +137,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the weights; those in use by default")
     options = parser.parse_args()
     out = options.out or weights_path(options.said)
-    np.save(out, fitted([*labelled(options.labelled), *written(written_lines(options.said), options.said)], options.said))
+    np.save(
+        out, fitted([*labelled(options.labelled), *written(written_lines(options.said), options.said)], options.said)
+    )
     print(f"wrote {out}, SHA-256 {sha256(out.read_bytes()).hexdigest()}")  # noqa: T201 — the output
 
 

@@ -1,4 +1,4 @@
-"""How much a statement in a session with tools is worth keeping, by its form, words and letters: learned linear scores."""
+"""How much a statement in a session with tools is worth keeping, by form, words and letters: learned linear scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Said = Literal["found", "told"]
 """By whom: what an agent or its tools found, or what a user told them."""
 WEIGHTS_SHA256: dict[Said, str] = {
     "found": "70e11956012ed15c8d3da28ee8da4098e86eae65f6605abba4dca7004f1933dc",
-    "told": "8323c436034d79c9b9804f40c002bf1cdecb500341d2583580cbd055b57c90df",
+    "told": "3fdd7aaa2b2b7e9880ca792ce100d3e6033bb9cf74f54807cde2fd4876069c8c",
 }
 BUCKETS = 1 << 13
 """Of words and pairs of them, and as many of runs of letters: twice as many choose no better."""
