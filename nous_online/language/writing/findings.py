@@ -19,7 +19,7 @@ Said = Literal["found", "told"]
 """By whom: what an agent or its tools found, or what a user told them."""
 WEIGHTS_SHA256: dict[Said, str] = {
     "found": "70e11956012ed15c8d3da28ee8da4098e86eae65f6605abba4dca7004f1933dc",
-    "told": "3fdd7aaa2b2b7e9880ca792ce100d3e6033bb9cf74f54807cde2fd4876069c8c",
+    "told": "08e80e5cd6df1c8c94fecfd308a80055b3d8e824a13a140a8f3efd8dbe1ec493",
 }
 BUCKETS = 1 << 13
 """Of words and pairs of them, and as many of runs of letters: twice as many choose no better."""

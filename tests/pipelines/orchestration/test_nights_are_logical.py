@@ -20,7 +20,7 @@ from nous_pipelines.orchestration.running import run_night
 from nous_pipelines.snapshots.snapshot import open_snapshot
 
 FIRST = date(2026, 3, 1)
-COUNT = 5
+COUNT = 6
 NIGHTS = [FIRST + timedelta(days=offset) for offset in range(COUNT)]
 POLICY = {
     "candidate_similarity": 0.7, "neighbour_similarity": 0.6, "summary_after_days": 1, "compressed_after_days": 2,
@@ -33,11 +33,11 @@ FACTS = (
     (1, "c", "The office opens at nine."), (2, "e", "Backups are kept for 14 days."), (2, "g", "Cats like fish"),
     (2, "f", "The office opens at nine"), (3, "h", "The release train leaves on Monday."),
     (4, "i", "Backups are kept for 7 days."),
-    (4, "j", "The office opens at eight."), (4, "k", "Rain falls in Lima."), (4, "l", "Cats like fish!"),
+    (4, "j", "The office opens at eight."), (5, "k", "Rain falls in Lima."), (5, "l", "Cats like fish!"),
 )  # fmt: skip
 EPISODES = ((1, "p", 'We moved to the "new" office.\nEverybody was there.\nIt rained: ü 🚚.'), (2, "q", "A call."))
-RECALLS = ((2, ("a", "d"), ("a",), ()), (3, ("a", "h", "p"), ("a", "p"), ("h",)), (4, ("k", "j"), (), ("k",)))
-RECALLED = ((2, "when does the office open?"), (3, "what happened at the office?"), (4, "what about rain?"))
+RECALLS = ((2, ("a", "d"), ("a",), ()), (3, ("a", "h", "p"), ("a", "p"), ("h",)), (5, ("k", "j"), (), ("k",)))
+RECALLED = ((2, "when does the office open?"), (3, "what happened at the office?"), (5, "what about rain?"))
 
 
 def at(day: int, hour: int = 9) -> datetime:
@@ -60,7 +60,7 @@ def happens(url: str, days: range) -> None:
         heart.learn_deferred(facts)
     if told:
         store_deferred(heart.agent, told, heart.agent.deadline(None))
-    for day, practise in ((2, fails), (3, cries_wolf)):
+    for day, practise in ((2, fails), (4, cries_wolf)):
         if day in days:
             with psycopg.connect(url, autocommit=True) as owner:
                 owner.execute("select setval('public.ids', %s)", [day * 1000])
@@ -83,10 +83,10 @@ def fails(heart: Heart) -> None:
 
 def cries_wolf(heart: Heart) -> None:
     """Set off a censor for nothing, all of one day."""
-    censor = heart.add_censor("drop table", "it is gone then", is_literal=True, learned_at=at(3))
+    censor = heart.add_censor("drop table", "it is gone then", is_literal=True, learned_at=at(4))
     for hour in range(10, 15):
-        heart.check_censors(f"drop table users_{hour}", at=at(3, hour))
-        heart.report_false_positive(censor.id, at=at(4, hour))
+        heart.check_censors(f"drop table users_{hour}", at=at(4, hour))
+        heart.report_false_positive(censor.id, at=at(5, hour))
 
 
 def recalled(owner, moment, query, found, cited, ignored):
@@ -212,7 +212,7 @@ def test_two_agents_of_different_policies_are_each_treated_by_their_own(database
     store_in_time(owner)
     owner.execute("insert into lifecycle.agent_policies values ('hasty', %s)", [Jsonb(HASTY)])
     with unrecorded() as instance:
-        assert run_night(FIRST + timedelta(days=6), options(database_url, tmp_path), instance=instance).is_success
+        assert run_night(FIRST + timedelta(days=COUNT), options(database_url, tmp_path), instance=instance).is_success
 
     states = dict(owner.execute("select agent_id, state from heart.facts").fetchall())
     (policy,) = owner.execute("select policy from lifecycle.plans").fetchone()
